@@ -1,0 +1,1 @@
+"""Performance claims about MariaDB and MySQL clusters, written as pytest tests and answered with an interval."""
