@@ -1,0 +1,173 @@
+"""bring_up(spec): the whole story on one screen. Cluster: what a test then holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
+
+from pytest_dbcluster import options as opts
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import NotReady, ProvisionError, SeriesVoid, Unsupported
+from pytest_dbcluster.host import Host, Trees
+from pytest_dbcluster.node import Node
+from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.proxy import Proxy, proxy
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import ClusterSpec, Endpoint
+from pytest_dbcluster.template import Template, template
+from pytest_dbcluster.topology import Settles, Topology, topology
+
+READY_SECONDS = 90.0
+TRIES = 3
+Progress = Callable[[str], None]
+
+
+class Cluster:
+    """A running cluster: nodes, endpoints, proxy; settled and checked on demand."""
+
+    def __init__(
+        self, spec: ClusterSpec, form: Topology, hosts: Sequence[Host], nodes: Sequence[Node], before: Proxy | None
+    ) -> None:
+        self.spec = spec
+        self.topology = form
+        self.hosts = hosts
+        self.nodes = list(nodes)
+        self.proxy = before
+        self.dirty = ""
+        self.ready_seconds = 0.0
+
+    def writer(self) -> Endpoint:
+        """Where a load goes that must meet one node only."""
+        return self.proxy.writer() if self.proxy else self.nodes[0].endpoint
+
+    def reader(self) -> Endpoint:
+        """Where a load goes that every node may take: the proxy's round robin, or the first node without one."""
+        return self.proxy.reader() if self.proxy else self.nodes[0].endpoint
+
+    def problems(self) -> list[str]:
+        """What keeps the cluster from being ready. Raises NodeDied."""
+        return self.topology.problems(self.nodes) or (self.proxy.problems() if self.proxy else [])
+
+    def backlog(self) -> list[str]:
+        """What is still to be applied or flushed on some node; empty when the cluster is settled."""
+        late = cast(Settles, self.topology).backlog(self.nodes) if hasattr(self.topology, "backlog") else []
+        for node in self.nodes:
+            node.query(node.flavour.flush)
+            log = node.status("Innodb_lsn_%")
+            if log["innodb_lsn_flushed"] != log["innodb_lsn_current"]:
+                late.append(f"{node.name}: log flushed to {log['innodb_lsn_flushed']} of {log['innodb_lsn_current']}")
+        return late
+
+    def settle(self, seconds: float = 1.0) -> bool:
+        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
+        try:
+            wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.005)
+        except NotReady:
+            return False
+        return True
+
+    def check(self, tables: Sequence[str] = ()) -> None:
+        """Raise SeriesVoid when a node is gone or behind, tables differ between nodes, or an [ERROR] was logged."""
+        found = self.problems()
+        if not found and not self.settle(30):
+            found = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
+        for table in tables if not found else ():
+            sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
+            if len(set(sums.values())) > 1 or None in sums.values():
+                found.append(f"table {table} differs between nodes: {sums}")
+        for node in self.nodes:
+            found += [f"{node.name} logged: {line}" for line in node.new_errors()]
+        if found:
+            self.dirty = "; ".join(found)
+            raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(found)}")
+
+    def close(self) -> None:
+        """Stop the proxy and every server. Never raises for one that is gone already."""
+        if self.proxy:
+            self.proxy.close()
+        for node in self.nodes:
+            node.kill()
+
+
+def bring_up(
+    spec: ClusterSpec,
+    release: Release,
+    provisioner: Provisioner,
+    *,
+    options: Mapping[str, str],
+    progress: Progress = lambda _: None,
+) -> Cluster:
+    """A cluster that is ready. ``options`` are the resolved server options of the spec.
+
+    Raises ConfigError, Unsupported, or ProvisionError with the server's own words; nothing stays behind then.
+    """
+    for attempt in itertools.count(1):
+        cluster = _start(spec, release, provisioner, options, progress)
+        try:
+            cluster.ready_seconds = wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.01)
+            for node in cluster.nodes:
+                node.new_errors()  # what a start logs is not an error of a later round
+            opts.compare_started(options, cluster.nodes[0].variables(), release.name)
+            return cluster
+        except BaseException as error:
+            cluster.close()
+            provisioner.release(cluster.hosts)
+            if "Address already in use" not in str(error) or attempt == TRIES:
+                raise
+            progress(f"a port was taken in the meantime; trying others ({attempt} of {TRIES})")
+    raise AssertionError("unreachable")
+
+
+def _start(
+    spec: ClusterSpec, release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
+) -> Cluster:
+    form = topology(spec.topology)
+    if missing := form.needs - provisioner.offers:
+        raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
+    made = ready_template(release, provisioner, options, progress)
+    hosts = provisioner.acquire(spec)
+    nodes: list[Node] = []
+    try:
+        nodes += [Node(host.name, host, release, _port(host), made.password) for host in hosts]
+        for node in nodes:
+            cast(Trees, node.host).copy_tree(str(made.data), node.data)
+        for node in nodes:
+            node.configure(opts.merged(form.options(node, nodes), options))
+        before = proxy(spec.proxy, provisioner, nodes) if spec.proxy else None
+        cluster = Cluster(spec, form, hosts, nodes, before)
+        form.form(nodes)
+        if before:
+            before.start()
+        return cluster
+    except BaseException:
+        for node in nodes:
+            node.kill()
+        provisioner.release(hosts)
+        raise
+
+
+def _port(host: Host) -> int:
+    port: Callable[[], int] = getattr(host, "port", lambda: 3306)
+    return port()
+
+
+def ready_template(
+    release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
+) -> Template:
+    """The template that these options start from; made on a host of its own when the cache has none."""
+    from pytest_dbcluster.flavour import flavour
+
+    initial = {name: value for name, value in options.items() if name in flavour(release.product).initial}
+    borrowed: list[Host] = []
+
+    def host() -> Host:
+        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", name="template")))
+        return borrowed[0]
+
+    try:
+        return template(release, host, initial, progress)
+    except ProvisionError as error:
+        raise ProvisionError(f"could not make the data template of {release.name}: {error}") from error
+    finally:
+        provisioner.release(borrowed)

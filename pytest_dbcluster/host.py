@@ -1,0 +1,84 @@
+"""Host: a place where commands run. The only seam that does I/O; everything above it is tested with a fake."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Completed:
+    """A command that ended with 0."""
+
+    stdout: str
+    stderr: str
+    seconds: float
+
+
+class Process(Protocol):
+    """A long-lived program on a host."""
+
+    pid: int
+
+    def status(self) -> int | None:
+        """None while it runs, then its exit status; negative for the signal that ended it."""
+
+    def signal(self, number: int) -> None:
+        """Send a signal to it and to its own children; nothing happens when it has ended."""
+
+
+class Host(Protocol):
+    """Where commands run. ``address`` is how peers and clients reach it, ``directory`` is ours on it,
+    ``root`` says whether commands run as root there.
+
+    Paths are absolute paths on the host. A file that is missing raises FileNotFoundError.
+    """
+
+    name: str
+    address: str
+    directory: str
+    root: bool
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+    ) -> Completed:
+        """Run a command to its end with ``text`` as its input. Raises CommandFailed."""
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        *,
+        log: str,
+        directory: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program that stays; its output is added to the file ``log``. Raises ProvisionError."""
+
+    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
+        """Write a file, with its directories."""
+
+    def pull(self, path: str, *, offset: int = 0) -> bytes:
+        """Read a file from ``offset`` on."""
+
+
+class Ports(Protocol):
+    """An extra power of hosts that share an address: each program needs a port of its own there."""
+
+    def port(self) -> int:
+        """A free port that no other run takes while this one lives."""
+
+
+class Trees(Protocol):
+    """An extra power of hosts that see our file system: a directory is copied without leaving the machine."""
+
+    def copy_tree(self, source: str, target: str) -> None:
+        """Copy a directory with its files, ownership to whoever runs the servers."""
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory; one that is missing is no error."""

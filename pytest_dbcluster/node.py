@@ -1,0 +1,150 @@
+"""Node: one server on one host. Written once; where the host comes from makes no difference here."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import NodeDied
+from pytest_dbcluster.flavour import Flavour, flavour
+from pytest_dbcluster.host import Host, Process
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.sql import Connection, SQLError
+
+ADMIN = "dbcluster"
+LAST_LINES = 15
+# A socket's path has at most 107 bytes (unix(7)).
+LONGEST_SOCKET = 100
+
+
+class Node:
+    """One server: its options, its process, its control connection, its error log."""
+
+    def __init__(self, name: str, host: Host, release: Release, port: int, password: str) -> None:
+        self.name = name
+        self.host = host
+        self.release = release
+        self.port = port
+        self.flavour: Flavour = flavour(release.product)
+        self.password = password
+        self.data = f"{host.directory}/data"
+        self.log = f"{host.directory}/error.log"
+        self.options: dict[str, str] = {}
+        self.process: Process | None = None
+        self._log_seen = 0
+        self.sql = Connection(name, self.endpoint)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients reach this node directly."""
+        return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,))
+
+    @property
+    def socket(self) -> str:
+        """The server's socket: beside its data where the path is short enough."""
+        near = f"{self.host.directory}/sql.sock"
+        return near if len(near.encode()) <= LONGEST_SOCKET else f"/tmp/dbcluster-{self.port}.sock"  # noqa: S108
+
+    def configure(self, options: Mapping[str, str]) -> None:
+        """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
+        places = {
+            "datadir": self.data,
+            "port": str(self.port),
+            "socket": self.socket,
+            "log_error": self.log,
+            "pid_file": f"{self.host.directory}/server.pid",
+            "tmpdir": self.host.directory,
+        }
+        self.options = {**self.flavour.pinned, **self.release.server_options, **places, **options}
+        lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
+        client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
+        text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
+        self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
+
+    def start(self, *arguments: str) -> None:
+        """Start the server; it is not ready yet. Raises ProvisionError when it cannot even be started."""
+        command = [str(self.release.program(self.flavour.server)), f"--defaults-file={self.host.directory}/my.cnf"]
+        if self.host.root:
+            command.append("--user=root")  # the server refuses to run as root without being told to
+        environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
+        self.process = self.host.spawn(
+            [*command, *arguments], log=self.log, directory=self.host.directory, environment=environment
+        )
+
+    def problems(self) -> list[str]:
+        """What keeps the server from answering; empty when it does. Raises NodeDied when it has ended."""
+        self.alive()
+        try:
+            self.sql.query("SELECT 1")
+        except SQLError as error:
+            return [f"{self.name}: {error}"]
+        return []
+
+    def alive(self) -> None:
+        """Raise NodeDied when the server's process has ended, with its error log's last lines."""
+        status = self.process.status() if self.process else 0
+        if status is not None:
+            ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+            raise NodeDied(self.name, ended, self.log, self.last_lines())
+
+    def wait_answering(self, seconds: float = 60.0) -> None:
+        """Wait until the server answers. Raises NodeDied or NotReady."""
+        wait.until(self.problems, f"node {self.name}", seconds=seconds)
+
+    def stop(self, seconds: float = 60.0) -> None:
+        """Shut the server down in good order; kill it when that takes longer than ``seconds``."""
+        self.sql.close()
+        self._end(signal.SIGTERM, seconds)
+
+    def kill(self) -> None:
+        """End the server at once, as a crash would."""
+        self.sql.close()
+        self._end(signal.SIGKILL, 10)
+
+    def _end(self, number: int, seconds: float) -> None:
+        if self.process is None or self.process.status() is not None:
+            return
+        self.process.signal(number)
+        limit = time.monotonic() + seconds
+        while self.process.status() is None:
+            if time.monotonic() > limit:
+                self.process.signal(signal.SIGKILL)
+                limit = time.monotonic() + 10
+            time.sleep(0.01)
+
+    def variables(self) -> dict[str, str]:
+        """Every global variable, names in lower case."""
+        return self.sql.pairs("SHOW GLOBAL VARIABLES")
+
+    def status(self, pattern: str = "") -> dict[str, str]:
+        """The global status, or the part of it that is LIKE the pattern; names in lower case."""
+        return self.sql.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""
+        try:
+            return self.sql.query(statement)
+        except SQLError as error:
+            if error.number is None or error.number >= 2000 or error.number < 0:
+                self.alive()
+            raise
+
+    def last_lines(self, number: int = LAST_LINES) -> list[str]:
+        """The last lines of the error log."""
+        return self._log_text().splitlines()[-number:]
+
+    def _log_text(self, offset: int = 0) -> str:
+        try:
+            return self.host.pull(self.log, offset=offset).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def new_errors(self) -> list[str]:
+        """The [ERROR] lines that came into the log since this was last asked."""
+        text = self._log_text(self._log_seen)
+        self._log_seen += len(text.encode())
+        return [line for line in text.splitlines() if "[ERROR]" in line]

@@ -1,0 +1,150 @@
+"""Server options: read from my.cnf fragments, checked against the server's own list, compared after a start."""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec, normal_option
+from pytest_dbcluster.template import Variable
+
+SECTIONS = ("mysqld", "server", "mariadb", "mariadbd", "galera")
+OURS = frozenset(
+    "datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir "
+    "character_sets_dir wsrep_provider wsrep_cluster_name wsrep_cluster_address wsrep_node_name "
+    "wsrep_node_address wsrep_sst_auth wsrep_sst_receive_address init_file server_id".split()
+)
+PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
+FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
+
+
+def read_cnf(path: Path) -> dict[str, str]:
+    """The server options of a my.cnf file, by their normal names. Raises ConfigError with file and line."""
+    parser = configparser.ConfigParser(
+        allow_no_value=True, strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#", ";")
+    )
+    try:
+        text = path.read_text()
+        if directive := re.search(r"^\s*!include.*$", text, re.MULTILINE):
+            raise ConfigError(f"{path}: {directive.group().strip()!r} is not followed; put the options into this file")
+        parser.read_string(text, source=str(path))
+    except FileNotFoundError:
+        beside = sorted(entry.stem for entry in path.parent.glob("*.cnf"))
+        raise ConfigError(f"there is no {path}; in its place: {', '.join(beside) or 'no .cnf file'}") from None
+    except configparser.Error as error:
+        raise ConfigError(f"{path} is no my.cnf: {str(error).replace(chr(10), ' ')}") from None
+    found: dict[str, str] = {}
+    for section in SECTIONS:
+        if parser.has_section(section):
+            for name, value in parser.items(section):
+                found[normal_option(name)] = re.sub(r"\s+#.*$", "", value or "").strip("'\"")
+    if not any(map(parser.has_section, SECTIONS)):
+        raise ConfigError(f"{path} holds no server option; they stand in a section [{'], ['.join(SECTIONS)}]")
+    return found
+
+
+def resolve(
+    spec: ClusterSpec,
+    *,
+    fragments: Path,
+    below: Mapping[str, str],
+    memory: int,
+) -> tuple[dict[str, str], list[str]]:
+    """The options of a spec, and a line for each option of ``below`` (``--db-cnf``) that the spec overrides.
+
+    ``memory`` is one node's share of its host in bytes: ``80 %`` of it is what a value in percent means.
+    """
+    own: dict[str, str] = {}
+    for name in spec.cnf:
+        own.update(read_cnf(fragments / f"{name}.cnf"))
+    own.update(spec.options)
+    overridden = [
+        f"{spec}: {name} = {own[name]} overrides {below[name]} of --db-cnf"
+        for name in sorted(own.keys() & below.keys())
+        if own[name] != below[name]
+    ]
+    return {name: share(value, memory) for name, value in {**below, **own}.items()}, overridden
+
+
+def share(value: str, memory: int) -> str:
+    """A value in percent of memory as bytes, in whole MiB; any other value as it is."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value)
+    if not match:
+        return value
+    return f"{int(memory * float(match.group(1)) / 100 / 2**20)}M"
+
+
+def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: str) -> None:
+    """Raise ConfigError for the first option that this server does not know or whose value it would refuse."""
+    for name, value in options.items():
+        if name in OURS:
+            raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
+        if name.startswith("loose_"):
+            continue
+        plain = next((name[len(p) :] for p in PREFIXES if name.startswith(p) and name not in words), name)
+        if plain not in variables and plain not in words:
+            close = difflib.get_close_matches(plain, [*variables, *words], n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"unknown option {name!r} of {release}{hint}")
+        if plain in variables and plain == name:
+            _check_value(variables[name], value, release)
+
+
+def _check_value(variable: Variable, value: str, release: str) -> None:
+    wanted = ""
+    if variable.kind == "ENUM" and value.upper() not in map(str.upper, variable.choices) and not value.isdigit():
+        wanted = f"one of {', '.join(variable.choices)}"
+    elif variable.kind == "BOOLEAN" and value.upper() not in ("ON", "OFF", "1", "0", "TRUE", "FALSE", ""):
+        wanted = "ON or OFF"
+    elif variable.maximum and "INT" in variable.kind:
+        number = as_number(value)
+        if number is None or not float(variable.minimum) <= number <= float(variable.maximum):
+            wanted = f"a number from {variable.minimum} to {variable.maximum}"
+    if wanted:
+        raise ConfigError(f"option {variable.name}={value!r} of {release}: the server takes {wanted}")
+
+
+def as_number(value: str) -> float | None:
+    """A value of my.cnf as a number, with the suffixes K, M, G, T; None when it is none."""
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([KMGT]?)", value.strip(), re.IGNORECASE)
+    return float(match.group(1)) * FACTORS[match.group(2).upper()] if match else None
+
+
+def same(asked: str, running: str) -> bool:
+    """Whether a server that says ``running`` has taken ``asked``; sizes may be rounded up to a chunk."""
+    if asked.strip().lower() == running.strip().lower():
+        return True
+    truth = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
+    if truth.get(asked.lower(), asked) == truth.get(running.lower(), running):
+        return True
+    left, right = as_number(asked), as_number(running)
+    if left is None or right is None:
+        return False
+    return left == right or (left >= 2**20 and 0 < right - left < SIZE_SLACK)
+
+
+def compare_started(options: Mapping[str, str], running: Mapping[str, str], release: str) -> None:
+    """Raise ConfigError when a started server runs with another value than it was asked to."""
+    for name, asked in options.items():
+        if name in running and ";" not in asked and not same(asked, running[name]):
+            raise ConfigError(f"{release} was started with {name}={asked} and runs with {running[name]}: it refused the value")
+
+
+def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """A topology's own options with the user's over them; provider options, a list, are joined."""
+    joined = {**needed, **options}
+    name = "wsrep_provider_options"
+    if name in needed and name in options:
+        joined[name] = f"{needed[name]};{options[name]}"
+    return joined
+
+
+def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The names on which two sets of variables differ, with both values; a missing one is ''."""
+    names: Sequence[str] = sorted(one.keys() | other.keys())
+    return {name: (one.get(name, ""), other.get(name, "")) for name in names if one.get(name, "") != other.get(name, "")}

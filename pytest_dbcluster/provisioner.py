@@ -1,0 +1,36 @@
+"""Provisioner: where hosts come from, and what they offer."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.host import Host
+from pytest_dbcluster.spec import ClusterSpec
+
+PLANNED = ("container", "ec2", "vm")
+
+
+class Provisioner(Protocol):
+    """Hands out hosts for a cluster and takes them back.
+
+    ``offers`` are the powers of its hosts: ``shared-cores`` (nodes compete for the machine's CPUs), ``root``,
+    ``netem``, ``block-devices``, ``iops``, ``cores``.
+    """
+
+    offers: frozenset[str]
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
+        """One host for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
+
+    def release(self, hosts: Sequence[Host]) -> None:
+        """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
+
+
+def provisioner_class(name: str) -> Callable[..., Provisioner]:
+    """The class behind ``--db-provisioner NAME``. Raises ConfigError that lists the known names."""
+    module = registry.find("provisioner", "pytest_dbcluster.provisioners", name, planned=PLANNED)
+    made: Callable[..., Provisioner] = importlib.import_module(module).PROVISIONER
+    return made

@@ -1,0 +1,221 @@
+"""Local provisioner: every node is a process on 127.0.0.1. Needs no root.
+
+A run owns one directory, with a file ``run.json`` that says whose it is, and one supervisor, which ends the
+servers and removes the directory when the run ends in whatever way.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster import runs, supervisor
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.host import Completed, Process
+from pytest_dbcluster.ports import PortLocks
+from pytest_dbcluster.spec import ClusterSpec
+
+
+class SupervisorClient:
+    """Our end of the pipe to the supervisor."""
+
+    def __init__(self, run: str, *, keep: bool = False) -> None:
+        self.keep = keep
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", supervisor.__file__, run],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        if keep:
+            self.ask("leave")
+
+    def ask(self, do: str, **what: object) -> dict[str, Any]:
+        """One request and its answer. Raises ProvisionError with the supervisor's own words."""
+        assert self._process.stdin and self._process.stdout
+        try:
+            self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        except (BrokenPipeError, ValueError):
+            line = ""
+        if not line:
+            raise ProvisionError(f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
+        return answer
+
+    def close(self) -> None:
+        """End the supervisor, and with it everything that it still has."""
+        if self._process.stdin and not self._process.stdin.closed:
+            self._process.stdin.close()
+        self._process.wait(30)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+
+class LocalProcess:
+    """A program that the supervisor started."""
+
+    def __init__(self, client: SupervisorClient, pid: int) -> None:
+        self._client = client
+        self.pid = pid
+
+    def status(self) -> int | None:
+        """None while it runs, then its exit status."""
+        status: int | None = self._client.ask("status", pid=self.pid)["status"]
+        return status
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program's process group."""
+        self._client.ask("signal", pid=self.pid, number=number)
+
+
+class LocalHost:
+    """A directory on this machine, and 127.0.0.1."""
+
+    address = "127.0.0.1"
+    root = os.geteuid() == 0
+
+    def __init__(self, name: str, directory: Path, client: SupervisorClient, ports: PortLocks) -> None:
+        self.name = name
+        self.directory = str(directory)
+        self._client = client
+        self._ports = ports
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+    ) -> Completed:
+        """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it."""
+        start = time.monotonic()
+        process = subprocess.Popen(
+            list(command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            env={**os.environ, **(environment or {})},
+            cwd=self.directory,
+            start_new_session=True,
+            preexec_fn=supervisor.die_with_parent(os.getpid()),
+        )
+        try:
+            stdout, stderr = process.communicate(text, timeout=seconds)
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)
+            stdout, stderr = process.communicate()
+            if isinstance(error, subprocess.TimeoutExpired):
+                raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds) from None
+            raise
+        if process.returncode:
+            raise CommandFailed(command, process.returncode, stdout, stderr, host=self.name)
+        return Completed(stdout, stderr, time.monotonic() - start)
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        *,
+        log: str,
+        directory: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program through the supervisor, which ends it when this run is gone."""
+        answer = self._client.ask(
+            "spawn",
+            argv=list(command),
+            environment={**os.environ, **(environment or {})},
+            directory=directory,
+            log=log,
+            keep=self._client.keep,
+        )
+        return LocalProcess(self._client, answer["pid"])
+
+    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
+        """Write a file, readable by nobody else from its first byte on."""
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.unlink(missing_ok=True)
+        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(content)
+
+    def pull(self, path: str, *, offset: int = 0) -> bytes:
+        """Read a file from ``offset`` on."""
+        with Path(path).open("rb") as file:
+            file.seek(offset)
+            return file.read()
+
+    def port(self) -> int:
+        """A free port on 127.0.0.1."""
+        return self._ports.take()
+
+    def copy_tree(self, source: str, target: str) -> None:
+        """Copy a directory; cp shares the blocks where the file system can."""
+        Path(target).parent.mkdir(parents=True, exist_ok=True)
+        self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and everything in it."""
+        shutil.rmtree(path, ignore_errors=True)
+
+
+class LocalProvisioner:
+    """Hosts that are directories of one run on this machine."""
+
+    offers = frozenset({"shared-cores"} | ({"root"} if os.geteuid() == 0 else set()))
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self.run_id = secrets.token_hex(4)
+        self.directory = runs.directory() / self.run_id
+        self._keep = keep
+        self._clusters = 0
+        self._ports = PortLocks()
+        self._client: SupervisorClient | None = None
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
+        """One directory for each node; the first call starts the supervisor and clears dead runs away."""
+        client = self._client or self._begin()
+        self._clusters += 1
+        place = self.directory / f"{self._clusters}-{spec.short_name}"
+        return [LocalHost(f"node{n}", place / f"node{n}", client, self._ports) for n in range(1, spec.nodes + 1)]
+
+    def release(self, hosts: Sequence[LocalHost]) -> None:
+        """Remove the directories of these hosts; their servers have been stopped by their nodes."""
+        for host in hosts:
+            host.remove_tree(host.directory)
+
+    def close(self) -> None:
+        """End every server of the run, remove its directory, give its ports back."""
+        if self._client:
+            self._client.close()
+            self._client = None
+        self._ports.close()
+
+    def _begin(self) -> SupervisorClient:
+        runs.reap()
+        self.directory.mkdir(parents=True, mode=0o700)
+        runs.claim(self.directory, keep=self._keep)
+        self._client = SupervisorClient(self.run_id, keep=self._keep)
+        if not self._keep:
+            self._client.ask("own", directory=str(self.directory))
+        return self._client
+
+
+PROVISIONER = LocalProvisioner

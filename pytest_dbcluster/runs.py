@@ -1,0 +1,104 @@
+"""The runs on this machine: whose directory and servers are whose, and what a dead run left behind.
+
+A run's directory holds ``run.json``. A run is dead when its owner is gone and it was not kept on purpose.
+Servers carry the run's id in their environment, so they are found without trusting a process number.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import psutil
+
+from pytest_dbcluster import cache
+from pytest_dbcluster.supervisor import RUN_VARIABLE
+
+FILE = "run.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run. ``owner`` and ``born`` together name a process for good, ``kept`` outlives it."""
+
+    directory: Path
+    owner: int
+    born: float
+    kept: bool
+
+    @property
+    def run_id(self) -> str:
+        """The id that its servers carry."""
+        return self.directory.name
+
+    @property
+    def alive(self) -> bool:
+        """Whether its owner still runs."""
+        try:
+            return abs(psutil.Process(self.owner).create_time() - self.born) < 1
+        except psutil.Error:
+            return False
+
+    def processes(self) -> list[psutil.Process]:
+        """The processes that carry this run's id, its supervisor not among them."""
+        return [process for process in _marked() if process.environ().get(RUN_VARIABLE) == self.run_id]
+
+
+def directory() -> Path:
+    """Where runs keep their data: DBCLUSTER_DATA_DIR, or ``runs`` in the cache; it should be a real disk."""
+    chosen = os.environ.get("DBCLUSTER_DATA_DIR")
+    return Path(chosen).absolute() if chosen else cache.root() / "runs"
+
+
+def _marked() -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if RUN_VARIABLE in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
+def claim(directory: Path, *, keep: bool = False) -> None:
+    """Write down that this process owns the run in ``directory``."""
+    owner = psutil.Process()
+    text = json.dumps({"owner": owner.pid, "born": owner.create_time(), "kept": keep, "began": time.time()})
+    (directory / FILE).write_text(text)
+
+
+def known() -> list[Run]:
+    """Every run with a directory, the oldest first."""
+    runs = []
+    for file in sorted(directory().glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
+        try:
+            said = json.loads(file.read_text())
+            runs.append(Run(file.parent, said["owner"], said["born"], said["kept"]))
+        except (OSError, ValueError, KeyError):
+            continue
+    return runs
+
+
+def end(run: Run) -> int:
+    """Kill the servers of a run and remove its directory; the number of processes that were ended."""
+    processes = run.processes()
+    for process in processes:
+        try:
+            process.kill()
+        except psutil.NoSuchProcess:
+            continue
+    psutil.wait_procs(processes, timeout=10)
+    shutil.rmtree(run.directory, ignore_errors=True)
+    return len(processes)
+
+
+def reap() -> list[tuple[Run, int]]:
+    """End every run whose owner is gone and that was not kept; each with the number of processes ended."""
+    uid = os.getuid()
+    mine = [run for run in known() if run.directory.stat().st_uid == uid]
+    return [(run, end(run)) for run in mine if not run.kept and not run.alive]

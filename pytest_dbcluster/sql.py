@@ -1,0 +1,94 @@
+"""The control connection to one server. For control and checks, never for load.
+
+mysql-connector-python's C extension needs a newer OpenSSL than some hosts have and then silently becomes pure
+Python; the driver in use is part of the environment fingerprint.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster.errors import DBClusterError
+from pytest_dbcluster.spec import Endpoint
+
+
+class SQLError(DBClusterError):
+    """A server refused a statement; carries its number and its words."""
+
+    def __init__(self, where: str, statement: str, number: int | None, words: str) -> None:
+        self.number = number
+        self.statement = statement
+        super().__init__(f"{where}: {statement[:200]!r} was refused: {number} {words}")
+
+
+class Connection:
+    """One connection, opened when it is first used and again after the server was restarted."""
+
+    def __init__(self, name: str, endpoint: Endpoint, *, seconds: float = 30.0) -> None:
+        self.name = name
+        self.endpoint = endpoint
+        self._seconds = seconds
+        self._connection: Any = None
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement; its rows, empty for one without. Raises SQLError."""
+        from mysql.connector import errors
+
+        try:
+            cursor = self._open().cursor()
+            cursor.execute(statement)
+            rows = cursor.fetchall() if cursor.with_rows else []
+            cursor.close()
+        except errors.Error as error:
+            if error.errno in (None, -1) or error.errno >= 2000:
+                self.close()
+            raise SQLError(self.name, statement, error.errno, error.msg or str(error)) from None
+        return [tuple(_text(value) for value in row) for row in rows]
+
+    def pairs(self, statement: str) -> dict[str, str]:
+        """A statement of two columns as a mapping, such as SHOW GLOBAL STATUS; names in lower case."""
+        return {str(row[0]).lower(): "" if row[1] is None else str(row[1]) for row in self.query(statement)}
+
+    def run(self, statements: Sequence[str]) -> None:
+        """Run statements in order. Raises SQLError."""
+        for statement in statements:
+            self.query(statement)
+
+    def close(self) -> None:
+        """Close; the next statement opens again."""
+        if self._connection is not None:
+            with contextlib.suppress(Exception):
+                self._connection.close()
+            self._connection = None
+
+    def _open(self) -> Any:
+        if self._connection is None:
+            import mysql.connector
+
+            # Without a collation of ours the connector asks newer MariaDB servers for MySQL's utf8mb4_0900_ai_ci.
+            self._connection = mysql.connector.connect(
+                host=self.endpoint.host,
+                port=self.endpoint.port,
+                user=self.endpoint.user,
+                password=self.endpoint.password,
+                charset="utf8mb4",
+                collation="utf8mb4_general_ci",
+                autocommit=True,
+                ssl_disabled=True,
+                connection_timeout=self._seconds,
+                use_pure=True,
+            )
+        return self._connection
+
+
+def _text(value: Any) -> Any:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes | bytearray) else value
+
+
+def driver() -> str:
+    """Which driver carries the control connection, for the environment fingerprint."""
+    import mysql.connector
+
+    return f"mysql-connector-python {mysql.connector.__version__}, pure Python"

@@ -1,0 +1,119 @@
+"""A small process that starts the servers, and ends them when the process that asked for them is gone.
+
+Run as a script, with the standard library alone: ``python supervisor.py RUN_ID``. Requests and answers are
+JSON lines on stdin and stdout. The end of stdin means that the owner has ended, however it did: every child
+is killed and the directories that were handed over are removed.
+
+A parent-death signal belongs to the thread that forked (prctl(2), PR_SET_PDEATHSIG), and a test run has
+threads that come and go; this process has one. The signal covers the death of the supervisor itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+RUN_VARIABLE = "DBCLUSTER_RUN"
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def die_with_parent(parent: int) -> Callable[[], None]:
+    """A function for the child to call before exec: SIGKILL it when its parent, ``parent``, is gone."""
+
+    def ask() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return ask
+
+
+class Supervisor:
+    """The children of one run. ``keep`` leaves them alive when the owner goes."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.keep = False
+        self.children: dict[int, subprocess.Popen[bytes]] = {}
+        self.directories: list[str] = []
+
+    def spawn(self, argv: list[str], environment: dict[str, str], directory: str, log: str, keep: bool) -> dict[str, Any]:
+        """Start a program in a process group of its own; its output is added to the file ``log``."""
+        with open(log, "ab") as output:
+            child = subprocess.Popen(
+                argv,
+                env={**environment, RUN_VARIABLE: self.run},
+                cwd=directory,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                preexec_fn=None if keep else die_with_parent(os.getpid()),
+            )
+        self.children[child.pid] = child
+        return {"pid": child.pid}
+
+    def status(self, pid: int) -> dict[str, Any]:
+        """The exit status of a child, None while it runs; negative for a signal."""
+        return {"status": self.children[pid].poll()}
+
+    def signal(self, pid: int, number: int) -> dict[str, Any]:
+        """Send a signal to a child's process group, which its own children share."""
+        if self.children[pid].poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, number)
+        return {}
+
+    def own(self, directory: str) -> dict[str, Any]:
+        """Remove this directory at the end."""
+        self.directories.append(directory)
+        return {}
+
+    def leave(self) -> dict[str, Any]:
+        """From now on the end of the owner ends nothing: the servers and directories stay."""
+        self.keep = True
+        return {}
+
+    def close(self) -> dict[str, Any]:
+        """Kill what still runs and remove what was handed over, unless it is to be kept."""
+        if self.keep:
+            return {}
+        for pid in self.children:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(pid, signal.SIGKILL)
+        for child in self.children.values():
+            child.wait()
+        for directory in self.directories:
+            shutil.rmtree(directory, ignore_errors=True)
+        return {}
+
+
+def main() -> None:
+    """Serve requests until stdin ends."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    supervisor = Supervisor(sys.argv[1])
+    for line in sys.stdin:
+        request = json.loads(line)
+        try:
+            answer = getattr(supervisor, request.pop("do"))(**request)
+        except (OSError, KeyError) as error:
+            answer = {"error": f"{type(error).__name__}: {error}"}
+        try:
+            print(json.dumps(answer), flush=True)
+        except BrokenPipeError:
+            break
+    supervisor.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+"""Templates: a data directory made once for each release, from which every node starts as a copy.
+
+A Galera template has been a cluster of one node and was shut down in good order, so that its InnoDB position
+and its grastate.dat agree; then a joiner needs no state transfer. Beside the data lie the server's own list
+of variables, against which options are checked, and the password of the control account.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import secrets as tokens
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from filelock import FileLock
+
+from pytest_dbcluster import cache, secrets
+from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.host import Host
+from pytest_dbcluster.node import ADMIN, Node
+from pytest_dbcluster.release import Release
+
+FORMAT = 1  # raised when what a template holds changes
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """One server variable, as the server itself describes it."""
+
+    name: str
+    value: str
+    read_only: bool
+    kind: str
+    minimum: str
+    maximum: str
+    choices: tuple[str, ...]
+    scope: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Template:
+    """A data directory to copy, the password of its control account, and the server's list of variables."""
+
+    data: Path
+    password: str = dataclasses.field(repr=False)
+    variables: Mapping[str, Variable]
+    words: frozenset[str]
+
+
+def template(
+    release: Release,
+    host: Callable[[], Host],
+    initial: Mapping[str, str],
+    progress: Callable[[str], None] = lambda _: None,
+) -> Template:
+    """The template of a release, made on ``host()`` when the cache has none.
+
+    ``initial`` holds the options that are fixed when a data directory is made. Two processes at once are
+    safe: one makes it, the other waits. Raises ProvisionError with the server's words when it cannot be made.
+    """
+    key = hashlib.sha256(json.dumps([FORMAT, str(release.bin), sorted(initial.items())]).encode()).hexdigest()[:10]
+    place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(f"{place}.lock"):
+        if not (place / "template.json").exists():
+            progress(f"making the data template of {release.name} {release.version}")
+            _make(release, host(), dict(initial), place)
+    said = json.loads((place / "template.json").read_text())
+    variables = {row["name"]: Variable(**{**row, "choices": tuple(row["choices"])}) for row in said["variables"]}
+    password = secrets.remember(said["password"])
+    return Template(place / "data", password, variables, frozenset(said["words"]))
+
+
+def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
+    words = flavour(release.product)
+    node = Node("template", host, release, host.port(), secrets.new_password())  # type: ignore[attr-defined]
+    server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
+    host.run(
+        [
+            str(release.program("mariadb-install-db")),
+            "--no-defaults",
+            f"--datadir={node.data}",
+            "--auth-root-authentication-method=normal",
+            "--skip-test-db",
+            *(["--user=root"] if host.root else []),
+            *server,
+        ],
+        seconds=120,
+        environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
+    )
+    host.push(_first_sql(words.create_admin, node.password).encode(), f"{host.directory}/first.sql")
+    node.configure({**initial, **_alone(release), "init_file": f"{host.directory}/first.sql"})
+    try:
+        node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
+        node.wait_answering(120)
+        for (account,) in node.query(words.drop_others.format(user=ADMIN)):
+            node.query(f"DROP USER {account}")
+        said = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
+    finally:
+        node.stop()
+    _keep(Path(node.data), place, said)
+
+
+def _first_sql(statements: tuple[str, ...], password: str) -> str:
+    return "".join(f"{statement.format(user=ADMIN, password=password)};\n" for statement in statements)
+
+
+def _alone(release: Release) -> dict[str, str]:
+    if release.wsrep_provider is None:
+        return {}
+    return {
+        "wsrep_on": "ON",
+        "wsrep_provider": str(release.wsrep_provider),
+        "wsrep_cluster_address": "gcomm://",
+        "wsrep_node_address": "127.0.0.1",
+        "wsrep_provider_options": "gmcast.listen_addr=tcp://127.0.0.1:0;gcache.size=1M",
+    }
+
+
+def _variables(node: Node) -> list[dict[str, Any]]:
+    rows = node.query(
+        "SELECT LOWER(variable_name), COALESCE(global_value, default_value, ''), read_only = 'YES', variable_type, "
+        "COALESCE(numeric_min_value, ''), COALESCE(numeric_max_value, ''), COALESCE(enum_value_list, ''), "
+        "variable_scope FROM information_schema.system_variables ORDER BY 1"
+    )
+    return [
+        {
+            "name": name,
+            "value": value,
+            "read_only": bool(read_only),
+            "kind": kind,
+            "minimum": minimum,
+            "maximum": maximum,
+            "choices": choices.split(",") if choices else [],
+            "scope": scope,
+        }
+        for name, value, read_only, kind, minimum, maximum, choices, scope in rows
+    ]
+
+
+def _option_words(node: Node) -> set[str]:
+    """Every option the server's help lists: some options are no variables (skip-name-resolve, ...)."""
+    text = node.host.run(
+        [str(node.release.program(node.flavour.server)), "--no-defaults", "--verbose", "--help"]
+        + (["--user=root"] if node.host.root else [])
+        + [f"--{name.replace('_', '-')}={value}" for name, value in node.release.server_options.items()],
+        seconds=60,
+    ).stdout
+    words = set()
+    for line in text.splitlines():
+        for part in line.strip().split(",")[:2]:
+            if part.strip().startswith("--"):
+                words.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
+    return words
+
+
+def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
+    """Move the finished data beside its description in one rename, so that half a template is never seen."""
+    fresh = place.with_name(f"{place.name}.{tokens.token_hex(4)}")
+    fresh.mkdir(mode=0o700)
+    try:
+        for leftover in ("galera.cache", "gvwstate.dat", "ib_buffer_pool"):
+            (data / leftover).unlink(missing_ok=True)
+        shutil.copytree(data, fresh / "data")
+        description = fresh / "template.json"
+        description.touch(mode=0o600)
+        description.write_text(json.dumps(said))
+        shutil.rmtree(place, ignore_errors=True)
+        fresh.rename(place)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise

@@ -1,0 +1,125 @@
+"""Galera: every node takes writes, each commit is certified on all of them.
+
+All nodes start from one template together with a gvwstate.dat that names them all, so that the primary
+component is restored at once, without a bootstrap and without a state transfer. The file serves only the
+first start of all: a node that comes back later finds its peers through the cluster address.
+"""
+
+from __future__ import annotations
+
+import secrets
+import uuid
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.errors import NodeDied, Unsupported
+from pytest_dbcluster.node import ADMIN, Node
+from pytest_dbcluster.release import Release
+
+STATE_OPTIONS = "wsrep_provider_options"
+
+
+class Galera:
+    """N nodes of one primary component."""
+
+    needs: frozenset[str] = frozenset()
+
+    def __init__(self) -> None:
+        self._name = f"dbcluster_{secrets.token_hex(6)}"
+        self._ports: dict[str, tuple[int, int, int]] = {}
+
+    def lacks(self, release: Release) -> str:
+        """Why a release cannot do it: the Galera library is missing."""
+        if release.wsrep_provider is None:
+            return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
+        return ""
+
+    def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
+        """The node's place in the group. Raises Unsupported for a release without the Galera library."""
+        if lacking := self.lacks(node.release):
+            raise Unsupported(lacking)
+        group, transfer, snapshot = self._ports_of(node)
+        members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
+        address = node.host.address
+        return {
+            "wsrep_on": "ON",
+            "wsrep_provider": str(node.release.wsrep_provider),
+            "wsrep_cluster_name": self._name,
+            "wsrep_cluster_address": f"gcomm://{members}",
+            "wsrep_node_name": node.name,
+            "wsrep_node_address": address,
+            STATE_OPTIONS: f"base_port={group};gmcast.listen_addr=tcp://{address}:{group};"
+            f"ist.recv_addr={address}:{transfer}",
+            # rsync, the default, cannot read a private directory when the server was started by root
+            "wsrep_sst_method": "mariabackup",
+            "wsrep_sst_auth": f"{ADMIN}:{node.password}",
+            "wsrep_sst_receive_address": f"{address}:{snapshot}",
+        }
+
+    def _ports_of(self, node: Node) -> tuple[int, int, int]:
+        if node.name not in self._ports:
+            port = getattr(node.host, "port", None)
+            self._ports[node.name] = (port(), port(), port()) if port else (4567, 4568, 4444)
+        return self._ports[node.name]
+
+    def form(self, nodes: Sequence[Node]) -> None:
+        """Start all nodes as members of one primary component that is restored, not bootstrapped."""
+        if len(nodes) == 1:  # a primary component of one cannot be restored from a file: the server aborts
+            nodes[0].start("--wsrep-new-cluster")
+            return
+        members = {node.name: uuid.uuid1(node=secrets.randbits(48) | 1 << 40, clock_seq=n) for n, node in enumerate(nodes)}
+        for node in nodes:
+            text = component_state(members[node.name], list(members.values()))
+            node.host.push(text.encode(), f"{node.data}/gvwstate.dat")
+        for node in nodes:
+            node.start()
+
+    def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Start one node again; its peers live, so it must not restore the first component."""
+        node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
+        node.start()
+
+    def problems(self, nodes: Sequence[Node]) -> list[str]:
+        """What each node lacks of: wsrep_ready, Synced, Primary, and seeing every other node."""
+        found: list[str] = []
+        for node in nodes:
+            try:
+                unanswered = node.problems()
+            except NodeDied as died:
+                raise died from None
+            found += unanswered or self._unsettled(node, len(nodes))
+        return found
+
+    def _unsettled(self, node: Node, size: int) -> list[str]:
+        status = node.status("wsrep%")
+        wanted = {
+            "wsrep_ready": "ON",
+            "wsrep_cluster_status": "Primary",
+            "wsrep_cluster_size": str(size),
+            "wsrep_local_state_comment": "Synced",
+        }
+        return [
+            f"{node.name}: {name} is {status.get(name)!r}, wanted {value!r}"
+            for name, value in wanted.items()
+            if status.get(name) != value
+        ]
+
+    def backlog(self, nodes: Sequence[Node]) -> list[str]:
+        """Receive queues that are not empty, and nodes that have not committed what others have."""
+        statuses = {node.name: node.status("wsrep_l%") for node in nodes}
+        queues = [
+            f"{name}: wsrep_local_recv_queue is {status['wsrep_local_recv_queue']}"
+            for name, status in statuses.items()
+            if status["wsrep_local_recv_queue"] != "0"
+        ]
+        committed = {name: status["wsrep_last_committed"] for name, status in statuses.items()}
+        return queues + ([f"wsrep_last_committed differs: {committed}"] if len(set(committed.values())) > 1 else [])
+
+
+def component_state(mine: uuid.UUID, members: Sequence[uuid.UUID]) -> str:
+    """A gvwstate.dat: this node's id and the view of which it was a member (Galera's pc.recovery)."""
+    lines = [f"my_uuid: {mine}", "#vwbeg", f"view_id: 3 {min(members, key=str)} 1", "bootstrap: 0"]
+    lines += [f"member: {member} 0" for member in sorted(members, key=str)]
+    return "\n".join([*lines, "#vwend", ""])
+
+
+TOPOLOGY = Galera
