@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
+from pytest_dbcluster.spec import TOOLS, ReleaseName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,5 +40,35 @@ class Release:
         path = self.bin / name
         if not path.exists():
             have = ", ".join(sorted(entry.name for entry in self.bin.iterdir())[:40])
-            raise ConfigError(f"{self.name} ({self.source}) has no program {name!r} in {self.bin}; it has: {have}")
+            raise ConfigError(
+                f"{self.name} ({self.source}) has no program {name!r} in {self.bin}; it has: {have}"
+            )
         return path
+
+
+def find(
+    name: ReleaseName | str, *, progress: Callable[[str], None] | None = None, mirror: str | None = None
+) -> Release:
+    """The release of this name, fetched when it has to be; ``name`` is a server's, "sysbench" or "haproxy".
+
+    Sources in this order: the directory that the name gives, PATH (``mariadb:path``), the cache, the host's own apt
+    suites, further suites of its mirrors or of ``mirror`` (environment: DBCLUSTER_MIRROR).
+    Raises ConfigError for a version that nobody has, ProvisionError with the ways out when none can be had here.
+    """
+    from pytest_dbcluster.releases import cached, catalogue, sources
+
+    tell = progress or (lambda line: None)
+    if isinstance(name, str):
+        name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
+    found = cached.lookup(name.product, name.version)
+    if found:
+        return found
+    offer = catalogue.offer(name.product, name.version)
+    if offer is None:
+        known = ", ".join(each.name for each in catalogue.OFFERS)
+        raise ConfigError(f"unknown release {name}; known: {known}")
+    places = sources.candidates(offer, sources.host_entries(), mirror or os.environ.get("DBCLUSTER_MIRROR"))
+    try:
+        return cached.fetch(offer, places, tell)
+    except DBClusterError as error:
+        raise ProvisionError(f"{offer.name} cannot be fetched: {error}") from error

@@ -1,0 +1,132 @@
+"""The cache: what was fetched once, kept by product, version and architecture.
+
+An entry appears whole or not at all: it is made in a directory beside its place and renamed into it at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import filelock
+
+from pytest_dbcluster.errors import ProvisionError
+
+MANIFEST = "manifest.json"
+STAGING = ".fetching-"
+
+
+def root() -> Path:
+    """``$XDG_CACHE_HOME/pytest-dbcluster``, ``~/.cache/pytest-dbcluster`` without that variable."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "pytest-dbcluster"
+
+
+def releases() -> Path:
+    """Where the fetched releases are."""
+    return root() / "releases"
+
+
+@dataclasses.dataclass(frozen=True)
+class Manifest:
+    """What an entry holds: written last, so an entry that has one is whole.
+
+    size: bytes on disk. downloaded: bytes of its packages. source: where it was fetched from, for people.
+    """
+
+    product: str
+    version: str
+    exact: str
+    architecture: str
+    suite: str
+    source: str
+    packages: dict[str, str]
+    downloaded: int
+    size: int
+    fetched: str
+
+
+def read(entry: Path) -> Manifest | None:
+    """The manifest of an entry; None where there is no entry, or one that an older program wrote."""
+    try:
+        return Manifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def write(entry: Path, manifest: Manifest) -> None:
+    """The manifest, written into an entry that is being made."""
+    text = json.dumps(dataclasses.asdict(manifest), indent=1, sort_keys=True)
+    (entry / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def entries() -> list[tuple[Path, Manifest]]:
+    """Every whole entry of the cache, by name."""
+    if not releases().is_dir():
+        return []
+    found = [(entry, read(entry)) for entry in sorted(releases().iterdir()) if entry.name[0] != "."]
+    return [(entry, manifest) for entry, manifest in found if manifest]
+
+
+def size(directory: Path) -> int:
+    """The bytes that a directory's files hold, links not followed and each file counted once."""
+    seen = {}
+    for parent, _, names in os.walk(directory):
+        for name in names:
+            status = os.lstat(Path(parent) / name)
+            seen[status.st_dev, status.st_ino] = status.st_size
+    return sum(seen.values())
+
+
+@contextlib.contextmanager
+def lock(name: str, *, progress: Callable[[str], None]) -> Iterator[None]:
+    """Held by one process at a time; the second says that it waits. It ends with the process that holds it."""
+    locks = _made(root() / "locks")
+    guard = filelock.FileLock(locks / f"{name}.lock", mode=0o600)
+    try:
+        guard.acquire(timeout=0)
+    except filelock.Timeout:
+        progress(f"waiting for another process that fetches {name}")
+        guard.acquire()
+    try:
+        yield
+    finally:
+        guard.release()
+
+
+@contextlib.contextmanager
+def staged(name: str) -> Iterator[Path]:
+    """A directory to make the entry ``name`` in; it becomes the entry when the block ends without an error.
+
+    The caller holds the lock of ``name``, so what another fetch of it left behind is stale, and is removed.
+    """
+    parent = _made(releases())
+    for stale in parent.glob(f"{STAGING}{name}-*"):
+        shutil.rmtree(stale, ignore_errors=True)
+    staging = Path(tempfile.mkdtemp(prefix=f"{STAGING}{name}-", dir=parent))
+    try:
+        yield staging
+        staging.chmod(0o755)
+        entry = parent / name
+        if entry.exists():
+            entry.rename(staging / ".replaced")
+        staging.rename(entry)
+        shutil.rmtree(entry / ".replaced", ignore_errors=True)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _made(directory: Path) -> Path:
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ProvisionError(
+            f"the cache {directory} cannot be made: {error.strerror}; set XDG_CACHE_HOME to a writable directory"
+        ) from error
+    return directory

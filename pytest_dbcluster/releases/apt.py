@@ -1,0 +1,254 @@
+"""A release from the suites of an apt mirror, fetched and unpacked without root.
+
+apt works on a private state directory and on a dpkg status of ours, so it resolves, verifies and downloads the
+whole closure of the packages and touches nothing of the host. Signatures are checked against the host's keyrings.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.releases.catalogue import NOT_FETCHED
+from pytest_dbcluster.releases.sources import Candidate, Entry, family
+
+Progress = Callable[[str], None]
+
+# Of the host's configuration: how to reach the mirrors. Hooks, languages and index targets are not for us.
+_HOST_SETTINGS = re.compile(
+    r"^Acquire::(https?|ftp|socks\w*|Proxy|AllowWeak|Queue|Source)\S* ", re.IGNORECASE
+)
+_OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
+_MINUTES = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Package:
+    """One file that apt wants to download."""
+
+    name: str
+    version: str
+    file: str
+    size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Fetched:
+    """What was unpacked, and remarks on how it was fetched that the user should see."""
+
+    packages: tuple[Package, ...]
+    suite: str
+    where: str
+    remarks: tuple[str, ...]
+
+    @property
+    def downloaded(self) -> int:
+        """The bytes of all packages."""
+        return sum(package.size for package in self.packages)
+
+
+def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: Progress) -> Fetched:
+    """Unpack the closure of the candidate's packages into ``into``; ``staging`` takes apt's own files meanwhile.
+
+    Raises ProvisionError with apt's reason, Unsupported on a host without apt.
+    """
+    suite = candidate.origin.suite
+    progress(f"reading {candidate.where}")
+    private = PrivateApt(staging / "apt", architecture())
+    try:
+        remarks = private.update(candidate.entries, candidate.optional)
+        for remark in remarks:
+            progress(remark)
+        packages = private.plan(candidate.origin.packages)
+        size = sum(package.size for package in packages)
+        progress(f"fetching {name} from {suite}: {megabytes(size)} MB in {len(packages)} packages")
+        start = time.monotonic()
+        files = private.download(candidate.origin.packages, packages, progress)
+        unpack(files, into)
+        progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
+    finally:
+        shutil.rmtree(private.directory, ignore_errors=True)
+    return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
+
+
+def megabytes(size: int) -> str:
+    """A size in MB, with a decimal only where the number is small."""
+    return f"{size / 1e6:.1f}" if size < 1e7 else f"{size / 1e6:.0f}"
+
+
+def architecture() -> str:
+    """dpkg's name for this machine, ``amd64`` or ``arm64``. Raises Unsupported."""
+    for program in ("apt-get", "apt-config", "dpkg-deb", "dpkg"):
+        if not shutil.which(program):
+            raise Unsupported(
+                f"this system has no {program}, releases can only be fetched on Debian and Ubuntu"
+            )
+    native = run(["dpkg", "--print-architecture"]).strip()
+    if native not in ("amd64", "arm64"):
+        raise Unsupported(f"releases can be fetched for amd64 and arm64, not for {native}")
+    return native
+
+
+def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment: str) -> str:
+    """The standard output of a command, in the C locale. Raises CommandFailed."""
+    variables = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=seconds, env=variables, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise CommandFailed(command, None, seconds=seconds) from error
+    if done.returncode:
+        raise CommandFailed(command, done.returncode, done.stdout, done.stderr)
+    return done.stdout
+
+
+class PrivateApt:
+    """apt with lists, cache, sources and dpkg status of its own."""
+
+    def __init__(self, directory: Path, native: str) -> None:
+        self.directory = directory
+        self._settings = directory / "apt.conf"
+        for part in ("lists/partial", "archives/partial", "sources"):
+            (directory / part).mkdir(parents=True)
+        (directory / "status").write_text("".join(_installed(name, native) for name in NOT_FETCHED))
+        self._settings.write_text("\n".join([*_host_settings(), *self._own_settings(native)]) + "\n")
+
+    def _own_settings(self, native: str) -> list[str]:
+        paths = {
+            "Dir::State": ".", "Dir::State::status": "status", "Dir::State::lists": "lists", "Dir::Cache": ".",
+            "Dir::Cache::archives": "archives", "Dir::Etc::sourceparts": "sources",
+        }  # fmt: skip
+        values = {
+            "Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::parts": "/dev/null", "Dir::Etc::main": "/dev/null",
+            "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
+            "APT::Architecture": native, "APT::Architectures": native, "APT::Install-Recommends": "false",
+            "APT::Sandbox::User": "root", "APT::Update::Error-Mode": "any", "Acquire::Languages": "none",
+            "Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "2",
+            "Debug::NoLocking": "true",
+        }  # fmt: skip
+        absolute = {key: str((self.directory / part).resolve()) for key, part in paths.items()}
+        return [f'{key} "{value}";' for key, value in {**absolute, **values}.items()]
+
+    def _apt(self, *arguments: str) -> str:
+        return run(["apt-get", "-q", *arguments], APT_CONFIG=str(self._settings))
+
+    def update(self, entries: Sequence[Entry], optional: Sequence[Entry]) -> list[str]:
+        """Read the lists of the entries, and return remarks for the user. Raises ProvisionError.
+
+        A mirror whose Release file is out of date is used all the same, and named.
+        """
+        try:
+            return self._update([*entries, *optional])
+        except (CommandFailed, ProvisionError):
+            if not optional:
+                raise
+        missing = ", ".join(f"{entry.suite}" for entry in optional)
+        return [*self._update(entries), f"{missing} could not be read from the mirror, going on without"]
+
+    def _update(self, entries: Sequence[Entry]) -> list[str]:
+        stanzas = "\n".join(str(entry) for entry in entries)
+        (self.directory / "sources" / "own.sources").write_text(stanzas)
+        try:
+            self._apt("update")
+        except CommandFailed as error:
+            stale = _OUT_OF_DATE.findall(error.stderr)
+            if not stale:
+                raise _update_error(error, entries) from error
+        else:
+            return []
+        try:
+            self._apt("update", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false")
+        except CommandFailed as error:
+            raise _update_error(error, entries) from error
+        return [f"the mirror's file {file} is {how}; its signature is good, going on" for file, how in stale]
+
+    def plan(self, packages: Sequence[str]) -> list[Package]:
+        """The closure of the packages. Raises ProvisionError when the suite has not got them."""
+        try:
+            text = self._apt("install", "--yes", "--print-uris", *packages)
+        except CommandFailed as error:
+            raise ProvisionError(f"apt cannot resolve {' '.join(packages)}: {_reason(error)}") from error
+        return planned(text)
+
+    def download(self, names: Sequence[str], packages: Sequence[Package], progress: Progress) -> list[Path]:
+        """The packages' files, verified by apt. Progress is told at each quarter."""
+        archives = self.directory / "archives"
+        total = sum(package.size for package in packages)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            work = pool.submit(self._apt, "install", "--yes", "--download-only", *names)
+            told = 0
+            while not concurrent.futures.wait([work], timeout=0.2).done:
+                have = sum(path.stat().st_size for path in _present(archives))
+                if total and have * 4 // total > told:
+                    told = have * 4 // total
+                    progress(f".. {megabytes(have)} of {megabytes(total)} MB")
+        try:
+            work.result()
+        except CommandFailed as error:
+            raise ProvisionError(f"apt cannot download {' '.join(names)}: {_reason(error)}") from error
+        return sorted(archives.glob("*.deb"))
+
+
+def planned(text: str) -> list[Package]:
+    """The packages in the output of ``apt-get install --print-uris``."""
+    found = re.findall(r"^'\S+' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
+    return [
+        Package(name, unquote(version), f"{name}_{version}_{rest}", int(size))
+        for name, version, rest, size in found
+    ]
+
+
+def unpack(files: Sequence[Path], into: Path) -> None:
+    """Unpack packages side by side, without their maintainer scripts. Documentation is left out."""
+    into.mkdir(parents=True, exist_ok=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        list(pool.map(lambda file: run(["dpkg-deb", "-x", str(file), str(into)]), files))
+    for part in ("usr/share/doc", "usr/share/man", "usr/share/locale", "usr/share/lintian", "var"):
+        shutil.rmtree(into / part, ignore_errors=True)
+
+
+def _present(directory: Path) -> list[Path]:
+    return [path for path in directory.rglob("*") if path.is_file()]
+
+
+def _installed(name: str, native: str) -> str:
+    """A dpkg status stanza for a package that is not to be fetched."""
+    return (
+        f"Package: {name}\nStatus: install ok installed\nPriority: optional\nSection: misc\nMaintainer: none\n"
+        f"Architecture: {native}\nMulti-Arch: allowed\nVersion: 999:0\nDescription: not fetched\n\n"
+    )
+
+
+def _host_settings() -> list[str]:
+    return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
+
+
+def _update_error(error: CommandFailed, entries: Sequence[Entry]) -> ProvisionError:
+    suite, uri = entries[0].suite, entries[0].uri
+    if "NO_PUBKEY" in error.stderr or "is not signed" in error.stderr:
+        package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
+            family(entries[0].base), "the keyring package of that mirror"
+        )
+        return ProvisionError(
+            f"the key that signed {suite} of {uri} is not on this system; install {package} "
+            f"(apt-get install {package}). apt says: {_reason(error)}"
+        )
+    return ProvisionError(f"{suite} of {uri} cannot be read: {_reason(error)}")
+
+
+def _reason(error: CommandFailed) -> str:
+    """apt's own words, its errors before its warnings, each line once."""
+    lines = [line.strip() for line in error.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))]
+    text = "; ".join(dict.fromkeys(sorted(lines, key=lambda line: line[:2] != "E:")))
+    return (text or str(error))[:600]

@@ -1,0 +1,79 @@
+"""Which version comes from which suite, in which packages. Data; mysql:9.7 takes its place here (sid)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
+UBUNTU = ("jammy", "noble")
+ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
+
+_GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")
+_MARIADB = ("mariadb-server", "mariadb-client", *_GALERA)
+
+MARIADB_PROGRAMS = (
+    "maria*", "mysql*", "mbstream", "my_print_defaults", "resolveip", "perror", "innochecksum", "aria_*",
+    "myisam*", "replace", "wsrep_*", "galera_*", "socat", "pv", "ss", "ip", "ps",
+)  # fmt: skip
+
+# Of the closure, what a server in the foreground does not use, or what is part of every Debian and Ubuntu.
+# apt is told that these are installed. Nearly all of it is perl and what installs packages.
+NOT_FETCHED = (
+    "adduser", "base-files", "base-passwd", "dash", "debconf", "debianutils", "dpkg", "gawk", "init-system-helpers",
+    "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd", "perl",
+    "perl-base", "psmisc", "rsync", "sysvinit-utils", "tar", "tzdata", "ucf", "usrmerge",
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Origin:
+    """One suite that has a version, and the names that its packages have there."""
+
+    suite: str
+    packages: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Offer:
+    """A version, or a tool, that can be fetched: where from, and what of it goes into bin/."""
+
+    product: str
+    version: str
+    origins: tuple[Origin, ...]
+    programs: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """As users write it: ``mariadb:10.11``, ``sysbench``."""
+        return f"{self.product}:{self.version}" if self.version else self.product
+
+
+def _tool(name: str) -> Offer:
+    # The host's own suite comes first whatever the order here; the newest stable one is next.
+    suites = ("trixie", "bookworm", "bullseye", "noble", "jammy")
+    return Offer(name, "", tuple(Origin(suite, (name,)) for suite in suites), (name,))
+
+
+OFFERS = (
+    Offer(
+        "mariadb",
+        "10.5",
+        (Origin("bullseye", ("mariadb-server-10.5", "mariadb-client-10.5", *_GALERA)),),
+        MARIADB_PROGRAMS,
+    ),
+    Offer(
+        "mariadb",
+        "10.6",
+        (Origin("jammy", ("mariadb-server-10.6", "mariadb-client-10.6", *_GALERA)),),
+        MARIADB_PROGRAMS,
+    ),
+    Offer("mariadb", "10.11", (Origin("bookworm", _MARIADB), Origin("noble", _MARIADB)), MARIADB_PROGRAMS),
+    Offer("mariadb", "11.8", (Origin("trixie", _MARIADB),), MARIADB_PROGRAMS),
+    _tool("haproxy"),
+    _tool("sysbench"),
+)
+
+
+def offer(product: str, version: str) -> Offer | None:
+    """The offer of this version, None when nobody is known to have it."""
+    return next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)

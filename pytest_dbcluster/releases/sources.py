@@ -1,0 +1,135 @@
+"""Where apt may fetch from: the host's own entries, and further suites of the same mirrors."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from pytest_dbcluster.releases.catalogue import ALIASES, DEBIAN, UBUNTU, Offer, Origin
+
+APT = Path("/etc/apt")
+KEYRINGS = Path("/usr/share/keyrings")
+_FAMILIES = {"Debian": (*DEBIAN, *ALIASES), "Ubuntu": UBUNTU}
+_COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """One suite of one mirror. ``options`` are those of the host's entry, such as Signed-By, by deb822 name."""
+
+    uri: str
+    suite: str
+    components: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def base(self) -> str:
+        """The suite that this one belongs to: ``bookworm`` of ``bookworm-security``; itself for others."""
+        return re.sub(r"-(updates|security)$", "", self.suite)
+
+    def __str__(self) -> str:
+        """The entry as a deb822 stanza."""
+        lines = ["Types: deb", f"URIs: {self.uri}", f"Suites: {self.suite}"]
+        lines += [f"Components: {' '.join(self.components)}"] if self.components else []
+        return "\n".join([*lines, *(f"{key}: {value}" for key, value in self.options)]) + "\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """An origin and the entries to fetch it from; the optional ones may be missing on the mirror."""
+
+    origin: Origin
+    entries: tuple[Entry, ...]
+    optional: tuple[Entry, ...] = ()
+    where: str = ""
+
+
+def host_entries(apt: Path = APT) -> list[Entry]:
+    """The entries of the host's apt configuration, in both of its formats; those that are switched off are left out."""
+    found: list[Entry] = []
+    parts = sorted((apt / "sources.list.d").glob("*")) if (apt / "sources.list.d").is_dir() else []
+    for path in [apt / "sources.list", *parts]:
+        if path.suffix in (".list", ".sources") and path.is_file():
+            text = path.read_text(encoding="utf-8", errors="replace")
+            found += _one_line(text) if path.suffix == ".list" else _deb822(text)
+    return [entry for entry in found if not entry.uri.startswith("cdrom:")]
+
+
+def _one_line(text: str) -> Iterable[Entry]:
+    for line in text.splitlines():
+        match = re.fullmatch(
+            r"deb(?:\s+\[(.*?)\])?\s+(\S+)\s+(\S+)((?:\s+[^\s#]+)*)\s*(?:#.*)?", line.strip()
+        )
+        if match:
+            options = [pair.split("=", 1) for pair in (match[1] or "").split() if "=" in pair]
+            named = tuple((key.title(), value.replace(",", " ")) for key, value in options)
+            yield Entry(match[2], match[3], tuple(match[4].split()), _kept(named))
+
+
+def _deb822(text: str) -> Iterable[Entry]:
+    for stanza in re.split(r"\n\s*\n", text):
+        lines = [line for line in stanza.splitlines() if not line.startswith("#")]
+        joined = re.sub(r"\n(?=[ \t])", "\0", "\n".join(lines))
+        pairs = [line.split(":", 1) for line in joined.splitlines() if ":" in line]
+        fields = {key.strip().title(): value.replace("\0", "\n").strip() for key, value in pairs}
+        if "deb" not in fields.get("Types", "").split() or fields.get("Enabled", "yes").lower() in (
+            "no",
+            "false",
+        ):
+            continue
+        components, options = tuple(fields.get("Components", "").split()), _kept(tuple(fields.items()))
+        for uri in fields.get("Uris", "").split():
+            for suite in fields.get("Suites", "").split():
+                yield Entry(uri, suite, components, options)
+
+
+def _kept(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in options if key in ("Signed-By", "Trusted"))
+
+
+def family(suite: str) -> str:
+    """``Debian`` or ``Ubuntu``; empty for suites of others."""
+    return next((name for name, suites in _FAMILIES.items() if suite in suites), "")
+
+
+def candidates(
+    offer: Offer, entries: list[Entry], mirror: str | None = None, keyrings: Path = KEYRINGS
+) -> list[Candidate]:
+    """Where an offer may be fetched from, best first: the host's own suites, then further ones of its mirrors.
+
+    A mirror that the user names stands in for the host's Debian mirror.
+    """
+    own, further = [], []
+    for origin in offer.origins:
+        home = family(origin.suite)
+        mine = tuple(entry for entry in entries if entry.base == origin.suite and "main" in entry.components)
+        named = mirror if home == "Debian" else None
+        if mine and not named:
+            own.append(Candidate(origin, mine, where=f"{origin.suite} of this system's apt sources"))
+            continue
+        known = [entry for entry in entries if family(entry.base) == home and "main" in entry.components]
+        mains = [Entry(named, origin.suite, ("main",))] if named else [e for e in known if e.suite == e.base]
+        if mains:
+            securities = [] if named else [entry for entry in known if entry.suite.endswith("-security")]
+            derived = [
+                _derived(entry, origin.suite, home, keyrings) for entry in (*mains[:1], *securities[:1])
+            ]
+            where = (
+                f"{origin.suite} of {'the mirror ' + named if named else 'the same mirror as this system'}"
+            )
+            further.append(Candidate(origin, tuple(derived[:1]), tuple(derived[1:]), where))
+    return own + further
+
+
+def _derived(entry: Entry, suite: str, home: str, keyrings: Path) -> Entry:
+    """The same mirror's other suite, which other keys have signed than those of the host's entry."""
+    options = dict(entry.options)
+    given = options.get("Signed-By", "")
+    known = sorted(str(path) for path in keyrings.glob(f"{home.lower()}-archive-keyring.[gp]*[gp]"))
+    files = dict.fromkeys([*(given.split() if given.startswith("/") else []), *known])
+    if files:
+        options["Signed-By"] = " ".join(files)
+    wanted = f"{suite}-security" if entry.suite.endswith("-security") else suite
+    return Entry(entry.uri, wanted, _COMPONENTS[home], tuple(options.items()))

@@ -1,0 +1,126 @@
+"""Programs of another suite, made to run on this host: ``bin/`` of an unpacked release.
+
+A shim starts its program through the release's own dynamic loader. The loader is called by a link that has the
+program's name, because that is the name the kernel gives to the process: the SST scripts look for "socat" among the
+listening processes. LD_LIBRARY_PATH is not used, the host's programs that a server starts would inherit it.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ProvisionError
+
+ROOT = "root"
+LOADERS = "loader"
+TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+# Names that some suites have and others do not; either one is there everywhere.
+OTHER_NAMES = {
+    "mariadb": "mysql", "mariadb-admin": "mysqladmin", "mariadb-backup": "mariabackup", "mariadb-binlog": "mysqlbinlog",
+    "mariadb-check": "mysqlcheck", "mariadb-dump": "mysqldump", "mariadb-import": "mysqlimport",
+    "mariadb-install-db": "mysql_install_db", "mariadb-show": "mysqlshow", "mariadb-slap": "mysqlslap",
+    "mariadb-upgrade": "mysql_upgrade", "mariadbd": "mysqld",
+}  # fmt: skip
+
+_SHIM = """\
+#!/bin/sh
+home=${{0%/*}}; home=${{home%/*}}
+[ -e "$home/{root}" ] || {{ home=$(readlink -f "$0"); home=${{home%/*/*}}; }}
+exec "$home/{loaders}/{name}" --inhibit-cache --library-path "{path}" {argv0}"$home/{program}" "$@"
+"""
+
+
+def make(entry: Path, patterns: Sequence[str], architecture: str) -> Path:
+    """``entry/bin``, filled with every program of ``entry/root`` whose name fits one of the patterns.
+
+    Everything in it finds its way from its own place, so the entry may be moved or copied.
+    """
+    unpacked, bin_ = entry / ROOT, entry / "bin"
+    bin_.mkdir()
+    (entry / LOADERS).mkdir()
+    loader = _loader(unpacked, architecture)
+    path = ":".join(
+        f"$home/{directory.relative_to(entry)}" for directory in library_directories(unpacked, architecture)
+    )
+    argv0 = '--argv0 "$0" ' if _keeps_argv0(loader) else ""
+    for name, program in _programs(unpacked, patterns).items():
+        if _is_elf(program):
+            os.symlink(Path("..") / loader.relative_to(entry), entry / LOADERS / name)
+            text = _SHIM.format(
+                root=ROOT,
+                loaders=LOADERS,
+                name=name,
+                path=path,
+                argv0=argv0,
+                program=program.relative_to(entry),
+            )
+            (bin_ / name).write_text(text, encoding="utf-8")
+            (bin_ / name).chmod(0o755)
+        elif program.read_bytes()[:64].startswith((b"#!/bin/sh", b"#!/bin/bash", b"#!/usr/bin/env bash")) or (
+            name.startswith("wsrep_")
+        ):
+            shutil.copy(program, bin_ / name)
+    _add_other_names(bin_)
+    return bin_
+
+
+def machine() -> str:
+    """The kernel's name for this machine, ``x86_64`` or ``aarch64``."""
+    return os.uname().machine
+
+
+def library_directories(unpacked: Path, architecture: str) -> list[Path]:
+    """Where the libraries of an unpacked release are."""
+    triplet = TRIPLETS[architecture]
+    return [path for path in (unpacked / "lib" / triplet, unpacked / "usr/lib" / triplet) if path.is_dir()]
+
+
+def _loader(unpacked: Path, architecture: str) -> Path:
+    for directory in library_directories(unpacked, architecture):
+        for path in sorted(directory.glob("ld-linux*.so.*")):
+            return path
+    raise ProvisionError(
+        f"{unpacked} has no dynamic loader for {architecture}, its programs cannot be started"
+    )
+
+
+def _keeps_argv0(loader: Path) -> bool:
+    """Whether the loader can give the program the name that it was called by; glibc before 2.33 cannot."""
+    done = subprocess.run([loader, "--help"], capture_output=True, text=True, check=False)
+    return "--argv0" in done.stdout + done.stderr
+
+
+def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
+    found: dict[str, Path] = {}
+    for directory in ("usr/sbin", "usr/bin", "sbin", "bin"):
+        for path in sorted((unpacked / directory).glob("*")):
+            if any(fnmatch.fnmatch(path.name, pattern) for pattern in patterns):
+                real = _inside(unpacked, path)
+                if real.is_file() and path.name not in found:
+                    found[path.name] = real
+    return found
+
+
+def _inside(unpacked: Path, path: Path) -> Path:
+    """The file that a link means when ``unpacked`` is the root directory; its last name is kept where it can be."""
+    target = path.readlink() if path.is_symlink() else None
+    if target is not None and target.is_absolute():
+        return _inside(unpacked, unpacked / target.relative_to("/"))
+    return path
+
+
+def _is_elf(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4) == b"\x7fELF"
+
+
+def _add_other_names(bin_: Path) -> None:
+    for new, old in OTHER_NAMES.items():
+        for name, other in ((new, old), (old, new)):
+            if (bin_ / name).exists() and not (bin_ / other).exists():
+                os.symlink(name, bin_ / other)
