@@ -1,0 +1,112 @@
+"""Workload: a load that is prepared once and run in rounds. Round: what one run of it measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_dbcluster import registry
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.cluster import Cluster
+    from pytest_dbcluster.host import Host
+    from pytest_dbcluster.release import Release
+
+PLANNED = ("sysbench", "tpcc")
+PROFILES = ("quick", "paper")
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a load itself says about one run.
+
+    seconds: the measured time. operations: statements or transactions done in it. commits: committed writing
+    statements or transactions, None for a load that writes nothing.
+    """
+
+    seconds: float
+    operations: int
+    commits: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """One measurement of one variant.
+
+    variant: the spec's short name. block: number of the block, warm-up blocks count separately. position: place
+    in its block, 0 first. throughput: operations a second. wall: seconds with reset, switch and settle.
+    counters: deltas over the round, summed over nodes, and what is derived from them. samples: OS metrics of
+    the round. void: why the round does not count; empty when it does.
+    """
+
+    variant: str
+    block: int
+    position: int
+    outcome: Outcome
+    wall: float
+    started: float
+    settled: bool = True
+    counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    void: str = ""
+
+    @property
+    def seconds(self) -> float:
+        """The measured time."""
+        return self.outcome.seconds
+
+    @property
+    def throughput(self) -> float:
+        """Operations a second; higher is better."""
+        return self.outcome.operations / self.outcome.seconds
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What a load may use: the cluster, the host of the client, and the one client release of a comparison."""
+
+    cluster: Cluster
+    client: Host
+    release: Release
+    profile: str
+    progress: Callable[[str], None]
+
+
+class Workload(Protocol):
+    """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables."""
+
+    @property
+    def writes(self) -> bool:
+        """Whether a run changes its tables, so that they are returned to their preload before each round."""
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that have to be equal on all nodes after the rounds."""
+
+    def prepare(self, setting: Setting) -> None:
+        """Make the tables; a second call on the same cluster costs nothing."""
+
+    def reset(self, setting: Setting) -> None:
+        """Return the tables to what ``prepare`` made; unmeasured."""
+
+    def run(self, setting: Setting) -> Outcome:
+        """One round. Raises WorkloadError with the tool's own words."""
+
+    def clean(self, setting: Setting) -> None:
+        """Drop the tables."""
+
+
+class Violations(Protocol):
+    """An extra power: a load that knows what must be true of its tables after a run."""
+
+    def violations(self, setting: Setting) -> list[str]:
+        """What is not true; empty when all is well."""
+
+
+def workload_class(name: str) -> Callable[..., Workload]:
+    """The class of a workload by its file's name. Raises ConfigError that lists the known names."""
+    module = registry.find("workload", "pytest_dbcluster.workloads", name, planned=PLANNED)
+    made: Callable[..., Workload] = importlib.import_module(module).WORKLOAD
+    return made

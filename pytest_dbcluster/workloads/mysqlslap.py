@@ -1,0 +1,213 @@
+"""mysqlslap: its five generated loads, as published (paper) or with the table kept between rounds (quick).
+
+Quick takes the SQL from the tool itself: ``--only-print`` prints the table, the preload and the statements of
+one client. The tool picks the id of each keyed statement by random() when it sends it; a statement list cannot
+do that, so quick lets the server compute an id from the connection's own id: constant while a statement runs,
+so still one lookup by key, and different for every client, so that clients meet on a row as rarely as they do
+in the published load.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
+from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.workload import Outcome, Setting
+
+MODES = ("key", "mixed", "read", "update", "write")
+READ_QUERIES = 100
+WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}
+SCHEMA = "dbcluster_slap"
+PRIMES = (7919, 104_729)
+PLACEHOLDER = re.compile(r"id =\s+'[0-9a-f-]{20,}'")
+RESULT = re.compile(
+    r"^Benchmark\s*\n(?:\s*Running for engine .*\n)?"
+    r"\s*Average number of seconds to run all queries: (?P<average>[0-9.]+) seconds\n"
+    r"\s*Minimum number of seconds to run all queries: (?P<least>[0-9.]+) seconds\n"
+    r"\s*Maximum number of seconds to run all queries: (?P<most>[0-9.]+) seconds\n"
+    r"\s*Number of clients running queries: (?P<clients>\d+)\n"
+    r"\s*Average number of queries per client: (?P<each>\d+)\s*$",
+    re.MULTILINE,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class MySQLSlap:
+    """One mode of mysqlslap with the published parameters.
+
+    mode: key, mixed, read, update or write. queries: statements of one round over all clients.
+    quick_queries: the same in the profile quick, None for as many as published; read scans the whole table
+    with each query, so its published round lasts ten seconds, and quick runs 100 of its 1000 queries.
+    rows: the tool's --auto-generate-sql-write-number, which preloads one row less. iterations: of one call in
+    the profile paper, whose average is the round. seconds: after how long a call counts as hung.
+    """
+
+    mode: str
+    concurrency: int = 50
+    queries: int = 1000
+    rows: int = 5000
+    int_columns: int = 10
+    char_columns: int = 10
+    quick_queries: int | None = None
+    iterations: int = 10
+    seconds: float = 300.0
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise registry.unknown("mysqlslap mode", self.mode, MODES)
+        for name in ("concurrency", "queries", "rows", "int_columns", "char_columns"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"mysqlslap {name}={getattr(self, name)}: it takes 1 or more")
+        if self.quick_queries is None:
+            object.__setattr__(self, "quick_queries", READ_QUERIES if self.mode == "read" else self.queries)
+        if self.queries < self.concurrency or (self.quick_queries or 0) < self.concurrency:
+            raise ConfigError(f"mysqlslap: {self.concurrency} clients need at least as many queries, got {self.queries}")
+
+    def __str__(self) -> str:
+        return f"mysqlslap {self.mode} c{self.concurrency}"
+
+    @property
+    def writes(self) -> bool:
+        """Whether the mode changes the table."""
+        return self.mode in WRITING
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The table that has to be equal on all nodes."""
+        return (f"{SCHEMA}.t1",)
+
+    @property
+    def one_node(self) -> bool:
+        """Whether all clients go to one node: updates of one row on two nodes are rolled back, and the tool ends."""
+        return self.mode == "update"
+
+    def round_queries(self, profile: str) -> int:
+        """Statements of one round: each client runs the same whole number of them."""
+        total = self.queries if profile == "paper" or self.quick_queries is None else self.quick_queries
+        return total // self.concurrency * self.concurrency
+
+    def prepare(self, setting: Setting) -> None:
+        """Make the table, its kept copy, and the file of statements."""
+        if setting.profile == "paper":
+            return
+        create, preload, queries = self._printed(setting)
+        queries = [self._with_ids(query, number, len(preload)) for number, query in enumerate(queries)]
+        setting.client.push(";\n".join(queries).encode(), self._list(setting))
+        node = setting.cluster.nodes[0]
+        made = {row[0] for row in node.query(f"SHOW DATABASES LIKE '{SCHEMA}'")}
+        if made and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE 'preload_{self._shape}'"):
+            return
+        setting.progress(f"{self}: making its table of {len(preload)} rows")
+        kept = f"{SCHEMA}.preload_{self._shape}"
+        values = [statement.split("VALUES", 1)[1].strip() for statement in preload]
+        node.query(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}")
+        node.query(create.replace("`t1`", kept))
+        # Ids are given: a cluster's auto_increment step would leave holes that the keyed statements miss.
+        rows = [f"({number},{value.split(',', 1)[1]}" for number, value in enumerate(values, 1)]
+        for first in range(0, len(rows), 500):
+            node.query(f"INSERT INTO {kept} VALUES {','.join(rows[first : first + 500])}")
+        self.reset(setting)
+
+    @property
+    def _shape(self) -> str:
+        return f"{self.rows}_{self.int_columns}_{self.char_columns}"
+
+    def _list(self, setting: Setting) -> str:
+        return f"{setting.client.directory}/slap-{self.mode}-{self._shape}-{self.concurrency}-{self.queries}.sql"
+
+    def _with_ids(self, query: str, number: int, rows: int) -> str:
+        step, offset = PRIMES[0] + 2 * number, PRIMES[1] * (number + 1)
+        return PLACEHOLDER.sub(f"id = (CONNECTION_ID() * {step} + {offset}) % {rows} + 1", query)
+
+    def _printed(self, setting: Setting) -> tuple[str, list[str], list[str]]:
+        """The tool's own CREATE TABLE, preload and statements of one client."""
+        each = self.round_queries(setting.profile) // self.concurrency
+        program, *published = self._generated(setting, 1, each)
+        text = setting.client.run([program, "--no-defaults", *published, "--only-print"]).stdout
+        statements = [line.strip().rstrip(";") for line in text.split(";\n")]
+        creates = [line for line in statements if line.startswith("CREATE TABLE `t1`")]
+        body = [line for line in statements if line.startswith(("INSERT", "SELECT", "UPDATE"))]
+        if len(creates) != 1 or len(body) <= each:
+            raise UnreadableOutput("mysqlslap --only-print", "CREATE TABLE followed by its statements", text)
+        return creates[0], body[:-each], body[-each:]
+
+    def reset(self, setting: Setting) -> None:
+        """Return the table to its preload: a new one from the kept copy."""
+        if setting.profile == "paper":
+            return
+        table = self.tables[0]
+        setting.cluster.nodes[0].sql.run(
+            [
+                f"DROP TABLE IF EXISTS {table}",
+                f"CREATE TABLE {table} LIKE {SCHEMA}.preload_{self._shape}",
+                f"INSERT INTO {table} SELECT * FROM {SCHEMA}.preload_{self._shape}",
+            ]
+        )
+
+    def run(self, setting: Setting) -> Outcome:
+        """One iteration of the tool. Raises WorkloadError or UnreadableOutput with its own words."""
+        total = self.round_queries(setting.profile)
+        command = self._command(setting, total)
+        try:
+            text = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment).stdout
+        except CommandFailed as error:
+            for node in setting.cluster.nodes:
+                node.alive()
+            words = (error.stderr.strip() or error.stdout.strip() or "it said nothing")[-1000:]
+            ended = "was stopped" if error.returncode is None else f"ended with {error.returncode}"
+            raise WorkloadError(f"{self} {ended} on {setting.cluster.spec}: {words}") from error
+        seconds = parse(text, clients=self.concurrency)
+        commits = round(total * WRITING[self.mode]) if self.writes else None
+        return Outcome(seconds, total, commits)
+
+    def clean(self, setting: Setting) -> None:
+        """Drop the schema of the profile quick; the tool drops its own."""
+        setting.cluster.nodes[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+
+    def _command(self, setting: Setting, total: int) -> list[str]:
+        """The call of one round; in the profile paper the published command line, with our endpoint in it."""
+        endpoint = setting.cluster.writer() if self.one_node else setting.cluster.reader()
+        secret = f"{setting.client.directory}/client.cnf"
+        setting.client.push(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
+        program, *published = self._generated(setting, self.concurrency, total)
+        places = [f"--{name.replace('_', '-')}={value}" for name, value in setting.release.client_options.items()]
+        connect = [*places, f"--host={endpoint.host}", f"--port={endpoint.port}", "--protocol=tcp"]
+        if setting.profile == "paper":
+            return [program, f"--defaults-file={secret}", *connect, *published, f"--iterations={self.iterations}"]
+        own = [f"--create-schema={SCHEMA}", "--no-drop", f"--query={self._list(setting)}", "--delimiter=;"]
+        size = [f"--concurrency={self.concurrency}", f"--number-of-queries={total}", "--iterations=1"]
+        return [program, f"--defaults-file={secret}", *connect, *own, *size]
+
+    def _generated(self, setting: Setting, clients: int, queries: int) -> list[str]:
+        """The published options: the tool generates the SQL."""
+        return [
+            str(setting.release.program(flavour(setting.release.product).slap)),
+            "--auto-generate-sql",
+            "--auto-generate-sql-add-autoincrement",
+            f"--auto-generate-sql-load-type={self.mode}",
+            f"--auto-generate-sql-write-number={self.rows}",
+            f"--number-int-cols={self.int_columns}",
+            f"--number-char-cols={self.char_columns}",
+            f"--concurrency={clients}",
+            f"--number-of-queries={queries}",
+        ]
+
+
+def parse(text: str, *, clients: int) -> float:
+    """The average seconds of the tool's report. Raises UnreadableOutput when it is not exactly one report."""
+    found = list(RESULT.finditer(text))
+    if len(found) != 1:
+        raise UnreadableOutput("mysqlslap", "report of one benchmark", text)
+    if int(found[0]["clients"]) != clients:
+        raise UnreadableOutput("mysqlslap", f"report of {clients} clients", text)
+    seconds = float(found[0]["average"])
+    if seconds <= 0:
+        raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)
+    return seconds
+
+
+WORKLOAD = MySQLSlap
