@@ -20,6 +20,7 @@ from pytest_dbcluster.errors import ProvisionError
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
+FORMAT = 2  # of an entry; those of another format are fetched anew
 
 
 def root() -> Path:
@@ -50,13 +51,15 @@ class Manifest:
     downloaded: int
     size: int
     fetched: str
+    format: int = FORMAT
 
 
 def read(entry: Path) -> Manifest | None:
     """The manifest of an entry; None where there is no entry, or one that an older program wrote."""
     try:
-        return Manifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
+        fields = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
+        return Manifest(**fields) if fields["format"] == FORMAT else None
+    except (OSError, ValueError, TypeError, KeyError):
         return None
 
 

@@ -48,7 +48,9 @@ def make(entry: Path, patterns: Sequence[str], architecture: str) -> Path:
         f"$home/{directory.relative_to(entry)}" for directory in library_directories(unpacked, architecture)
     )
     argv0 = '--argv0 "$0" ' if _keeps_argv0(loader) else ""
-    for name, program in _programs(unpacked, patterns).items():
+    programs = _programs(unpacked, patterns)
+    _remove_others(unpacked, set(programs.values()))
+    for name, program in programs.items():
         if _is_elf(program):
             os.symlink(Path("..") / loader.relative_to(entry), entry / LOADERS / name)
             text = _SHIM.format(
@@ -104,6 +106,15 @@ def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
                 if real.is_file() and path.name not in found:
                     found[path.name] = real
     return found
+
+
+def _remove_others(unpacked: Path, kept: set[Path]) -> None:
+    """Remove the programs that nobody will start: most of an unpacked server's size."""
+    kept |= {path.resolve() for path in kept}
+    for directory in ("usr/sbin", "usr/bin", "sbin", "bin"):
+        for path in (unpacked / directory).glob("*"):
+            if path not in kept and not path.is_dir():
+                path.unlink()
 
 
 def _inside(unpacked: Path, path: Path) -> Path:

@@ -7,6 +7,7 @@ whole closure of the packages and touches nothing of the host. Signatures are ch
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import re
@@ -61,22 +62,42 @@ def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: 
 
     Raises ProvisionError with apt's reason, Unsupported on a host without apt.
     """
-    suite = candidate.origin.suite
+    directory = staging / "apt"
     progress(f"reading {candidate.where}")
-    private = PrivateApt(staging / "apt", architecture())
+    private = PrivateApt(directory, architecture())
     try:
-        remarks = private.update(candidate.entries, candidate.optional)
-        for remark in remarks:
-            progress(remark)
-        packages = private.plan(candidate.origin.packages)
-        size = sum(package.size for package in packages)
-        progress(f"fetching {name} from {suite}: {megabytes(size)} MB in {len(packages)} packages")
-        start = time.monotonic()
-        files = private.download(candidate.origin.packages, packages, progress)
-        unpack(files, into)
-        progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
+        try:
+            return _fetch(private, name, candidate, (*candidate.entries, *candidate.optional), into, progress)
+        except ProvisionError as error:
+            if not candidate.optional:
+                raise
+            left_out = ", ".join(entry.suite for entry in candidate.optional)
+            remark = f"without {left_out}, which the mirror does not have whole"
+            progress(f"going on {remark} ({error})")
+        fetched = _fetch(private, name, candidate, candidate.entries, into, progress)
+        return dataclasses.replace(fetched, remarks=(*fetched.remarks, remark))
     finally:
-        shutil.rmtree(private.directory, ignore_errors=True)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _fetch(
+    private: PrivateApt,
+    name: str,
+    candidate: Candidate,
+    entries: Sequence[Entry],
+    into: Path,
+    progress: Progress,
+) -> Fetched:
+    suite, wanted = candidate.origin.suite, candidate.origin.packages
+    remarks = private.update(entries)
+    for remark in remarks:
+        progress(remark)
+    packages = private.plan(wanted)
+    size = sum(package.size for package in packages)
+    progress(f"fetching {name} from {suite}: {megabytes(size)} MB in {len(packages)} packages")
+    start = time.monotonic()
+    unpack(private.download(wanted, packages, progress), into)
+    progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
 
 
@@ -119,7 +140,7 @@ class PrivateApt:
     def __init__(self, directory: Path, native: str) -> None:
         self.directory = directory
         self._settings = directory / "apt.conf"
-        for part in ("lists/partial", "archives/partial", "sources"):
+        for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
             (directory / part).mkdir(parents=True)
         (directory / "status").write_text("".join(_installed(name, native) for name in NOT_FETCHED))
         self._settings.write_text("\n".join([*_host_settings(), *self._own_settings(native)]) + "\n")
@@ -143,20 +164,11 @@ class PrivateApt:
     def _apt(self, *arguments: str) -> str:
         return run(["apt-get", "-q", *arguments], APT_CONFIG=str(self._settings))
 
-    def update(self, entries: Sequence[Entry], optional: Sequence[Entry]) -> list[str]:
+    def update(self, entries: Sequence[Entry]) -> list[str]:
         """Read the lists of the entries, and return remarks for the user. Raises ProvisionError.
 
         A mirror whose Release file is out of date is used all the same, and named.
         """
-        try:
-            return self._update([*entries, *optional])
-        except (CommandFailed, ProvisionError):
-            if not optional:
-                raise
-        missing = ", ".join(f"{entry.suite}" for entry in optional)
-        return [*self._update(entries), f"{missing} could not be read from the mirror, going on without"]
-
-    def _update(self, entries: Sequence[Entry]) -> list[str]:
         stanzas = "\n".join(str(entry) for entry in entries)
         (self.directory / "sources" / "own.sources").write_text(stanzas)
         try:
@@ -176,7 +188,9 @@ class PrivateApt:
     def plan(self, packages: Sequence[str]) -> list[Package]:
         """The closure of the packages. Raises ProvisionError when the suite has not got them."""
         try:
-            text = self._apt("install", "--yes", "--print-uris", *packages)
+            # Against an empty archive: apt does not list what is there already.
+            empty = f"Dir::Cache::archives={self.directory.resolve() / 'none'}"
+            text = self._apt("install", "--yes", "--print-uris", "-o", empty, *packages)
         except CommandFailed as error:
             raise ProvisionError(f"apt cannot resolve {' '.join(packages)}: {_reason(error)}") from error
         return planned(text)
@@ -189,7 +203,7 @@ class PrivateApt:
             work = pool.submit(self._apt, "install", "--yes", "--download-only", *names)
             told = 0
             while not concurrent.futures.wait([work], timeout=0.2).done:
-                have = sum(path.stat().st_size for path in _present(archives))
+                have = sum(_arrived(archives, package) for package in packages)
                 if total and have * 4 // total > told:
                     told = have * 4 // total
                     progress(f".. {megabytes(have)} of {megabytes(total)} MB")
@@ -197,7 +211,7 @@ class PrivateApt:
             work.result()
         except CommandFailed as error:
             raise ProvisionError(f"apt cannot download {' '.join(names)}: {_reason(error)}") from error
-        return sorted(archives.glob("*.deb"))
+        return [archives / package.file for package in packages]
 
 
 def planned(text: str) -> list[Package]:
@@ -218,8 +232,11 @@ def unpack(files: Sequence[Path], into: Path) -> None:
         shutil.rmtree(into / part, ignore_errors=True)
 
 
-def _present(directory: Path) -> list[Path]:
-    return [path for path in directory.rglob("*") if path.is_file()]
+def _arrived(archives: Path, package: Package) -> int:
+    for path in (archives / package.file, archives / "partial" / package.file):
+        with contextlib.suppress(FileNotFoundError):
+            return path.stat().st_size
+    return 0
 
 
 def _installed(name: str, native: str) -> str:

@@ -11,9 +11,12 @@ ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
 _GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")
 _MARIADB = ("mariadb-server", "mariadb-client", *_GALERA)
 
+# Each of the vendor's programs is 5 MB and holds the client library, so only those that a cluster uses are kept.
 MARIADB_PROGRAMS = (
-    "maria*", "mysql*", "mbstream", "my_print_defaults", "resolveip", "perror", "innochecksum", "aria_*",
-    "myisam*", "replace", "wsrep_*", "galera_*", "socat", "pv", "ss", "ip", "ps",
+    "mariadb", "mysql", "mariadbd", "mysqld", "mbstream", "mariabackup", "my_print_defaults", "resolveip",
+    *(f"mariadb-{name}" for name in ("admin", "backup", "binlog", "check", "dump", "install-db", "slap", "upgrade")),
+    *(f"mysql{name}" for name in ("admin", "binlog", "check", "dump", "_install_db", "slap", "_upgrade")),
+    "wsrep_sst_*", "galera_recovery", "socat", "pv", "ss", "ip", "ps",
 )  # fmt: skip
 
 # Of the closure, what a server in the foreground does not use, or what is part of every Debian and Ubuntu.
