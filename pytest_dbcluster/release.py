@@ -7,8 +7,9 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
-from pytest_dbcluster.spec import TOOLS, ReleaseName
+from pytest_dbcluster import cache
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,6 +23,7 @@ class Release:
     client_options: the same for its clients (plugin-dir).
     environment: variables that the programs need (LUA_PATH for sysbench), PATH not among them.
     wsrep_provider: the Galera library, None when the release has none.
+    scripts: the directory of a tool's own scripts (oltp_read_write.lua and others of sysbench), None without any.
     source: where it was found, for people ("bookworm from the system's apt sources", "/opt/mariadb-11.4").
     """
 
@@ -33,6 +35,7 @@ class Release:
     client_options: Mapping[str, str] = dataclasses.field(default_factory=dict)
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     wsrep_provider: Path | None = None
+    scripts: Path | None = None
     source: str = ""
 
     def program(self, name: str) -> Path:
@@ -40,10 +43,23 @@ class Release:
         path = self.bin / name
         if not path.exists():
             have = ", ".join(sorted(entry.name for entry in self.bin.iterdir())[:40])
-            raise ConfigError(
-                f"{self.name} ({self.source}) has no program {name!r} in {self.bin}; it has: {have}"
-            )
+            raise ConfigError(f"{self.name} ({self.source}) has no program {name!r} in {self.bin}; it has: {have}")
         return path
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """One row of ``dbcluster releases``.
+
+    state: "cached", "on PATH", "can be fetched", "not found" or "planned". version: exact where it is known. size:
+    bytes on disk, 0 where it is not known. source: where it is, or where it would be fetched from.
+    """
+
+    name: str
+    state: str
+    version: str = ""
+    size: int = 0
+    source: str = ""
 
 
 def find(
@@ -53,22 +69,88 @@ def find(
 
     Sources in this order: the directory that the name gives, PATH (``mariadb:path``), the cache, the host's own apt
     suites, further suites of its mirrors or of ``mirror`` (environment: DBCLUSTER_MIRROR).
-    Raises ConfigError for a version that nobody has, ProvisionError with the ways out when none can be had here.
+    Raises ConfigError for a version that nobody has; ProvisionError, or Unsupported on a host without apt, with the
+    ways out when there is none to be had.
     """
-    from pytest_dbcluster.releases import cached, catalogue, sources
+    from pytest_dbcluster.releases import cached, directory, path
 
-    tell = progress or (lambda line: None)
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
-    found = cached.lookup(name.product, name.version)
-    if found:
-        return found
+    if name.directory:
+        return directory.find(name)
+    if name.version == "path":
+        return path.find(name)
+    return cached.lookup(name.product, name.version) or _fetched(name, progress or (lambda line: None), mirror)
+
+
+def _fetched(name: ReleaseName, progress: Callable[[str], None], mirror: str | None) -> Release:
+    from pytest_dbcluster.releases import cached, catalogue, path, sources
+
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
         known = ", ".join(each.name for each in catalogue.OFFERS)
-        raise ConfigError(f"unknown release {name}; known: {known}")
-    places = sources.candidates(offer, sources.host_entries(), mirror or os.environ.get("DBCLUSTER_MIRROR"))
+        if str(name) in catalogue.PLANNED:
+            raise Unsupported(f"{name} is planned and cannot be fetched yet; {name}=DIRECTORY takes an unpacked one")
+        raise ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
+    mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
+    places = sources.candidates(offer, sources.host_entries(), mirror)
     try:
-        return cached.fetch(offer, places, tell)
-    except DBClusterError as error:
-        raise ProvisionError(f"{offer.name} cannot be fetched: {error}") from error
+        return cached.fetch(offer, places, progress)
+    except (ProvisionError, Unsupported) as error:
+        tool = path.tool(offer.product, str(error)) if offer.product in TOOLS else None
+        if tool:
+            progress(f"{offer.name}: taking {tool.source}")
+            return tool
+        kind = Unsupported if isinstance(error, Unsupported) else ProvisionError
+        raise kind(f"{offer.name} cannot be fetched: {error}. {_ways_out(offer.name)}") from error
+
+
+def _ways_out(name: str) -> str:
+    product = name.partition(":")[0]
+    local = (
+        f"install {product}"
+        if product in TOOLS
+        else f"--db-release {name}=DIRECTORY takes an unpacked one, {product}:path the installed one"
+    )
+    return (
+        f"Ways out: {local}; DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch {name}` on a "
+        f"connected machine fills {cache.root()}, which can be copied to this one"
+    )
+
+
+def cached() -> list[Known]:
+    """What the cache holds, by name."""
+    return sorted(
+        (
+            Known(_name(manifest.product, manifest.version), "cached", manifest.exact, manifest.size, str(entry))
+            for entry, manifest in cache.entries()
+        ),
+        key=lambda row: row.name,
+    )
+
+
+def known(mirror: str | None = None) -> list[Known]:
+    """Every release and tool that can be named, with its state on this host. Nothing is fetched for it."""
+    from pytest_dbcluster.releases import catalogue, path, sources
+
+    fetched = {row.name: row for row in cached()}
+    entries = sources.host_entries()
+    rows: dict[str, Known] = {}
+    for offer in catalogue.OFFERS:
+        places = sources.candidates(offer, entries, mirror or os.environ.get("DBCLUSTER_MIRROR"))
+        where = places[0].where if places else "no apt source of this system has it"
+        row = Known(offer.name, "can be fetched" if places else "not found", source=where)
+        rows[offer.name] = fetched.pop(offer.name, row)
+    rows |= fetched
+    for name in catalogue.PLANNED:
+        rows.setdefault(name, Known(name, "planned"))
+    for product in VENDORS:
+        program = path.server(product)
+        rows[f"{product}:path"] = Known(
+            f"{product}:path", "on PATH" if program else "not found", source=str(program or "")
+        )
+    return list(rows.values())
+
+
+def _name(product: str, version: str) -> str:
+    return f"{product}:{version}" if version else product

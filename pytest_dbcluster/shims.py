@@ -35,7 +35,7 @@ exec "$home/{loaders}/{name}" --inhibit-cache --library-path "{path}" {argv0}"$h
 """
 
 
-def make(entry: Path, patterns: Sequence[str], architecture: str) -> Path:
+def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_others: bool = True) -> Path:
     """``entry/bin``, filled with every program of ``entry/root`` whose name fits one of the patterns.
 
     Everything in it finds its way from its own place, so the entry may be moved or copied.
@@ -49,10 +49,11 @@ def make(entry: Path, patterns: Sequence[str], architecture: str) -> Path:
     )
     argv0 = '--argv0 "$0" ' if _keeps_argv0(loader) else ""
     programs = _programs(unpacked, patterns)
-    _remove_others(unpacked, set(programs.values()))
+    if remove_others:
+        _remove_others(unpacked, set(programs.values()))
     for name, program in programs.items():
         if _is_elf(program):
-            os.symlink(Path("..") / loader.relative_to(entry), entry / LOADERS / name)
+            (entry / LOADERS / name).symlink_to(Path("..") / loader.relative_to(entry))
             text = _SHIM.format(
                 root=ROOT,
                 loaders=LOADERS,
@@ -67,7 +68,7 @@ def make(entry: Path, patterns: Sequence[str], architecture: str) -> Path:
             name.startswith("wsrep_")
         ):
             shutil.copy(program, bin_ / name)
-    _add_other_names(bin_)
+    add_other_names(bin_)
     return bin_
 
 
@@ -86,9 +87,12 @@ def _loader(unpacked: Path, architecture: str) -> Path:
     for directory in library_directories(unpacked, architecture):
         for path in sorted(directory.glob("ld-linux*.so.*")):
             return path
-    raise ProvisionError(
-        f"{unpacked} has no dynamic loader for {architecture}, its programs cannot be started"
-    )
+    raise ProvisionError(f"{unpacked} has no dynamic loader for {architecture}, its programs cannot be started")
+
+
+def has_loader(unpacked: Path) -> bool:
+    """Whether an unpacked directory has libc and its loader, so that its programs must run through that one."""
+    return any(any(unpacked.glob(f"{lib}/*-linux-gnu/ld-linux*.so.*")) for lib in ("lib", "usr/lib"))
 
 
 def _keeps_argv0(loader: Path) -> bool:
@@ -118,7 +122,7 @@ def _remove_others(unpacked: Path, kept: set[Path]) -> None:
 
 
 def _inside(unpacked: Path, path: Path) -> Path:
-    """The file that a link means when ``unpacked`` is the root directory; its last name is kept where it can be."""
+    """The file that a link means when ``unpacked`` is the root directory. Relative links mean themselves."""
     target = path.readlink() if path.is_symlink() else None
     if target is not None and target.is_absolute():
         return _inside(unpacked, unpacked / target.relative_to("/"))
@@ -130,8 +134,9 @@ def _is_elf(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def _add_other_names(bin_: Path) -> None:
+def add_other_names(bin_: Path) -> None:
+    """Link the vendor's old names to the new ones and the other way round, where one is missing."""
     for new, old in OTHER_NAMES.items():
         for name, other in ((new, old), (old, new)):
             if (bin_ / name).exists() and not (bin_ / other).exists():
-                os.symlink(name, bin_ / other)
+                (bin_ / other).symlink_to(name)

@@ -25,11 +25,19 @@ from pytest_dbcluster.releases.sources import Candidate, Entry, family
 Progress = Callable[[str], None]
 
 # Of the host's configuration: how to reach the mirrors. Hooks, languages and index targets are not for us.
-_HOST_SETTINGS = re.compile(
-    r"^Acquire::(https?|ftp|socks\w*|Proxy|AllowWeak|Queue|Source)\S* ", re.IGNORECASE
-)
+_HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
 _OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
 _MINUTES = 60
+# A vendor's archive among the host's sources must not give another version than the suite is known for.
+_PREFERENCES = """\
+Package: *
+Pin: release o=Debian
+Pin-Priority: 990
+
+Package: *
+Pin: release o=Ubuntu
+Pin-Priority: 990
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,12 +115,10 @@ def megabytes(size: int) -> str:
 
 
 def architecture() -> str:
-    """dpkg's name for this machine, ``amd64`` or ``arm64``. Raises Unsupported."""
+    """The name that dpkg has for this machine, ``amd64`` or ``arm64``. Raises Unsupported."""
     for program in ("apt-get", "apt-config", "dpkg-deb", "dpkg"):
         if not shutil.which(program):
-            raise Unsupported(
-                f"this system has no {program}, releases can only be fetched on Debian and Ubuntu"
-            )
+            raise Unsupported(f"this system has no {program}, releases can only be fetched on Debian and Ubuntu")
     native = run(["dpkg", "--print-architecture"]).strip()
     if native not in ("amd64", "arm64"):
         raise Unsupported(f"releases can be fetched for amd64 and arm64, not for {native}")
@@ -143,16 +149,18 @@ class PrivateApt:
         for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
             (directory / part).mkdir(parents=True)
         (directory / "status").write_text("".join(_installed(name, native) for name in NOT_FETCHED))
+        (directory / "preferences").write_text(_PREFERENCES)
         self._settings.write_text("\n".join([*_host_settings(), *self._own_settings(native)]) + "\n")
 
     def _own_settings(self, native: str) -> list[str]:
         paths = {
             "Dir::State": ".", "Dir::State::status": "status", "Dir::State::lists": "lists", "Dir::Cache": ".",
             "Dir::Cache::archives": "archives", "Dir::Etc::sourceparts": "sources",
+            "Dir::Etc::preferences": "preferences",
         }  # fmt: skip
         values = {
             "Dir::Etc::sourcelist": "/dev/null", "Dir::Etc::parts": "/dev/null", "Dir::Etc::main": "/dev/null",
-            "Dir::Etc::preferences": "/dev/null", "Dir::Etc::preferencesparts": "/dev/null",
+            "Dir::Etc::preferencesparts": "/dev/null", "Acquire::GzipIndexes": "true",
             "APT::Architecture": native, "APT::Architectures": native, "APT::Install-Recommends": "false",
             "APT::Sandbox::User": "root", "APT::Update::Error-Mode": "any", "Acquire::Languages": "none",
             "Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "2",
@@ -218,8 +226,7 @@ def planned(text: str) -> list[Package]:
     """The packages in the output of ``apt-get install --print-uris``."""
     found = re.findall(r"^'\S+' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
     return [
-        Package(name, unquote(version), f"{name}_{version}_{rest}", int(size))
-        for name, version, rest, size in found
+        Package(name, unquote(version), f"{name}_{version}_{rest}", int(size)) for name, version, rest, size in found
     ]
 
 
@@ -265,7 +272,7 @@ def _update_error(error: CommandFailed, entries: Sequence[Entry]) -> ProvisionEr
 
 
 def _reason(error: CommandFailed) -> str:
-    """apt's own words, its errors before its warnings, each line once."""
+    """The words of apt, its errors before its warnings, each line once."""
     lines = [line.strip() for line in error.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))]
     text = "; ".join(dict.fromkeys(sorted(lines, key=lambda line: line[:2] != "E:")))
     return (text or str(error))[:600]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import cache, shims
-from pytest_dbcluster.errors import DBClusterError, ProvisionError
+from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.releases import apt, layout
 from pytest_dbcluster.releases.catalogue import Offer
@@ -39,6 +38,7 @@ def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
         server_options={} if tool else layout.server_options(entry),
         client_options={} if tool else layout.client_options(entry),
         environment=layout.sysbench_environment(entry) if manifest.product == "sysbench" else {},
+        scripts=entry / "share/sysbench" if manifest.product == "sysbench" else None,
         wsrep_provider=None if tool else layout.wsrep_provider(entry),
         source=f"{manifest.source} (in {entry})",
     )
@@ -57,11 +57,16 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Callable[[str
             try:
                 with cache.staged(name) as staging:
                     _build(offer, candidate, staging, native, progress)
-            except DBClusterError as error:
+            except (DBClusterError, OSError) as error:
                 reasons.append(str(error))
                 continue
             return _whole(offer)
-    raise ProvisionError("; ".join(reasons) or "no apt source of this system has it")
+    raise ProvisionError("; ".join(reasons) or _nowhere(offer))
+
+
+def _nowhere(offer: Offer) -> str:
+    suites = ", ".join(origin.suite for origin in offer.origins)
+    return f"it is in {suites}, and the apt sources of this system name no mirror of that"
 
 
 def _whole(offer: Offer) -> Release:
@@ -71,16 +76,17 @@ def _whole(offer: Offer) -> Release:
     return found
 
 
-def _build(
-    offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]
-) -> None:
+def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]) -> None:
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
     shims.make(staging, offer.programs, native)
     link_prefix(staging)
+    exact = _ask(staging / "bin", offer)
+    if not f"{exact}.".startswith(f"{offer.version}." if offer.version else ""):
+        raise ProvisionError(f"{fetched.where} has {offer.product} {exact}, not {offer.version}")
     manifest = cache.Manifest(
         product=offer.product,
         version=offer.version,
-        exact=_ask(staging / "bin", offer),
+        exact=exact,
         architecture=native,
         suite=fetched.suite,
         source="; ".join([fetched.where, *fetched.remarks]),
@@ -94,9 +100,9 @@ def _build(
 
 def link_prefix(entry: Path) -> None:
     """Give an entry the shape of an installation: a basedir with bin, sbin, share and lib."""
-    (entry / "sbin").symlink_to("bin")
-    for part in ("share", "lib"):
-        (entry / part).symlink_to(f"{shims.ROOT}/usr/{part}")
+    for part, target in (("sbin", "bin"), *((part, f"{shims.ROOT}/usr/{part}") for part in ("share", "lib"))):
+        if not (entry / part).is_symlink():
+            (entry / part).symlink_to(target)
 
 
 def _ask(bin_: Path, offer: Offer) -> str:
@@ -108,8 +114,8 @@ def _ask(bin_: Path, offer: Offer) -> str:
     option = "-v" if offer.product == "haproxy" else "--version"
     try:
         words = apt.run([str(program), option], seconds=60)
-    except subprocess.SubprocessError as error:
-        raise ProvisionError(f"{program} of {offer.name} does not run here: {error}") from error
+    except CommandFailed as error:
+        raise ProvisionError(f"the fetched {offer.name} does not run on this system: {error}") from error
     return layout.exact_version(words)
 
 

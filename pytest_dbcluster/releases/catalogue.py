@@ -77,6 +77,9 @@ OFFERS = (
 )
 
 
+PLANNED = ("mysql:8.4", "mysql:9.7")
+
+
 def offer(product: str, version: str) -> Offer | None:
     """The offer of this version, None when nobody is known to have it."""
     return next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)

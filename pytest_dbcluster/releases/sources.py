@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.catalogue import ALIASES, DEBIAN, UBUNTU, Offer, Origin
 
 APT = Path("/etc/apt")
 KEYRINGS = Path("/usr/share/keyrings")
 _FAMILIES = {"Debian": (*DEBIAN, *ALIASES), "Ubuntu": UBUNTU}
+_ARCHIVE = re.compile(r"/(debian|ubuntu|ubuntu-ports)/?$|^mirror\+file:")
 _COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
 
 
@@ -59,9 +61,7 @@ def host_entries(apt: Path = APT) -> list[Entry]:
 
 def _one_line(text: str) -> Iterable[Entry]:
     for line in text.splitlines():
-        match = re.fullmatch(
-            r"deb(?:\s+\[(.*?)\])?\s+(\S+)\s+(\S+)((?:\s+[^\s#]+)*)\s*(?:#.*)?", line.strip()
-        )
+        match = re.fullmatch(r"deb(?:\s+\[(.*?)\])?\s+(\S+)\s+(\S+)((?:\s+[^\s#]+)*)\s*(?:#.*)?", line.strip())
         if match:
             options = [pair.split("=", 1) for pair in (match[1] or "").split() if "=" in pair]
             named = tuple((key.title(), value.replace(",", " ")) for key, value in options)
@@ -101,26 +101,42 @@ def candidates(
 
     A mirror that the user names stands in for the host's Debian mirror.
     """
+    if mirror and not re.fullmatch(r"[a-z+]+:/\S+", mirror):
+        raise ConfigError(f"the mirror {mirror!r} is not a URL of a Debian archive, such as http://HOST/debian")
     own, further = [], []
     for origin in offer.origins:
         home = family(origin.suite)
-        mine = tuple(entry for entry in entries if entry.base == origin.suite and "main" in entry.components)
         named = mirror if home == "Debian" else None
+        known = [entry for entry in entries if set(_COMPONENTS.get(home, ())) & set(entry.components)]
+        mine = [entry for entry in known if entry.base == origin.suite]
         if mine and not named:
-            own.append(Candidate(origin, mine, where=f"{origin.suite} of this system's apt sources"))
-            continue
-        known = [entry for entry in entries if family(entry.base) == home and "main" in entry.components]
-        mains = [Entry(named, origin.suite, ("main",))] if named else [e for e in known if e.suite == e.base]
-        if mains:
-            securities = [] if named else [entry for entry in known if entry.suite.endswith("-security")]
-            derived = [
-                _derived(entry, origin.suite, home, keyrings) for entry in (*mains[:1], *securities[:1])
-            ]
-            where = (
-                f"{origin.suite} of {'the mirror ' + named if named else 'the same mirror as this system'}"
-            )
-            further.append(Candidate(origin, tuple(derived[:1]), tuple(derived[1:]), where))
+            own.append(_own(origin, mine))
+        else:
+            further += _further(origin, [e for e in known if family(e.base) == home], home, named, keyrings)
     return own + further
+
+
+def _own(origin: Origin, entries: Sequence[Entry]) -> Candidate:
+    """The host's entries of its own suite. Updates, and vendors' archives beside it, may fail."""
+    suite = [entry for entry in entries if entry.suite == origin.suite] or list(entries)
+    first = [entry for entry in suite if _ARCHIVE.search(entry.uri)] or suite
+    rest = tuple(entry for entry in entries if entry not in first)
+    return Candidate(origin, tuple(first), rest, f"{origin.suite} of this system's apt sources")
+
+
+def _further(origin: Origin, known: Sequence[Entry], home: str, named: str | None, keyrings: Path) -> list[Candidate]:
+    """Another suite of the mirror that is named, or of the one that the host uses."""
+    if named:
+        mains, securities = [Entry(named, origin.suite, ("main",))], []
+    else:
+        mains = [entry for entry in known if entry.suite == entry.base]
+        securities = [entry for entry in known if entry.suite.endswith("-security")]
+    mains.sort(key=lambda entry: not _ARCHIVE.search(entry.uri))
+    if not mains:
+        return []
+    first, *rest = [_derived(entry, origin.suite, home, keyrings) for entry in (*mains[:1], *securities[:1])]
+    where = f"{origin.suite} of {'the mirror ' + named if named else 'the same mirror as this system'}"
+    return [Candidate(origin, (first,), tuple(rest), where)]
 
 
 def _derived(entry: Entry, suite: str, home: str, keyrings: Path) -> Entry:
