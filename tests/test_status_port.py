@@ -1,0 +1,183 @@
+"""The status port: what it answers for which state of a node."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import ports, status_port
+from pytest_dbcluster.sql import SQLError
+from pytest_dbcluster.status_port import SYNCED, Settings, State, Watched
+
+NODE = Watched("node1", "127.0.0.1", 3306, 9200, SYNCED)
+WELL = {"wsrep_ready": "ON", "wsrep_cluster_status": "Primary", "wsrep_local_state_comment": "Synced"}
+
+
+class Server:
+    """A server that says what it was told to say, and counts how often it was asked."""
+
+    def __init__(self, status: Mapping[str, str] | None) -> None:
+        self.status = status
+        self.asked: list[str] = []
+
+    def pairs(self, statement: str) -> dict[str, str]:
+        """The status, or an error where there is none."""
+        self.asked.append(statement)
+        if self.status is None:
+            raise SQLError("node1", statement, 2003, "Can't connect\nto the server")
+        return dict(self.status)
+
+
+@pytest.fixture
+def held() -> Iterator[ports.PortLocks]:
+    """Ports that nobody else takes."""
+    locks = ports.PortLocks()
+    yield locks
+    locks.close()
+
+
+def get(port: int) -> tuple[int, str]:
+    """What the status port answers there."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def test_a_synced_node_is_well():
+    """A node that is ready, primary and Synced may take traffic."""
+    assert State(NODE, Server(WELL)).now() == (True, "node1: Synced")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("wsrep_ready", "OFF"),
+        ("wsrep_cluster_status", "non-Primary"),
+        ("wsrep_local_state_comment", "Donor/Desynced"),
+        ("wsrep_local_state_comment", "Joined"),
+    ],
+)
+def test_a_node_that_lacks_one_of_them_is_not(name, value):
+    """The line names what is wrong, and what was wanted."""
+    well, line = State(NODE, Server({**WELL, name: value})).now()
+
+    assert not well
+    assert line == f"node1: {name} is {value!r}, wanted {SYNCED[name]!r}"
+
+
+def test_a_server_that_does_not_answer_is_not_well():
+    """The error becomes the one line of the answer."""
+    well, line = State(NODE, Server(None)).now()
+
+    assert not well
+    assert "2003 Can't connect to the server" in line
+
+
+def test_a_server_without_wsrep_is_well_when_it_answers():
+    """Nothing is wanted of a standalone server beyond an answer."""
+    standalone = Watched("node1", "127.0.0.1", 3306, 9200)
+
+    assert State(standalone, Server({"uptime": "7"})).now() == (True, "node1: answers")
+
+
+def test_the_server_is_asked_once_for_many_questions(monkeypatch):
+    """Within FRESH seconds the answer is repeated, so curious clients cost the server nothing."""
+    monkeypatch.setattr(status_port, "FRESH", 60)
+    server = Server(WELL)
+    state = State(NODE, server)
+    answers = {state.now() for _ in range(20)}
+
+    assert answers == {(True, "node1: Synced")}
+    assert len(server.asked) == 1
+
+
+def test_an_old_answer_is_not_repeated(monkeypatch):
+    """A state that has changed is seen by the next check."""
+    monkeypatch.setattr(status_port, "FRESH", 0)
+    server = Server(WELL)
+    state = State(NODE, server)
+    state.now()
+    server.status = None
+
+    assert state.now()[0] is False
+
+
+def test_settings_survive_their_file():
+    """What is written is what is read."""
+    settings = Settings("127.0.0.1", "dbcluster", "s3cret", [NODE])
+
+    assert Settings.read(settings.text()) == settings
+
+
+def test_the_password_is_in_no_repr():
+    """Settings that land in a log do not carry the password with them."""
+    assert "s3cret" not in repr(Settings("127.0.0.1", "dbcluster", "s3cret", [NODE]))
+
+
+def test_a_node_that_is_down_is_answered_with_503(held):
+    """Over HTTP: status 503, and one line of text that says why."""
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), SYNCED)
+    (server,) = status_port.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    try:
+        code, line = get(node.status_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    assert code == 503
+    assert "node1" in line
+    assert line.count("\n") == 1
+    assert "s3cret" not in line
+
+
+def test_a_node_that_is_well_is_answered_with_200(held, monkeypatch):
+    """Over HTTP: status 200 and the state."""
+    monkeypatch.setattr(status_port, "Connection", lambda *_, **__: Server(WELL))
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), SYNCED)
+    (server,) = status_port.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    try:
+        answer = get(node.status_port)
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    assert answer == (200, "node1: Synced\n")
+
+
+def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):
+    """The process ends with 1 and says which port it could not have."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        file = tmp_path / "status_port.cfg"
+        file.write_text(Settings("127.0.0.1", "u", "p", [Watched("node1", "127.0.0.1", held.take(), port)]).text())
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest_dbcluster.status_port", str(file)],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            cwd=Path(status_port.__file__).parent.parent,
+            check=False,
+        )
+
+    assert done.returncode == 1
+    assert done.stderr == f"status port: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+
+
+def test_the_settings_are_json():
+    """The file is read by another process, so its form is fixed."""
+    said = json.loads(Settings("127.0.0.1", "u", "p", [NODE]).text())
+
+    assert said["nodes"][0]["status_port"] == 9200
