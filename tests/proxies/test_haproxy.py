@@ -1,0 +1,243 @@
+"""HAProxy before three real Galera nodes, and the texts that it is configured and read by."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.proxies import haproxy
+from pytest_dbcluster.proxies.haproxy import HAProxy
+from pytest_dbcluster.release import find
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.sql import Connection, SQLError
+from pytest_dbcluster.status_port import Watched
+
+NODES = [Watched(f"node{n}", "127.0.0.1", 3305 + n, 9199 + n) for n in (1, 2, 3)]
+PORTS = (6001, 6002, 6003)
+HEADER = "# pxname,svname,status,check_status,check_code,last_chk\n"
+
+
+@pytest.fixture(scope="module")
+def provisioner():
+    """Hosts of this machine; everything on them ends with the module."""
+    local = LocalProvisioner()
+    yield local
+    local.close()
+
+
+def three_nodes(provisioner):
+    """Three Galera nodes behind haproxy, ready."""
+    spec = ClusterSpec("galera", nodes=3, proxy="haproxy")
+    made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
+    yield made
+    made.close()
+    provisioner.release(made.hosts)
+
+
+# One for the tests that leave every node alive, and a fresh one for each test that does not: bringing one up takes
+# less time than a killed node takes to come back.
+cluster = pytest.fixture(scope="module", name="cluster")(three_nodes)
+doomed = pytest.fixture(name="doomed")(three_nodes)
+
+
+def landed(endpoint):
+    """The name of the node that a new connection reaches."""
+    connection = Connection("test", endpoint, seconds=10)
+    try:
+        return connection.query("SELECT @@wsrep_node_name")[0][0]
+    finally:
+        connection.close()
+
+
+def wait_ready(cluster):
+    """Wait until every node is Synced and in both listeners."""
+    wait.until(cluster.problems, "cluster", seconds=60)
+
+
+def out(cluster, name):
+    """Problems, as long as haproxy still counts this node as up."""
+
+    def problems():
+        return [] if any(f"reader/{name} is DOWN" in line for line in cluster.proxy.problems()) else [f"{name} is in"]
+
+    return problems
+
+
+def test_the_writer_always_leads_to_the_first_node(cluster):
+    """Every connection to the writer is one to node1."""
+    assert {landed(cluster.writer()) for _ in range(12)} == {"node1"}
+    assert cluster.writer().nodes == ("node1",)
+
+
+def test_the_reader_takes_the_nodes_in_turn(cluster):
+    """Thirty connections are ten on each node."""
+    assert Counter(landed(cluster.reader()) for _ in range(30)) == {"node1": 10, "node2": 10, "node3": 10}
+    assert cluster.reader().nodes == ("node1", "node2", "node3")
+
+
+def test_the_endpoints_have_the_account_of_the_nodes(cluster):
+    """A load that can connect to a node can connect to the proxy."""
+    node = cluster.nodes[0].endpoint
+
+    for endpoint in (cluster.writer(), cluster.reader()):
+        assert (endpoint.user, endpoint.password) == (node.user, node.password)
+
+
+def test_a_desynced_node_leaves_the_rotation_and_comes_back(cluster):
+    """Traffic goes on with the other nodes, and returns to it when it is Synced again."""
+    cluster.nodes[1].query("SET GLOBAL wsrep_desync = ON")
+    try:
+        wait.until(out(cluster, "node2"), "node2 out of the rotation", seconds=10)
+        without = Counter(landed(cluster.reader()) for _ in range(20))
+    finally:
+        cluster.nodes[1].query("SET GLOBAL wsrep_desync = OFF")
+    wait_ready(cluster)
+
+    assert without == {"node1": 10, "node3": 10}
+    assert Counter(landed(cluster.reader()) for _ in range(9)) == {"node1": 3, "node2": 3, "node3": 3}
+
+
+def test_the_writer_fails_over(doomed):
+    """With node1 killed the writer is node2 and the reader is the other two; no connection is refused."""
+    doomed.nodes[0].kill()
+
+    assert {landed(doomed.writer()) for _ in range(3)} == {"node2"}
+    assert Counter(landed(doomed.reader()) for _ in range(10)) == {"node2": 5, "node3": 5}
+
+
+def test_a_session_is_not_left_on_the_second_node(cluster):
+    """When node1 is back, a connection that went to node2 meanwhile is ended: there is one writer."""
+    cluster.nodes[0].query("SET GLOBAL wsrep_desync = ON")
+    connection = Connection("test", cluster.writer(), seconds=10)
+    try:
+        wait.until(out(cluster, "node1"), "node1 out of the rotation", seconds=10)
+        assert connection.query("SELECT @@wsrep_node_name") == [("node2",)]
+    finally:
+        cluster.nodes[0].query("SET GLOBAL wsrep_desync = OFF")
+    wait_ready(cluster)
+
+    with pytest.raises(SQLError):
+        connection.query("SELECT 1")
+    connection.close()
+    assert landed(cluster.writer()) == "node1"
+
+
+def test_the_checks_cost_next_to_nothing(cluster):
+    """Both processes together use less than 5 % of one core while nothing happens."""
+    processes = [psutil.Process(process.pid) for process in cluster.proxy.processes.values()]
+    wait_ready(cluster)
+
+    def spent():
+        return sum(process.cpu_times().user + process.cpu_times().system for process in processes)
+
+    before, start = spent(), time.monotonic()
+    time.sleep(2)
+
+    assert (spent() - before) / (time.monotonic() - start) < 0.05
+
+
+def test_the_password_is_in_no_command_line_and_no_log(cluster):
+    """It is in a file that only its owner reads."""
+    proxy = cluster.proxy
+    password = cluster.nodes[0].password
+    words = [" ".join(psutil.Process(process.pid).cmdline()) for process in proxy.processes.values()]
+    logs = [Path(proxy.log(name)).read_text() for name in proxy.processes]
+    settings = Path(proxy.host.directory) / "status_port.cfg"
+
+    assert password in settings.read_text()
+    assert settings.stat().st_mode & 0o777 == 0o600
+    assert not any(password in text for text in words + logs)
+
+
+def test_a_haproxy_that_has_ended_is_named_with_its_last_words(cluster, provisioner, monkeypatch):
+    """A configuration that haproxy refuses is answered with what haproxy says about it."""
+    monkeypatch.setattr(haproxy, "CONFIGURATION", haproxy.CONFIGURATION + "\nfrontend x\n    galara on\n")
+    proxy = HAProxy(provisioner, cluster.nodes)
+    try:
+        proxy.start()
+        with pytest.raises(ProvisionError, match="haproxy before 3 nodes ended with 1") as caught:
+            wait.until(lambda: proxy.problems() or ["it runs"], "haproxy", seconds=10)
+    finally:
+        proxy.close()
+
+    assert "haproxy.log" in str(caught.value)
+    assert "unknown keyword 'galara'" in str(caught.value)
+
+
+def test_close_ends_both_processes_and_may_be_called_twice(cluster, provisioner):
+    """Nothing is left of a proxy that was closed, not even its directory."""
+    proxy = HAProxy(provisioner, cluster.nodes)
+    proxy.start()
+    wait.until(proxy.problems, "haproxy", seconds=20)
+    processes = [psutil.Process(process.pid) for process in proxy.processes.values()]
+    directory = Path(proxy.host.directory)
+    proxy.close()
+    proxy.close()
+
+    assert not any(process.is_running() for process in processes)
+    assert not directory.exists()
+    assert proxy.problems() == ["haproxy has not been started"]
+
+
+def test_a_failed_start_leaves_nothing(cluster, provisioner, monkeypatch):
+    """The status port, which was started first, ends when haproxy cannot be started."""
+    proxy = HAProxy(provisioner, cluster.nodes)
+    spawned = []
+
+    def spawn(name, *rest):
+        if name == "haproxy":
+            spawned.extend(proxy.processes.values())
+            raise ProvisionError("no haproxy today")
+        HAProxy._spawn(proxy, name, *rest)
+
+    monkeypatch.setattr(proxy, "_spawn", spawn)
+    with pytest.raises(ProvisionError, match="no haproxy today"):
+        proxy.start()
+
+    assert len(spawned) == 1
+    assert spawned[0].status() is not None
+
+
+def test_one_check_serves_both_listeners():
+    """The writer follows the reader's checks, and its second node is a backup."""
+    text = haproxy.configuration("127.0.0.1", PORTS, NODES)
+
+    assert text.count(" check addr 127.0.0.1 port 920") == 3
+    assert "server node2 127.0.0.1:3307 track reader/node2 on-marked-down shutdown-sessions backup" in text
+    assert "server node1 127.0.0.1:3306 track reader/node1 on-marked-down shutdown-sessions on-marked-up" in text
+
+
+def test_a_server_is_well_only_after_a_check():
+    """Haproxy calls a server UP before its first check; we do not."""
+    text = HEADER + "writer,node1,UP,,,\nreader,node1,UP,,,\n"
+
+    assert haproxy.servers_down(text, ["node1"]) == ["haproxy: reader/node1 is UP (not checked yet)"]
+
+
+def test_a_server_that_is_down_is_named_with_the_check():
+    """The problem says which listener, which node, and what the check saw."""
+    text = HEADER + "writer,node1,DOWN,,,\nreader,node1,DOWN,L7STS,503,Service Unavailable\n"
+
+    assert haproxy.servers_down(text, ["node1"]) == ["haproxy: reader/node1 is DOWN (L7STS 503 Service Unavailable)"]
+
+
+def test_a_check_under_way_is_no_problem():
+    """Haproxy marks with a star that the next check has begun."""
+    text = HEADER + "writer,node1,UP,,,\nreader,node1,UP,* L7OK,200,\n"
+
+    assert haproxy.servers_down(text, ["node1"]) == []
+
+
+def test_a_server_that_haproxy_does_not_list_is_missing():
+    """Statistics without the node are a problem, as is a writer that did not follow."""
+    assert haproxy.servers_down(HEADER, ["node1"]) == ["haproxy: reader/node1 is missing (not checked yet)"]
+    half = HEADER + "writer,node1,DOWN,,,\nreader,node1,UP,L7OK,200,\n"
+    assert haproxy.servers_down(half, ["node1"]) == ["haproxy: writer/node1 is DOWN"]
