@@ -48,6 +48,11 @@ class Package:
     version: str
     file: str
     size: int
+    uri: str = ""
+
+    def path(self, archives: Path) -> Path:
+        """Where it is once it is downloaded; apt leaves the files of a ``file:`` mirror where they are."""
+        return Path(unquote(self.uri[5:])) if self.uri.startswith("file:") else archives / self.file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,13 +189,13 @@ class PrivateApt:
         except CommandFailed as error:
             stale = _OUT_OF_DATE.findall(error.stderr)
             if not stale:
-                raise _update_error(error, entries) from error
+                raise update_error(error, entries) from error
         else:
             return []
         try:
             self._apt("update", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false")
         except CommandFailed as error:
-            raise _update_error(error, entries) from error
+            raise update_error(error, entries) from error
         return [f"the mirror's file {file} is {how}; its signature is good, going on" for file, how in stale]
 
     def plan(self, packages: Sequence[str]) -> list[Package]:
@@ -219,14 +224,15 @@ class PrivateApt:
             work.result()
         except CommandFailed as error:
             raise ProvisionError(f"apt cannot download {' '.join(names)}: {_reason(error)}") from error
-        return [archives / package.file for package in packages]
+        return [package.path(archives) for package in packages]
 
 
 def planned(text: str) -> list[Package]:
     """The packages in the output of ``apt-get install --print-uris``."""
-    found = re.findall(r"^'\S+' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
+    found = re.findall(r"^'(\S+)' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
     return [
-        Package(name, unquote(version), f"{name}_{version}_{rest}", int(size)) for name, version, rest, size in found
+        Package(name, unquote(version), f"{name}_{version}_{rest}", int(size), uri)
+        for uri, name, version, rest, size in found
     ]
 
 
@@ -240,7 +246,7 @@ def unpack(files: Sequence[Path], into: Path) -> None:
 
 
 def _arrived(archives: Path, package: Package) -> int:
-    for path in (archives / package.file, archives / "partial" / package.file):
+    for path in (package.path(archives), archives / "partial" / package.file):
         with contextlib.suppress(FileNotFoundError):
             return path.stat().st_size
     return 0
@@ -258,7 +264,8 @@ def _host_settings() -> list[str]:
     return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
 
 
-def _update_error(error: CommandFailed, entries: Sequence[Entry]) -> ProvisionError:
+def update_error(error: CommandFailed, entries: Sequence[Entry]) -> ProvisionError:
+    """What the user hears when the lists of these entries could not be read."""
     suite, uri = entries[0].suite, entries[0].uri
     if "NO_PUBKEY" in error.stderr or "is not signed" in error.stderr:
         package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(

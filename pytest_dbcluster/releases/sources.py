@@ -73,7 +73,7 @@ def _deb822(text: str) -> Iterable[Entry]:
         lines = [line for line in stanza.splitlines() if not line.startswith("#")]
         joined = re.sub(r"\n(?=[ \t])", "\0", "\n".join(lines))
         pairs = [line.split(":", 1) for line in joined.splitlines() if ":" in line]
-        fields = {key.strip().title(): value.replace("\0", "\n").strip() for key, value in pairs}
+        fields = {key.strip().title(): value.replace("\0", "\n").strip(" \t") for key, value in pairs}
         if "deb" not in fields.get("Types", "").split() or fields.get("Enabled", "yes").lower() in (
             "no",
             "false",
@@ -142,7 +142,7 @@ def _further(origin: Origin, known: Sequence[Entry], home: str, named: str | Non
 def _derived(entry: Entry, suite: str, home: str, keyrings: Path) -> Entry:
     """The same mirror's other suite, which other keys have signed than those of the host's entry."""
     options = dict(entry.options)
-    given = options.get("Signed-By", "")
+    given = options.get("Signed-By", "").strip()
     known = sorted(str(path) for path in keyrings.glob(f"{home.lower()}-archive-keyring.[gp]*[gp]"))
     files = dict.fromkeys([*(given.split() if given.startswith("/") else []), *known])
     if files:

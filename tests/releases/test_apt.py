@@ -1,0 +1,219 @@
+"""apt on a private state, tried on archives that are directories of this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+
+import pytest
+
+from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.releases import apt
+from pytest_dbcluster.releases.catalogue import Origin
+from pytest_dbcluster.releases.sources import Candidate, Entry
+
+CONTROL = """\
+Package: {name}
+Version: {version}
+Architecture: {native}
+Maintainer: nobody <nobody@example.org>
+Depends: {depends}
+Description: a package
+"""
+
+
+class Archive:
+    """A directory that apt reads as one suite of a mirror."""
+
+    def __init__(self, directory, suite, trusted=True):
+        self.directory = directory / "mirror"
+        self.suite, self.native = suite, apt.architecture()
+        self.pool = self.directory / "pool"
+        self.pool.mkdir(parents=True, exist_ok=True)
+        self.packages = ""
+        self.options = (("Trusted", "yes"),) if trusted else ()
+
+    def add(self, name, version, depends="perl, adduser"):
+        """Put a package into the pool and the index, depending on what is never fetched."""
+        tree = self.directory / f"{self.suite}-{name}"
+        (tree / "DEBIAN").mkdir(parents=True)
+        control = CONTROL.format(name=name, version=version, native=self.native, depends=depends)
+        (tree / "DEBIAN" / "control").write_text(control)
+        for path in ("usr/bin", "usr/share/doc"):
+            (tree / path).mkdir(parents=True)
+            (tree / path / name).write_text(f"{name} {version}\n")
+        file = self.pool / f"{name}_{version.partition(':')[2] or version}_{self.native}.deb"
+        subprocess.run(["dpkg-deb", "--root-owner-group", "--build", tree, file], check=True, capture_output=True)
+        data = file.read_bytes()
+        sums = f"Filename: pool/{file.name}\nSize: {len(data)}\nSHA256: {hashlib.sha256(data).hexdigest()}"
+        self.packages += f"{control}{sums}\n\n"
+        return file
+
+    def publish(self, extra=""):
+        """Write the index and the Release file."""
+        suite = self.directory / "dists" / self.suite
+        index = suite / "main" / f"binary-{self.native}" / "Packages"
+        index.parent.mkdir(parents=True)
+        index.write_text(self.packages)
+        data = index.read_bytes()
+        (suite / "Release").write_text(
+            f"Origin: Debian\nSuite: {self.suite}\nCodename: {self.suite}\nDate: Mon, 01 Jan 2024 00:00:00 UTC\n{extra}"
+            f"Architectures: {self.native}\nComponents: main\nSHA256:\n"
+            f" {hashlib.sha256(data).hexdigest()} {len(data)} main/binary-{self.native}/Packages\n"
+        )
+
+    def entry(self, suite=""):
+        """The archive as an apt source."""
+        return Entry(f"file:{self.directory}", suite or self.suite, ("main",), self.options)
+
+
+@pytest.fixture
+def archive(tmp_path):
+    """A suite with one program that needs one library."""
+    made = Archive(tmp_path, "bookworm")
+    made.add("server", "1:10.11.19-0+deb12u1", "library (>= 2)")
+    made.add("library", "2.0")
+    return made
+
+
+def fetch(tmp_path, *entries, optional=(), packages=("server",)):
+    lines = []
+    candidate = Candidate(Origin("bookworm", packages), entries, optional, "bookworm of a directory")
+    found = apt.fetch("mariadb:10.11", candidate, tmp_path / "staging", tmp_path / "root", lines.append)
+    return found, lines
+
+
+def test_the_closure_is_downloaded_and_unpacked(tmp_path, archive):
+    """What the packages need comes with them; maintainer scripts, perl and documentation do not."""
+    archive.publish()
+
+    found, lines = fetch(tmp_path, archive.entry())
+
+    assert {package.name: package.version for package in found.packages} == {
+        "server": "1:10.11.19-0+deb12u1",
+        "library": "2.0",
+    }
+    assert sorted(path.name for path in (tmp_path / "root/usr/bin").iterdir()) == ["library", "server"]
+    assert not (tmp_path / "root/usr/share/doc").exists()
+    assert lines[0] == "reading bookworm of a directory"
+    assert lines[1] == "fetching mariadb:10.11 from bookworm: 0.0 MB in 2 packages"
+    assert lines[-1].startswith("mariadb:10.11: unpacked, ")
+
+
+def test_apts_own_files_are_gone_afterwards(tmp_path, archive):
+    """The state directory with its lists and archives is removed, after errors too."""
+    with pytest.raises(ProvisionError):
+        fetch(tmp_path, archive.entry())
+
+    assert list((tmp_path / "staging").iterdir()) == []
+
+
+def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
+    """An expired Release file is a remark, not an error."""
+    archive.publish("Valid-Until: Mon, 08 Jan 2024 00:00:00 UTC\n")
+
+    found, lines = fetch(tmp_path, archive.entry())
+
+    (remark,) = found.remarks
+    assert remark in lines
+    assert remark.startswith("the mirror's file file:")
+    assert remark.endswith(" is expired; its signature is good, going on")
+
+
+def test_a_security_suite_that_is_missing_is_left_out(tmp_path, archive):
+    """An optional suite that cannot be read is named, and the fetch goes on."""
+    archive.publish()
+
+    found, _ = fetch(tmp_path, archive.entry(), optional=(archive.entry("bookworm-security"),))
+
+    assert found.remarks == ("without bookworm-security, which the mirror does not have whole",)
+
+
+def test_a_security_suite_that_lacks_its_packages_is_left_out(tmp_path, archive):
+    """A mirror may list newer packages that it does not hold; the older ones are taken then."""
+    archive.publish()
+    security = Archive(tmp_path, "bookworm-security")
+    security.add("server", "1:10.11.20-0+deb12u1", "library (>= 2)").unlink()
+    security.publish()
+
+    found, _ = fetch(tmp_path, archive.entry(), optional=(security.entry(),))
+
+    assert "1:10.11.19-0+deb12u1" in {package.version for package in found.packages}
+    assert (tmp_path / "root/usr/bin/server").read_text() == "server 1:10.11.19-0+deb12u1\n"
+
+
+def test_an_archive_without_a_signature_is_refused(tmp_path, archive):
+    """Signatures are checked: nothing is fetched from an archive that has none."""
+    archive.publish()
+    entry = Entry(archive.entry().uri, "bookworm", ("main",))
+
+    with pytest.raises(ProvisionError, match="is not signed"):
+        fetch(tmp_path, entry)
+
+
+def test_a_missing_key_names_the_package_that_brings_it():
+    """Debian's keys come with debian-archive-keyring, Ubuntu's with ubuntu-keyring."""
+    said = "W: GPG error: http://x trixie InRelease: signatures couldn't be verified: NO_PUBKEY 0123456789ABCDEF\n"
+    error = CommandFailed(["apt-get", "update"], 100, "", said)
+
+    texts = [str(apt.update_error(error, [Entry("http://x", suite, ())])) for suite in ("trixie", "noble", "own")]
+
+    assert "trixie of http://x is not on this system; install debian-archive-keyring (apt-get install" in texts[0]
+    assert "install ubuntu-keyring (apt-get install ubuntu-keyring)" in texts[1]
+    assert "install the keyring package of that mirror" in texts[2]
+    assert "NO_PUBKEY 0123456789ABCDEF" in texts[0]
+
+
+def test_a_package_that_the_suite_lacks_is_named(tmp_path, archive):
+    """The error has the package and apt's own words."""
+    archive.publish()
+
+    with pytest.raises(ProvisionError, match="apt cannot resolve haproxy: E: Unable to locate package haproxy"):
+        fetch(tmp_path, archive.entry(), packages=("haproxy",))
+
+
+def test_a_package_that_was_tampered_with_is_refused(tmp_path, archive):
+    """A file whose checksum is not the listed one is never unpacked."""
+    archive.publish()
+    file = next(archive.pool.glob("library*"))
+    file.write_bytes(file.read_bytes()[:-1] + b"x")
+
+    with pytest.raises(ProvisionError, match="apt cannot download server: E: .*Hash Sum mismatch"):
+        fetch(tmp_path, archive.entry())
+    assert not (tmp_path / "root").exists()
+
+
+def test_a_mirror_that_does_not_answer_is_named(tmp_path):
+    """The error has the suite, the mirror and apt's reason."""
+    entry = Entry("http://127.0.0.1:9/debian", "bookworm", ("main",))
+
+    with pytest.raises(ProvisionError, match=r"bookworm of http://127.0.0.1:9/debian cannot be read: .*connect"):
+        fetch(tmp_path, entry)
+
+
+def test_a_host_without_apt_is_unsupported(monkeypatch):
+    """On other distributions the error says where fetching works."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(Unsupported, match="this system has no apt-get, releases can only be fetched on Debian and Ub"):
+        apt.architecture()
+
+
+def test_another_architecture_is_unsupported(monkeypatch):
+    """Loaders and suites are known for two architectures."""
+    monkeypatch.setattr(apt, "run", lambda command: "riscv64\n")
+
+    with pytest.raises(Unsupported, match="for amd64 and arm64, not for riscv64"):
+        apt.architecture()
+
+
+def test_a_command_that_does_not_end_is_stopped():
+    """The time limit is in the error."""
+    with pytest.raises(CommandFailed, match=r"did not end within 0.1 s"):
+        apt.run(["sleep", "10"], seconds=0.1)
+
+
+@pytest.mark.parametrize(("size", "text"), [(112_000, "0.1"), (9_800_000, "9.8"), (38_200_000, "38")])
+def test_sizes_are_told_in_megabytes(size, text):
+    """Small sizes have a decimal."""
+    assert apt.megabytes(size) == text

@@ -1,0 +1,213 @@
+"""Where apt may fetch from, read from the configurations of the systems that are supported."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.releases import catalogue, sources
+from pytest_dbcluster.releases.sources import Entry
+
+KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
+
+DEBIAN_12 = """\
+# the installer wrote this
+Types: deb deb-src
+URIs: http://mirror.example/debian
+Suites: bookworm bookworm-updates
+Components: main non-free-firmware
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+
+Types: deb
+URIs: http://mirror.example/debian-security
+Suites: bookworm-security
+Components: main
+Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg
+"""
+
+UBUNTU_24 = """\
+Types: deb
+URIs: http://mirror.example/ubuntu/
+Suites: noble noble-updates noble-backports
+Components: main restricted universe multiverse
+Signed-By: /usr/share/keyrings/ubuntu-archive-keyring.gpg
+"""
+
+UBUNTU_22 = """\
+deb http://mirror.example/ubuntu jammy main restricted
+# deb-src http://mirror.example/ubuntu jammy main restricted
+deb http://mirror.example/ubuntu jammy universe
+deb http://mirror.example/ubuntu jammy-security main universe # late
+"""
+
+
+@pytest.fixture
+def apt(tmp_path):
+    """A host's /etc/apt, with one function that writes a file of it."""
+    (tmp_path / "sources.list.d").mkdir()
+
+    def write(name, text):
+        (tmp_path / name).write_text(text)
+        return tmp_path
+
+    return write
+
+
+@pytest.fixture
+def keyrings(tmp_path):
+    """A host's /usr/share/keyrings with Debian's keys."""
+    directory = tmp_path / "keyrings"
+    directory.mkdir()
+    (directory / "debian-archive-keyring.gpg").touch()
+    (directory / "debian-archive-removed-keys.gpg").touch()
+    return directory
+
+
+def suites(candidate):
+    return [entry.suite for entry in candidate.entries], [entry.suite for entry in candidate.optional]
+
+
+def entries(apt, text, name="sources.list.d/own.sources"):
+    return sources.host_entries(apt(name, text))
+
+
+def test_deb822_sources_give_an_entry_for_each_suite(apt):
+    """Debian 12 writes several suites into one stanza, and keeps the key's path in it."""
+    found = entries(apt, DEBIAN_12)
+
+    assert [entry.suite for entry in found] == ["bookworm", "bookworm-updates", "bookworm-security"]
+    assert found[0] == Entry(
+        "http://mirror.example/debian", "bookworm", ("main", "non-free-firmware"), (("Signed-By", KEYRING),)
+    )
+
+
+def test_one_line_sources_are_read_with_their_options(apt):
+    """The old format carries options in brackets, and separates keyrings with commas."""
+    text = "deb [arch=amd64 signed-by=/a.gpg,/b.gpg trusted=yes] https://mirror.example/debian trixie main contrib\n"
+
+    (entry,) = entries(apt, text, "sources.list")
+
+    assert entry.options == (("Signed-By", "/a.gpg /b.gpg"), ("Trusted", "yes"))
+    assert (entry.suite, entry.components) == ("trixie", ("main", "contrib"))
+
+
+def test_an_embedded_key_is_kept_whole(apt):
+    """A key in the stanza itself keeps its lines, so apt can read it back."""
+    key = "Signed-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n -----END PGP PUBLIC KEY BLOCK-----"
+    text = f"Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm\nComponents: main\n{key}\n"
+
+    (entry,) = entries(apt, text)
+
+    assert "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n" in str(entry)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("sources.list.d/off.sources", DEBIAN_12.replace("Types: deb\n", "Types: deb\nEnabled: no\n").replace("deb deb-src", "deb-src")),
+        ("sources.list.d/x.sources.disabled", DEBIAN_12),
+        ("sources.list", "#deb http://mirror.example/debian bookworm main\n"),
+        ("sources.list", "deb cdrom:[Debian]/ bookworm main\n"),
+    ],
+)  # fmt: skip
+def test_what_is_switched_off_is_left_out(apt, name, text):
+    """Disabled stanzas, source packages, other file names, comments and CDs are no sources."""
+    assert entries(apt, text, name) == []
+
+
+def test_debian_12_has_mariadb_10_11_itself(apt, keyrings):
+    """The own suite comes first; its updates may fail without harm."""
+    (found,) = sources.candidates(catalogue.offer("mariadb", "10.11"), entries(apt, DEBIAN_12), None, keyrings)
+
+    assert suites(found) == (["bookworm"], ["bookworm-updates", "bookworm-security"])
+    assert found.where == "bookworm of this system's apt sources"
+
+
+def test_debian_12_gets_mariadb_11_8_from_trixie_of_its_mirror(apt, keyrings):
+    """A further suite comes from the same mirrors, and is checked against all of Debian's current keys."""
+    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, DEBIAN_12), None, keyrings)
+
+    assert suites(found) == (["trixie"], ["trixie-security"])
+    assert found.entries[0].uri == "http://mirror.example/debian"
+    assert found.optional[0].uri == "http://mirror.example/debian-security"
+    assert dict(found.entries[0].options)["Signed-By"] == f"{KEYRING} {keyrings}/debian-archive-keyring.gpg"
+
+
+def test_debian_13_has_mariadb_11_8_itself(apt, keyrings):
+    """The table is read for whichever suite the host has."""
+    text = DEBIAN_12.replace("bookworm", "trixie")
+
+    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
+
+    assert suites(found) == (["trixie"], ["trixie-updates", "trixie-security"])
+
+
+@pytest.mark.parametrize(("text", "name"), [(UBUNTU_24, "sources.list.d/ubuntu.sources"), (UBUNTU_22, "sources.list")])
+def test_ubuntu_has_its_own_versions(apt, keyrings, text, name):
+    """Ubuntu 24.04 has 10.11, 22.04 has 10.6, and backports are not asked."""
+    version = "10.11" if "noble" in text else "10.6"
+
+    first = sources.candidates(catalogue.offer("mariadb", version), entries(apt, text, name), None, keyrings)[0]
+
+    assert {entry.base for entry in (*first.entries, *first.optional)} == {"noble" if version == "10.11" else "jammy"}
+    assert "universe" in {part for entry in first.entries for part in entry.components}
+
+
+def test_ubuntu_without_a_debian_mirror_has_no_11_8(apt, keyrings):
+    """Nothing is guessed: without a Debian mirror in the configuration there is nowhere to fetch from."""
+    assert sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, UBUNTU_24), None, keyrings) == []
+
+
+def test_a_named_mirror_gives_ubuntu_the_debian_suites(apt, keyrings):
+    """The mirror that the user names has Debian's suites, signed with Debian's keys."""
+    offer = catalogue.offer("mariadb", "11.8")
+
+    (found,) = sources.candidates(offer, entries(apt, UBUNTU_24), "http://other.example/debian", keyrings)
+
+    assert found.where == "trixie of the mirror http://other.example/debian"
+    assert str(found.entries[0]) == (
+        "Types: deb\nURIs: http://other.example/debian\nSuites: trixie\nComponents: main\n"
+        f"Signed-By: {keyrings}/debian-archive-keyring.gpg\n"
+    )
+
+
+def test_a_named_mirror_stands_in_for_the_hosts_own(apt, keyrings):
+    """On Debian the named mirror is used for the host's own suite too."""
+    offer = catalogue.offer("mariadb", "10.11")
+
+    (found,) = sources.candidates(offer, entries(apt, DEBIAN_12), "http://other.example/debian", keyrings)
+
+    assert [entry.uri for entry in found.entries] == ["http://other.example/debian"]
+    assert found.optional == ()
+
+
+def test_a_vendors_archive_for_the_same_suite_may_fail(apt, keyrings):
+    """Somebody else's archive that uses Debian's suite names is not what a fetch depends on."""
+    text = f"Types: deb\nURIs: http://vendor.example/repo\nSuites: bookworm\nComponents: main\n\n{DEBIAN_12}"
+
+    (found,) = sources.candidates(catalogue.offer("mariadb", "10.11"), entries(apt, text), None, keyrings)
+
+    assert [entry.uri for entry in found.entries] == ["http://mirror.example/debian"]
+
+
+def test_a_mirror_file_leads_to_further_suites(apt, keyrings):
+    """Cloud images name their mirrors in a file, which serves every suite."""
+    text = DEBIAN_12.replace("http://mirror.example/debian\n", "mirror+file:/etc/apt/mirrors/debian.list\n")
+
+    (found,) = sources.candidates(catalogue.offer("mariadb", "11.8"), entries(apt, text), None, keyrings)
+
+    assert found.entries[0].uri == "mirror+file:/etc/apt/mirrors/debian.list"
+
+
+@pytest.mark.parametrize("mirror", ["mirror.example", "http://a b/debian", "http:"])
+def test_a_mirror_that_is_no_url_is_refused(mirror):
+    """The user hears what a mirror looks like."""
+    with pytest.raises(ConfigError, match="is not a URL of a Debian archive, such as http://HOST/debian"):
+        sources.candidates(catalogue.offer("mariadb", "11.8"), [], mirror)
+
+
+def test_tools_come_from_the_hosts_own_suite_first(apt, keyrings):
+    """Every suite has sysbench; the host's own runs best on it."""
+    found = sources.candidates(catalogue.offer("sysbench", ""), entries(apt, DEBIAN_12), None, keyrings)
+
+    assert [candidate.origin.suite for candidate in found] == ["bookworm", "trixie", "bullseye"]

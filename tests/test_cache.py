@@ -1,0 +1,133 @@
+"""The cache: entries appear whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import cache
+from pytest_dbcluster.errors import ProvisionError
+
+MANIFEST = cache.Manifest(
+    product="mariadb",
+    version="10.11",
+    exact="10.11.19",
+    architecture="amd64",
+    suite="bookworm",
+    source="bookworm of this system's apt sources",
+    packages={"mariadb-server": "1:10.11.19"},
+    downloaded=100,
+    size=200,
+    fetched="2026-01-01T00:00:00+00:00",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "pytest-dbcluster"
+
+
+def test_the_cache_lies_in_xdg_cache_home(own_cache):
+    """XDG_CACHE_HOME moves the cache."""
+    assert cache.root() == own_cache
+
+
+@pytest.mark.parametrize("value", ["", "relative/path"])
+def test_a_cache_home_that_is_not_absolute_does_not_count(monkeypatch, value):
+    """An empty or relative XDG_CACHE_HOME means ~/.cache, as its specification says."""
+    monkeypatch.setenv("XDG_CACHE_HOME", value)
+
+    assert cache.root() == Path.home() / ".cache" / "pytest-dbcluster"
+
+
+def test_an_entry_is_there_when_its_block_has_ended():
+    """What was made in the staging directory is the entry afterwards, and nothing else is left."""
+    with cache.staged("mariadb-10.11-amd64") as staging:
+        cache.write(staging, MANIFEST)
+
+        assert cache.entries() == []
+
+    assert cache.entries() == [(cache.releases() / "mariadb-10.11-amd64", MANIFEST)]
+    assert [path.name for path in cache.releases().iterdir()] == ["mariadb-10.11-amd64"]
+
+
+def test_an_error_leaves_no_entry():
+    """A block that fails leaves the cache as it was."""
+    with pytest.raises(RuntimeError), cache.staged("mariadb-10.11-amd64") as staging:
+        cache.write(staging, MANIFEST)
+        raise RuntimeError
+
+    assert list(cache.releases().iterdir()) == []
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next_one():
+    """A staging directory of the same entry is stale once its lock is free; others are left alone."""
+    stale, other = (cache.releases() / f".fetching-{name}-x" for name in ("haproxy-amd64", "sysbench-amd64"))
+    for directory in (stale, other):
+        (directory / "root").mkdir(parents=True)
+
+    with cache.staged("haproxy-amd64"):
+        assert not stale.exists()
+
+    assert other.exists()
+
+
+def test_an_entry_is_replaced_whole():
+    """A second fetch takes the place of the first, without its files."""
+    for name in ("first", "second"):
+        with cache.staged("haproxy-amd64") as staging:
+            (staging / name).touch()
+
+    assert [path.name for path in (cache.releases() / "haproxy-amd64").iterdir()] == ["second"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({**dataclasses.asdict(MANIFEST), "format": 0})])
+def test_an_entry_with_another_manifest_is_not_listed(text):
+    """A manifest that is broken, or of another format, makes an entry that is fetched anew."""
+    with cache.staged("mariadb-10.11-amd64") as staging:
+        (staging / cache.MANIFEST).write_text(text)
+
+    assert cache.entries() == []
+
+
+def test_the_second_holder_of_a_lock_says_that_it_waits():
+    """A lock is held by one at a time, and whoever has to wait tells the user."""
+    lines, order = [], []
+    inside = threading.Event()
+
+    def second():
+        with cache.lock("haproxy-amd64", progress=lambda line: (lines.append(line), inside.set())):
+            order.append("second")
+
+    with cache.lock("haproxy-amd64", progress=lines.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        inside.wait(10)
+        order.append("first")
+    thread.join(10)
+
+    assert order == ["first", "second"]
+    assert lines == ["waiting for another process that fetches haproxy-amd64"]
+
+
+def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):
+    """The error says which directory it is and which variable moves it."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    with pytest.raises(ProvisionError, match="cannot be made: Not a directory; set XDG_CACHE_HOME to a writable"):
+        cache.lock("haproxy-amd64", progress=print).__enter__()
+
+
+def test_size_counts_each_file_once(tmp_path):
+    """Hard links and symbolic links add nothing."""
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+
+    assert cache.size(tmp_path) == 1000
