@@ -3,7 +3,7 @@
 A look after fewer than 15 pairs is a t test that also wants every pair on the same side; from 15 on it is
 Wilcoxon's signed rank, whose values hold for any symmetric noise. Each row keeps the chance to be wrong at
 *any* look, towards one side, at the level it is named by: it is the smallest nominal level that normal,
-uniform and two-mode differences allowed in 400 000 simulated claims each; ``benchmarks/critical_values.py``.
+uniform and two-mode differences allowed in 20 million simulated claims each; ``benchmarks/critical_values.py``.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class Boundary:
 inf = math.inf
 TABLE: Mapping[float, Boundary] = MappingProxyType(
     {
-        0.05: Boundary(1.051e-2, (4.7175, 3.9903, 3.5516, 101, 167, 304, 581, 1080, 2100, 4025, 7793)),
-        0.0005: Boundary(4.095e-5, (15.4725, 10.0667, 7.5065, 120, 201, 365, 690, 1265, 2422, 4573, 8726)),
-        0.0005 / 2: Boundary(2.451e-5, (inf, 10.8776, 7.9635, 121, 202, 368, 697, 1278, 2446, 4613, 8794)),
-        0.0005 / 3: Boundary(1.628e-5, (inf, 11.5661, 8.3429, 121, 204, 371, 703, 1288, 2464, 4644, 8847)),
-        0.0005 / 4: Boundary(1.125e-5, (inf, 12.2205, 8.6966, 121, 205, 374, 708, 1297, 2479, 4671, 8894)),
-        0.0001: Boundary(9.537e-6, (inf, 12.5248, 8.8590, 121, 205, 375, 710, 1301, 2486, 4683, 8914)),
-        0.0001 / 2: Boundary(4.789e-6, (inf, 13.8688, 9.5613, 121, 207, 379, 719, 1316, 2514, 4732, 8998)),
-        0.0001 / 3: Boundary(2.764e-6, (inf, 15.0370, 10.1538, 121, 209, 383, 725, 1328, 2536, 4770, 9063)),
-        0.0001 / 4: Boundary(2.764e-6, (inf, inf, 10.1538, 121, 209, 383, 725, 1328, 2536, 4770, 9063)),
+        0.05: Boundary(1.051e-2, (4.7174, 3.9903, 3.5516, 101, 167, 304, 581, 1080, 2100, 4025, 7793)),
+        0.0005: Boundary(4.188e-5, (15.4021, 10.0326, 7.4870, 120, 200, 364, 689, 1265, 2421, 4571, 8722)),
+        0.0005 / 2: Boundary(2.706e-5, (inf, 10.7168, 7.8738, 121, 202, 368, 696, 1276, 2441, 4605, 8781)),
+        0.0005 / 3: Boundary(1.704e-5, (inf, 11.4867, 8.2995, 121, 204, 371, 702, 1287, 2462, 4640, 8841)),
+        0.0005 / 4: Boundary(1.220e-5, (inf, 12.0750, 8.6185, 121, 205, 373, 707, 1295, 2476, 4665, 8883)),
+        0.0001: Boundary(9.527e-6, (inf, 12.5268, 8.8600, 121, 206, 375, 710, 1301, 2486, 4683, 8914)),
+        0.0001 / 2: Boundary(4.416e-6, (inf, 14.0357, 9.6469, 121, 208, 380, 720, 1318, 2518, 4738, 9008)),
+        0.0001 / 3: Boundary(2.770e-6, (inf, 15.0318, 10.1512, 121, 209, 383, 725, 1328, 2536, 4769, 9063)),
+        0.0001 / 4: Boundary(2.770e-6, (inf, inf, 10.1512, 121, 209, 383, 725, 1328, 2536, 4769, 9063)),
     }
 )
 
