@@ -54,7 +54,8 @@ def around(found: Interval, estimate: float) -> Interval:
 @functools.lru_cache(maxsize=8)
 def walsh(values: tuple[float, ...]) -> tuple[float, ...]:
     """The averages of all pairs of values, each with itself too, sorted: n(n+1)/2 of them."""
-    return tuple(sorted([(a + b) / 2 for i, a in enumerate(values) for b in values[i:]]))
+    rising = sorted(values)  # runs that rise already make the second sort cheaper
+    return tuple(sorted([(a + b) / 2 for i, a in enumerate(rising) for b in rising[i:]]))
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:
@@ -121,24 +122,22 @@ def detectable(values: Sequence[float], level: float) -> float:
 
 
 def pairs_needed(distance: float, sd: float, level: float) -> int | None:
-    """Pairs that show an effect ``distance`` away from a boundary with power .8; None when it lies on it."""
+    """Pairs that show an effect ``distance`` from a bound with power .8; None where a million do not suffice."""
     if not distance or math.isinf(distance):
         return None
-    wanted = ((z_value(level) + POWER_Z) * RANK_COST * sd / distance) ** 2
-    return max(critical.LOOKS[0], math.ceil(min(wanted, 1e9)))
+    root = (z_value(level) + POWER_Z) * RANK_COST * sd / distance
+    return max(critical.LOOKS[0], math.ceil(root**2)) if root <= 1000 else None
 
 
-def chance_beyond(values: Sequence[float], edge: float, level: float, cap: int) -> float:
-    """Chance that at ``cap`` pairs the interval lies above ``edge``, if the pairs to come resemble these.
+def chance_beyond(distance: float, sd: float, drawn: int, level: float, end: int) -> float:
+    """Chance that at ``end`` pairs an interval lies beyond an edge, if the pairs to come are like those drawn.
 
-    Given n pairs the estimate at N is normal around today's with variance sd^2 (1/n - 1/N), by a flat prior.
+    ``distance`` is how far the estimate of the ``drawn`` pairs lies beyond that edge. Given these, the estimate
+    of all pairs is normal around today's with the variance sd^2 (1/drawn - 1/end), by a flat prior.
     """
-    drawn, sd = len(values), RANK_COST * pair_sd(values)
-    gap = hodges_lehmann(values) - edge - z_value(level) * sd / math.sqrt(cap)
-    spread = sd * math.sqrt(max(0.0, 1 / drawn - 1 / cap))
-    if not spread:
-        return float(gap > 0)
-    return statistics.NormalDist().cdf(gap / spread)
+    spread = RANK_COST * sd * math.sqrt(max(0.0, 1 / drawn - 1 / end))
+    gap = distance - z_value(level) * RANK_COST * sd / math.sqrt(end)
+    return statistics.NormalDist().cdf(gap / spread) if spread else float(gap > 0)
 
 
 def halves(values: Sequence[float]) -> tuple[float, float]:

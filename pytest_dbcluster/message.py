@@ -41,14 +41,10 @@ def message(
         f"measured {_estimate(verdict)}   claimed {claimed(verdict.claim)}   -> {verdict.reason}",
         _noise(verdict, names),
     ]
-    lines += [
-        f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2
-    ]
+    lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
     rest = [_error(verdict, total)]
     if absolute:
-        rest.append(
-            f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}".rstrip()
-        )
+        rest.append(f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}".rstrip())
     rest.append(f"settle timeouts {settle_timeouts}")
     if data:
         rest.append(f"data {data}")
@@ -79,9 +75,7 @@ def claimed(claim: Claim) -> str:
 
 def _estimate(verdict: Verdict) -> str:
     """The ratio with its interval, and for a guard the interval that decides."""
-    sequential = (
-        f"sequential {100 * (1 - 2 * verdict.alpha):.4g} % interval {_range(verdict.low, verdict.high)}"
-    )
+    sequential = f"sequential {100 * (1 - 2 * verdict.alpha):.4g} % interval {_range(verdict.low, verdict.high)}"
     guard = f"; 90 % {_range(verdict.decided_low, verdict.decided_high)}" if verdict.claim.guard else ""
     return f"{percent(verdict.ratio)} (Hodges-Lehmann; {sequential}{guard})"
 

@@ -52,6 +52,7 @@ ALPHA = critical.ALPHAS[0]
 CAP = critical.LOOKS[-1]
 FUTILITY_FROM = 28
 FUTILE = 0.05
+ROUNDING = 1e-12
 
 Values = tuple[float, ...]
 Asked = Sequence[tuple[Claim, Values]]
@@ -178,14 +179,19 @@ def _answer(claim: Claim, values: Values, alpha: float, alpha_fail: float) -> tu
     low, high = claim.bounds
     hold = estimate.interval(values, claim.hold_level(alpha))
     if claim.kind == "differs":
-        apart = hold[0] > 0 or hold[1] < 0
+        apart = _clear(hold[0], low) or _clear(high, hold[1])
         return (Outcome.HOLDS, "interval excludes equal speed") if apart else None
-    if (math.isinf(low) or hold[0] > low) and (math.isinf(high) or hold[1] < high):
+    if (math.isinf(low) or _clear(hold[0], low)) and (math.isinf(high) or _clear(high, hold[1])):
         return Outcome.HOLDS, "interval lies inside the claim"
     fail = estimate.interval(values, alpha_fail)
-    if fail[1] < low or fail[0] > high:
-        return Outcome.FAILS, f"interval lies {'below' if fail[1] < low else 'above'} the claim"
+    if _clear(low, fail[1]) or _clear(fail[0], high):
+        return Outcome.FAILS, f"interval lies {'below' if _clear(low, fail[1]) else 'above'} the claim"
     return None
+
+
+def _clear(greater: float, less: float) -> bool:
+    """Whether one number is above another by more than rounding: pairs without noise can lie on a bound."""
+    return greater > less + ROUNDING
 
 
 def _chance(asked: Asked, alpha: float, cap: int) -> float:
@@ -193,17 +199,15 @@ def _chance(asked: Asked, alpha: float, cap: int) -> float:
     end = critical.last_look(cap) or cap
     holds, fails = [], 0.0
     for claim, values in asked:
-        low, high = claim.bounds
-        mirrored = tuple(-value for value in values)
-        level, level_fail = claim.hold_level(alpha), alpha / len(asked)
-        above = estimate.chance_beyond(values, low, level, end)
-        below = estimate.chance_beyond(mirrored, -high, level, end)
+        level, sd = claim.hold_level(alpha), estimate.pair_sd(values)
+        centre = estimate.hodges_lehmann(values)
+        above, below = centre - claim.bounds[0], claim.bounds[1] - centre
+        held = [estimate.chance_beyond(gap, sd, len(values), level, end) for gap in (above, below)]
         if claim.kind == "differs":
-            holds.append(above + below)
+            holds.append(sum(held))
             continue
-        holds.append(max(0.0, above + below - 1))
-        fails += estimate.chance_beyond(mirrored, -low, level_fail, end)
-        fails += estimate.chance_beyond(values, high, level_fail, end)
+        holds.append(max(0.0, sum(held) - 1))
+        fails += sum(estimate.chance_beyond(-gap, sd, len(values), alpha / len(asked), end) for gap in (above, below))
     return min(holds) + fails
 
 
@@ -244,9 +248,7 @@ def _pairs_needed(claim: Claim, values: Values, alpha: float) -> int | None:
     distance = min(abs(centre - bound) for bound in claim.bounds)
     low, high = claim.bounds
     inside = claim.kind == "differs" or low < centre < high
-    wanted = estimate.pairs_needed(
-        distance, estimate.pair_sd(values), claim.hold_level(alpha) if inside else alpha
-    )
+    wanted = estimate.pairs_needed(distance, estimate.pair_sd(values), claim.hold_level(alpha) if inside else alpha)
     return max(wanted, len(values) + 1) if wanted else None
 
 
