@@ -1,0 +1,147 @@
+"""Wrong verdicts on recorded noise: claims about a server and itself, replayed from a trace of real rounds.
+
+    python benchmarks/noise_replay.py trace.json ... [--experiments 3000] [--effect 0.10] [--limit 0.001]
+
+A trace is rounds of one workload on one unchanged server, one after the other, as one JSON object; seconds:
+{"workload": "write", "recorded": "2026-02-03T04:05:06Z", "rounds": [0.412, ...], "fingerprint": {...}}
+An experiment takes a window of consecutive rounds at a random place, gives each block's rounds to two
+variants by fresh coins, and asks the claims. Nothing differs, so every red verdict is wrong, and so is every
+``beats`` that holds. With --effect the candidate's rounds are made faster by that fraction, and the table
+shows what the claims find. Ends with 1 when a rate of wrong verdicts lies significantly above --limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import random
+import statistics
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from pytest_dbcluster import critical
+from pytest_dbcluster.ordering import block_orders
+from pytest_dbcluster.verdict import Claim, Outcome, Verdict, beats, no_slower_than, replay, same_as
+
+CLAIMS = (beats(), no_slower_than(by=0.05), same_as(within=0.10))
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Consecutive rounds of one workload, in seconds, and where they were recorded."""
+
+    workload: str
+    recorded: str
+    rounds: tuple[float, ...]
+    fingerprint: dict[str, object]
+
+
+def read_trace(path: Path) -> Trace:
+    """The trace in a file; SystemExit that names the file for anything else."""
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+        rounds = tuple(map(float, raw["rounds"]))
+        trace = Trace(str(raw["workload"]), str(raw["recorded"]), rounds, dict(raw.get("fingerprint", {})))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        sys.exit(f"{path} is no trace of rounds: {error!r}")
+    if len(rounds) < 2 * critical.LOOKS[0] or not all(0 < seconds < math.inf for seconds in rounds):
+        sys.exit(f"{path}: a trace needs at least {2 * critical.LOOKS[0]} rounds of more than 0 s, each finite")
+    return trace
+
+
+def log_ratios(rounds: Sequence[float], seed: int, effect: float) -> tuple[list[float], list[bool]]:
+    """Log speed ratios of rounds given to two variants by coins, and whether the baseline ran first."""
+    ratios, baseline_first = [], []
+    for block, order in enumerate(islice(block_orders(2, seed), len(rounds) // 2)):
+        first, second = rounds[2 * block], rounds[2 * block + 1]
+        baseline, candidate = (first, second) if order[0] == 0 else (second, first)
+        ratios.append(math.log(baseline / candidate) + math.log1p(effect))
+        baseline_first.append(order[0] == 0)
+    return ratios, baseline_first
+
+
+def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
+    """The verdicts of one claim on so many windows; a window as short as the trace ends as out of rounds."""
+    coin = random.Random(seed)
+    length = min(2 * critical.LOOKS[-1], len(trace.rounds))
+    verdicts = []
+    for _ in range(experiments):
+        start = int(coin.random() * (len(trace.rounds) - length + 1))
+        ratios, orders = log_ratios(trace.rounds[start : start + length], coin.getrandbits(32), effect)
+        verdict = replay(claim, ratios, orders=orders, out_of_budget="end of the trace")
+        assert verdict is not None
+        verdicts.append(verdict)
+    return verdicts
+
+
+def wrong(verdict: Verdict) -> bool:
+    """Whether an answer about two equal variants is wrong."""
+    if verdict.outcome is Outcome.FAILS:
+        return True
+    return verdict.outcome is Outcome.HOLDS and not verdict.claim.guard
+
+
+def at_most(count: int, of: int, rate: float) -> float:
+    """Chance of no more than ``count`` events in ``of`` trials, each with chance ``rate``."""
+    if rate <= 0 or rate >= 1:
+        return float(rate <= 0 or count >= of)
+    odds, none = math.log(rate) - math.log1p(-rate), of * math.log1p(-rate)
+    ways = (math.lgamma(of + 1) - math.lgamma(k + 1) - math.lgamma(of - k + 1) for k in range(count + 1))
+    return min(1.0, math.fsum(math.exp(way + k * odds + none) for k, way in enumerate(ways)))
+
+
+def upper_bound(count: int, of: int) -> float:
+    """The rate above which so few events have a chance under 5 % (Clopper and Pearson 1934, one-sided)."""
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        rate = (low + high) / 2
+        low, high = (rate, high) if at_most(count, of, rate) > 1 - CONFIDENCE else (low, rate)
+    return high
+
+
+def report(trace: Trace, experiments: int, seed: int, effect: float) -> Iterator[tuple[int, str]]:
+    """Per claim: how many verdicts are wrong, and its line of the table."""
+    cv = statistics.stdev(trace.rounds) / statistics.fmean(trace.rounds)
+    for claim in CLAIMS:
+        verdicts = replayed(trace, claim, experiments, seed, effect)
+        holds, fails = (
+            100 * sum(verdict.outcome is outcome for verdict in verdicts) / experiments
+            for outcome in (Outcome.HOLDS, Outcome.FAILS)
+        )
+        pairs = statistics.fmean(verdict.pairs for verdict in verdicts)
+        count = sum(map(wrong, verdicts)) if not effect else 0
+        errors = "-" if effect else f"{count} (<= {100 * upper_bound(count, experiments):.2f} %)"
+        rounds = f"{len(trace.rounds)}, CV {100 * cv:.1f} %"
+        asked = f"{claim.kind} {claim.margin:g}"
+        answers = f"{holds:.1f} / {fails:.1f}"
+        yield count, f"| {trace.workload} | {rounds} | {asked} | {errors} | {answers} | {pairs:.1f} |"
+
+
+def main() -> int:
+    """Reads the command line, prints the table, and tells whether the limit was kept."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", type=Path)
+    parser.add_argument("--experiments", type=int, default=3000, help="windows per trace and claim")
+    parser.add_argument("--effect", type=float, default=0.0, help="make the candidate faster by this fraction")
+    parser.add_argument("--limit", type=float, default=0.001, help="rate of wrong verdicts that is promised")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    kept = True
+    print(f"{arguments.experiments} experiments, effect {arguments.effect:+.0%}, seed {arguments.seed}\n")
+    print("| workload | rounds | claim | wrong (95 % bound) | holds / fails % | mean pairs |")
+    print("|---|---|---|---|---|---|")
+    for trace in map(read_trace, arguments.traces):
+        for count, line in report(trace, arguments.experiments, arguments.seed, arguments.effect):
+            print(line, flush=True)
+            above = 1 - at_most(count - 1, arguments.experiments, arguments.limit) if count else 1.0
+            kept = kept and above >= 1 - CONFIDENCE
+    return 0 if kept else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
