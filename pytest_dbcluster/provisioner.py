@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Protocol
 
 from pytest_dbcluster import registry
@@ -27,6 +28,16 @@ class Provisioner(Protocol):
 
     def release(self, hosts: Sequence[Host]) -> None:
         """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
+
+
+class Keeps(Protocol):
+    """An extra power: what was begun with ``keep=True`` can outlive this process, until it is ended by its id."""
+
+    run_id: str
+    directory: Path
+
+    def leave(self) -> None:
+        """From now on the end of this process ends nothing. Raises ProvisionError for one begun without ``keep``."""
 
 
 def provisioner_class(name: str) -> Callable[..., Provisioner]:

@@ -23,12 +23,13 @@ FILE = "run.json"
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """One run. ``owner`` and ``born`` together name a process for good, ``kept`` outlives it."""
+    """One run. ``owner`` and ``born`` together name a process for good, ``kept`` outlives it; ``began`` is a time."""
 
     directory: Path
     owner: int
     born: float
     kept: bool
+    began: float = 0.0
 
     @property
     def run_id(self) -> str:
@@ -78,7 +79,7 @@ def known() -> list[Run]:
     for file in sorted(directory().glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
         try:
             said = json.loads(file.read_text())
-            runs.append(Run(file.parent, said["owner"], said["born"], said["kept"]))
+            runs.append(Run(file.parent, said["owner"], said["born"], said["kept"], said["began"]))
         except (OSError, ValueError, KeyError):
             continue
     return runs

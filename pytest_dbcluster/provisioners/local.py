@@ -37,8 +37,6 @@ class SupervisorClient:
             text=True,
             start_new_session=True,
         )
-        if keep:
-            self.ask("leave")
 
     def ask(self, do: str, **what: object) -> dict[str, Any]:
         """One request and its answer. Raises ProvisionError with the supervisor's own words."""
@@ -177,7 +175,7 @@ class LocalHost:
 
 
 class LocalProvisioner:
-    """Hosts that are directories of one run on this machine."""
+    """Hosts that are directories of one run on this machine. With ``keep`` the run may be left running."""
 
     offers = frozenset({"shared-cores"} | ({"root"} if os.geteuid() == 0 else set()))
 
@@ -201,8 +199,15 @@ class LocalProvisioner:
         for host in hosts:
             host.remove_tree(host.directory)
 
+    def leave(self) -> None:
+        """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
+        if not (self._client and self._keep):
+            raise ProvisionError("only a run that was begun with keep, and has a host, can be left running")
+        runs.claim(self.directory, keep=True)
+        self._client.ask("leave")
+
     def close(self) -> None:
-        """End every server of the run, remove its directory, give its ports back."""
+        """End every server of the run and remove its directory, unless it was left; give its ports back."""
         if self._client:
             self._client.close()
             self._client = None
@@ -211,10 +216,9 @@ class LocalProvisioner:
     def _begin(self) -> SupervisorClient:
         runs.reap()
         self.directory.mkdir(parents=True, mode=0o700)
-        runs.claim(self.directory, keep=self._keep)
+        runs.claim(self.directory)
         self._client = SupervisorClient(self.run_id, keep=self._keep)
-        if not self._keep:
-            self._client.ask("own", directory=str(self.directory))
+        self._client.ask("own", directory=str(self.directory))
         return self._client
 
 
