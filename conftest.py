@@ -1,0 +1,3 @@
+"""Loads the modules of fixtures/, nothing else."""
+
+pytest_plugins: list[str] = []

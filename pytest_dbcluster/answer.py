@@ -1,0 +1,158 @@
+"""Answer: a claim that has been asked, with its verdict. Its truth is read with ``assert``."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_dbcluster import estimate, stalls
+from pytest_dbcluster.claim import Claim
+from pytest_dbcluster.critical import LOOKS
+from pytest_dbcluster.errors import ClaimFailed, Undecided
+from pytest_dbcluster.message import message
+from pytest_dbcluster.verdict import Outcome, Verdict, judge, judge_ordered
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.measure import Measurement, Series
+
+
+@dataclasses.dataclass(eq=False)
+class Answer:
+    """A claim with its verdict. ``bool`` of it is True, or raises ClaimFailed or Undecided: never False.
+
+    So ``assert not a.beats(b)`` is never a pass. ``series`` are candidate and baseline, or all of an order,
+    fastest first. ``read`` says whether anybody has looked; a verdict that nobody read is an error of the test.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    series: tuple[Series, ...]
+    metric: str
+    asserted: bool = True
+    notes: Sequence[str] = ()
+    read: bool = False
+
+    @property
+    def measurement(self) -> Measurement:
+        """The measurement it was asked of."""
+        return self.series[0].measurement
+
+    @property
+    def text(self) -> str:
+        """The claim as a test writes it."""
+        names = tuple(item.name for item in self.series)
+        if not self.asserted:
+            return f"{names[0]} against {names[1]}"
+        return self.claim.call(tuple(reversed(names)) if self.claim.kind == "ordered" else names, self.metric)
+
+    @property
+    def message(self) -> str:
+        """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
+        found = self.verdict
+        used = [item.rounds[: found.pairs] for item in self.series]
+        rounds = [one for many in used for one in many]
+        seconds = sum(one.seconds for one in rounds)
+        values = [statistics.median(item.values(self.metric)[: found.pairs] or [math.nan]) for item in self.series]
+        return message(
+            found,
+            names=tuple(item.name for item in (reversed(self.series) if self.claim.kind == "ordered" else self.series)),
+            metric=self.metric,
+            seconds_per_round=seconds / max(1, len(rounds)),
+            seed=self.measurement.rules.seed,
+            absolute=(values[0], values[1]) if len(values) == 2 else None,
+            settle_timeouts=sum(not one.settled for one in rounds),
+            unit="/s" if self.metric == "throughput" else "",
+            seconds=seconds,
+            extra=self.notes,
+        )
+
+    def __bool__(self) -> bool:
+        self.read = True
+        if not self.asserted or self.verdict.outcome is Outcome.HOLDS:
+            return True
+        if self.verdict.outcome is Outcome.FAILS:
+            raise ClaimFailed(self.message)
+        raise Undecided(self.message)
+
+    def __repr__(self) -> str:
+        return f"<{self.text}: {self.verdict.outcome.value}>"
+
+
+def ask(
+    claim: Claim, series: Sequence[Series], metric: str, *, cap: int | None = None, asserted: bool = True
+) -> Answer:
+    """Draw blocks until the claim is decided, check the clusters, and give the answer.
+
+    ``series`` are candidate and baseline, or all variants of an order, fastest first. Pairs that are there
+    already are replayed look by look, so it makes no difference which claim was asked first. Raises SeriesVoid.
+    """
+    measurement = series[0].measurement
+    numbers = [item.number for item in series]
+    rules = measurement.rules
+    cap = min(cap or rules.cap, rules.cap)
+    blind = measurement.laboratory.blind(numbers[0], numbers[-1]) if claim.kind != "lower" else ""
+    shown: tuple[float, float, float] | None = None
+    found = _replayed(claim, series, metric, cap, blind, measurement.over(numbers))
+    while found is None:
+        measurement.draw(numbers, shown)
+        found = _judged(claim, series, metric, cap, blind, measurement.over(numbers), measurement.pairs)
+        if measurement.pairs in LOOKS and len(series) == 2:
+            shown = _so_far(series, metric, rules.alpha)
+    measurement.check()
+    notes = measurement.laboratory.notes(numbers[0], numbers[-1])
+    answer = Answer(claim, found, tuple(series), metric, asserted, notes)
+    measurement.finish(answer)
+    return answer
+
+
+def _replayed(
+    claim: Claim, series: Sequence[Series], metric: str, cap: int, blind: str, over: str | None
+) -> Verdict | None:
+    pairs = series[0].measurement.pairs
+    for look in (look for look in LOOKS if look < pairs):
+        found = _judged(claim, series, metric, cap, blind, None, look)
+        if found:
+            return found
+    return _judged(claim, series, metric, cap, blind, over, pairs) if pairs else None
+
+
+def _judged(
+    claim: Claim, series: Sequence[Series], metric: str, cap: int, blind: str, over: str | None, pairs: int
+) -> Verdict | None:
+    """The verdict of the first ``pairs`` pairs, as if no more had been drawn."""
+    rules = series[0].measurement.rules
+    if claim.kind == "ordered":
+        steps = [_ratios(fast, slow, metric, pairs) for fast, slow in itertools.pairwise(series)]
+        return judge_ordered(
+            list(reversed(steps)), step=claim.margin, alpha=rules.alpha, cap=cap, out_of_budget=over, blind=blind
+        )
+    times = [[item.seconds for item in one.rounds[:pairs]] for one in series]
+    if claim.kind == stalls.KIND:
+        return stalls.judge_stalls(times[0], times[1], alpha=rules.alpha, out_of_budget=over)
+    ratios = _ratios(series[0], series[1], metric, pairs)
+    orders = series[0].measurement.baseline_first(series[0].number, series[1].number)[:pairs]
+    return judge(
+        claim,
+        ratios,
+        alpha=rules.alpha,
+        orders=orders,
+        cap=cap,
+        out_of_budget=over,
+        blind=blind,
+        times=(times[1], times[0]),
+    )
+
+
+def _ratios(candidate: Series, baseline: Series, metric: str, pairs: int) -> list[float]:
+    both = zip(candidate.values(metric)[:pairs], baseline.values(metric)[:pairs], strict=True)
+    return [estimate.log_ratio(one, other) for one, other in both]
+
+
+def _so_far(series: Sequence[Series], metric: str, alpha: float) -> tuple[float, float, float]:
+    ratios = _ratios(series[0], series[1], metric, series[0].measurement.pairs)
+    low, high = estimate.interval(ratios, alpha)
+    return estimate.factor(estimate.hodges_lehmann(ratios)), estimate.factor(low), estimate.factor(high)

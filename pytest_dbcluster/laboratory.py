@@ -1,0 +1,171 @@
+"""The real laboratory: runs the rounds of one load on running clusters, and checks them afterwards."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from pytest_dbcluster import counters, doctor, wait
+from pytest_dbcluster.cluster import Cluster
+from pytest_dbcluster.errors import NotReady
+from pytest_dbcluster.options import differences
+from pytest_dbcluster.pool import Pool, Running
+from pytest_dbcluster.sampler import Sampler
+from pytest_dbcluster.variants import IDENTITY, Variant
+from pytest_dbcluster.workload import Round, Setting, Workload
+
+SETTLE_SECONDS = 1.0
+DRAIN_SECONDS = 30.0
+JITTER = 0.1
+# Where an fsync takes less than this, nothing is written by it (notes: tmpfs, or a write cache that lies).
+BLIND_FSYNC = 50e-6
+FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
+
+
+class ClusterLaboratory:
+    """One load on several variants, each on the running cluster that serves it."""
+
+    def __init__(
+        self, load: Workload, variants: Sequence[Variant], pool: Pool, profile: str, progress: Callable[[str], None]
+    ) -> None:
+        self.names = unique_names(variants)
+        self.load = str(load)
+        self.mode = str(getattr(load, "mode", ""))
+        self.variants = list(variants)
+        self._load = load
+        self._pool = pool
+        self._profile = profile
+        self._progress = progress
+        self._changes = [pool.changes(variant) for variant in variants]
+        self._coin = random.Random(0)
+        self._last = 0.0
+
+    def _setting(self, running: Running) -> Setting:
+        # One client binary for all variants of a comparison: the first variant's.
+        return Setting(
+            running.cluster, self._pool.client(), self.variants[0].release, self._profile, self._progress
+        )
+
+    def _ready(self) -> list[Running]:
+        found = self._pool.running(self.variants)
+        for running in found:
+            if self._load not in running.prepared:
+                self._load.prepare(self._setting(running))
+                running.cluster.settle(DRAIN_SECONDS)
+                running.prepared.add(self._load)
+        return found
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """Switch, reset, settle; then measure between two readings of the counters; then drain.
+
+        Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused.
+        """
+        began = time.monotonic()
+        running = self._ready()[variant]
+        try:
+            return self._round(running, variant, block, position, began)
+        except BaseException as error:
+            running.cluster.dirty = f"a round ended early: {type(error).__name__}"
+            raise
+
+    def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
+        cluster, setting = running.cluster, self._setting(running)
+        running.switch.to(self._changes[variant])
+        if self._load.writes:
+            self._load.reset(setting)
+        settled = cluster.settle(SETTLE_SECONDS)
+        time.sleep(self._coin.uniform(0, JITTER) * self._last)
+        before = counters.read(cluster.nodes)
+        started = time.time()
+        with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
+            outcome = self._load.run(setting)
+        drained = _drain(cluster)
+        found = counters.deltas(
+            before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits
+        )
+        self._last = outcome.seconds
+        return Round(
+            variant=self.names[variant],
+            block=block,
+            position=position,
+            outcome=outcome,
+            wall=time.monotonic() - began,
+            started=started,
+            settled=settled,
+            counters={**found, "drain_seconds": drained},
+            samples=sampler.rates(),
+        )
+
+    def check(self) -> None:
+        """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line."""
+        tables = () if self._profile == "paper" else self._load.tables
+        for running in {id(item): item for item in self._pool.running(self.variants)}.values():
+            running.cluster.check(tables)
+
+    def blind(self, candidate: int, baseline: int) -> str:
+        """Claims about flushing say nothing where a flush costs nothing."""
+        differ = differences(self._changes[candidate], self._changes[baseline])
+        if not any(name in FLUSHING for name in differ):
+            return ""
+        directory = self._pool.client().directory
+        seconds = doctor.fsync_seconds(directory)
+        if seconds >= BLIND_FSYNC:
+            return ""
+        return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
+
+    def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
+        """The effective server variables on which two variants differ, as baseline and candidate have them."""
+        found = self._pool.running(self.variants)
+        seen = []
+        for number in (baseline, candidate):
+            running = found[number]
+            running.switch.to(self._changes[number])
+            seen.append(running.cluster.nodes[0].variables())
+        return {name: both for name, both in differences(*seen).items() if name not in IDENTITY}
+
+    def durability(self, variant: int) -> str:
+        """Who has what on disk when a commit returns."""
+        running = self._pool.running(self.variants)[variant]
+        running.switch.to(self._changes[variant])
+        return durability_label(running.cluster.nodes[0].variables(), self.variants[variant].spec.topology)
+
+    def notes(self, candidate: int, baseline: int) -> list[str]:
+        """Durability of both, and the effective variables on which they differ."""
+        differ = self.differences(candidate, baseline)
+        shown = ", ".join(f"{name}: {old} -> {new}" for name, (old, new) in differ.items()) or "none"
+        return [
+            f"durability: {self.names[candidate]} {self.durability(candidate)}; "
+            f"{self.names[baseline]} {self.durability(baseline)}",
+            f"variables that differ ({self.names[baseline]} -> {self.names[candidate]}): {shown}",
+        ]
+
+
+def durability_label(variables: Mapping[str, str], topology: str) -> str:
+    """``flush=1, binlog off, certified on all nodes``."""
+    log = f"flush={variables.get('innodb_flush_log_at_trx_commit', '?')}"
+    binlog = "binlog off"
+    if variables.get("log_bin") == "ON":
+        binlog = f"sync_binlog={variables.get('sync_binlog', '?')}"
+    holders = {"galera": "certified on all nodes", "standalone": "one server"}.get(topology, topology)
+    return f"{log}, {binlog}, {holders}"
+
+
+def unique_names(variants: Sequence[Variant]) -> list[str]:
+    """The short names; with the release added to those that would be the same."""
+    names = [variant.spec.short_name for variant in variants]
+    return [
+        f"{name}@{variant.release.name}" if names.count(name) > 1 else name
+        for name, variant in zip(names, variants, strict=True)
+    ]
+
+
+def _drain(cluster: Cluster) -> float:
+    """Seconds until every node has applied what the round wrote."""
+    backlog = getattr(cluster.topology, "backlog", None)
+    if backlog is None:
+        return 0.0
+    try:
+        return wait.until(lambda: backlog(cluster.nodes), "drain after a round", seconds=DRAIN_SECONDS, poll=0.005)
+    except NotReady:
+        return DRAIN_SECONDS

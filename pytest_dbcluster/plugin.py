@@ -1,0 +1,172 @@
+"""The pytest plugin: options, the ``measure`` fixture, and what a verdict means for a test's outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from pytest_dbcluster import errors
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.measure import Measurement, Series
+    from pytest_dbcluster.session import DBSession
+    from pytest_dbcluster.settings import Settings
+    from pytest_dbcluster.spec import ClusterSpec
+    from pytest_dbcluster.workload import Workload
+
+SESSION = pytest.StashKey["DBSession"]()
+SETTINGS = pytest.StashKey["Settings"]()
+MEASUREMENTS = pytest.StashKey["list[Measurement]"]()
+FIXTURE = "measure"
+UNDECIDED = "dbcluster_undecided"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of a run, one group."""
+    from pytest_dbcluster.settings import add_options
+
+    add_options(parser.getgroup("dbcluster", "performance claims about database clusters"))
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marks."""
+    config.addinivalue_line(
+        "markers",
+        "published(file, table=N, columns={name: column}): the published measurement that a test repeats; its ratio "
+        "is printed beside the measured one",
+    )
+
+
+def settings(config: pytest.Config) -> Settings:
+    """The checked options of this run; wrong ones are a usage error."""
+    from pytest_dbcluster.settings import Settings
+
+    if SETTINGS not in config.stash:
+        try:
+            config.stash[SETTINGS] = Settings.read(config.option, config.rootpath)
+        except (errors.ConfigError, errors.Unsupported) as error:
+            raise pytest.UsageError(str(error)) from None
+    return config.stash[SETTINGS]
+
+
+def session_of(config: pytest.Config) -> DBSession:
+    """The run's clusters and results; made when a test first needs them."""
+    from pytest_dbcluster.session import DBSession
+
+    if SESSION not in config.stash:
+        config.stash[SESSION] = DBSession(settings(config), config)
+    return config.stash[SESSION]
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Repeat measuring tests for each ``--db-release``; a single one leaves the test ids alone."""
+    if FIXTURE not in metafunc.fixturenames:
+        return
+    names = settings(metafunc.config).releases
+    if len(names) > 1:
+        metafunc.parametrize("db_release", names, ids=[str(name) for name in names], indirect=True, scope="session")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuse what would make a verdict a lie: python -O, reruns, and neighbours on the same cores."""
+    measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
+    if not measuring:
+        return
+    if not __debug__:
+        raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
+    for item in measuring:
+        if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
+            raise pytest.UsageError(
+                f"{item.nodeid}: a measuring test is not rerun until it is green; drop the flaky mark or --reruns"
+            )
+
+
+@pytest.fixture(scope="session")
+def db_release(request: pytest.FixtureRequest) -> Any:
+    """The release of the run, or of this repetition."""
+    return getattr(request, "param", None) or settings(request.config).releases[0]
+
+
+@pytest.fixture
+def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
+    """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds."""
+    if hasattr(request.config, "workerinput"):
+        raise errors.ConfigError(
+            "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
+            "run measuring tests without -n"
+        )
+    made: list[Measurement] = request.node.stash.setdefault(MEASUREMENTS, [])
+    session = session_of(request.config)
+
+    def measure(workload: Workload, *, on: Sequence[ClusterSpec]) -> list[Series]:
+        measurement = session.measurement(workload, on, db_release, request.node)
+        made.append(measurement)
+        return measurement.series
+
+    return measure
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """After the test's own body: what was measured must have been claimed, and every verdict read."""
+    result = yield
+    for measurement in pyfuncitem.stash.get(MEASUREMENTS, []):
+        if not measurement.answers:
+            raise errors.ConfigError(
+                f"{pyfuncitem.nodeid} measured {measurement.laboratory.load} and claims nothing; "
+                "end it with assert a.beats(b) or another claim"
+            )
+        unread = [answer.text for answer in measurement.answers if answer.asserted and not answer.read]
+        if unread:
+            raise errors.ConfigError(f"{pyfuncitem.nodeid}: nobody read the verdict of {', '.join(unread)}; assert it")
+    return result
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """An undecided claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
+    report = yield
+    if call.excinfo is None or settings(item.config).strict and call.excinfo.errisinstance(errors.Undecided):
+        return report
+    if call.excinfo.errisinstance((errors.Undecided, errors.Unsupported)):
+        path, line, _ = item.location
+        report.outcome = "skipped"
+        report.longrepr = (path, (line or 0) + 1, f"Skipped: {call.excinfo.value}")
+        if call.excinfo.errisinstance(errors.Undecided):
+            report.user_properties.append((UNDECIDED, str(call.excinfo.value)))
+    elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
+        report.longrepr = str(call.excinfo.value)
+    return report
+
+
+def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
+    """I for inconclusive."""
+    if any(name == UNDECIDED for name, _ in report.user_properties):
+        return "inconclusive", "I", "INCONCLUSIVE"
+    return None
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """The closing table."""
+    if SESSION in config.stash:
+        config.stash[SESSION].summary(terminalreporter)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End every server of the run, whatever ended the tests."""
+    if SESSION in session.config.stash:
+        session.config.stash[SESSION].close()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The same for a run that did not come to its end."""
+    if SESSION in config.stash:
+        config.stash[SESSION].close()
+        del config.stash[SESSION]
+
+

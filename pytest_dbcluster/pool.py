@@ -1,0 +1,122 @@
+"""Running clusters, reused between tests while their specs are equal: built once, ended when they are not needed."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import psutil
+
+from pytest_dbcluster import options as opts
+from pytest_dbcluster import release as releases
+from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.host import Host
+from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.template import Template
+from pytest_dbcluster.variants import References, Switch, Variant, split
+
+SIDE_BY_SIDE = 2
+
+
+@dataclasses.dataclass
+class Running:
+    """One running cluster, the switch that turns it, and which loads have been prepared on it."""
+
+    cluster: Cluster
+    switch: Switch
+    prepared: set[object] = dataclasses.field(default_factory=set)
+
+
+class Pool:
+    """Every cluster of a run. ``below`` are the options of ``--db-cnf``, ``fragments`` the place of my.cnf pieces."""
+
+    def __init__(
+        self,
+        provisioner: Provisioner,
+        *,
+        fragments: Path,
+        below: Mapping[str, str],
+        progress: Callable[[str], None],
+    ) -> None:
+        self.provisioner = provisioner
+        self._fragments = fragments
+        self._below = dict(below)
+        self._progress = progress
+        self._running: dict[tuple[object, ...], Running] = {}
+        self._releases: dict[ReleaseName, Release] = {}
+        self._client: Host | None = None
+        self._references = References(provisioner, progress)
+        self.overridden: list[str] = []
+
+    def release(self, name: ReleaseName) -> Release:
+        """The programs of a release, found or fetched once a run."""
+        if name not in self._releases:
+            self._releases[name] = releases.find(name, progress=self._progress)
+        return self._releases[name]
+
+    def variant(self, spec: ClusterSpec) -> Variant:
+        """The spec with its options resolved and checked against the server's own list. Starts no cluster."""
+        if spec.release is None:
+            raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
+        release = self.release(spec.release)
+        share = psutil.virtual_memory().total // spec.nodes
+        options, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
+        made = self._template(release, options)
+        opts.check(options, made.variables, made.words, str(spec.release))
+        self.overridden += [line for line in lines if line not in self.overridden]
+        variant = split(spec, release, options, made.variables)
+        if self._references.changes(variant, made.variables) is None:
+            return Variant(spec, release, tuple(sorted(options.items())), ())
+        return variant
+
+    def changes(self, variant: Variant) -> dict[str, str]:
+        """What a switch to this variant sets on the cluster that was started with its static options."""
+        made = self._template(variant.release, variant.options)
+        return self._references.changes(variant, made.variables) or {}
+
+    def _template(self, release: Release, options: Mapping[str, str]) -> Template:
+        return ready_template(release, self.provisioner, options, self._progress)
+
+    def running(self, variants: Sequence[Variant]) -> list[Running]:
+        """The running cluster of each variant, in order; those that no variant of these needs may be ended."""
+        keys = [variant.cluster_key for variant in variants]
+        for key in [key for key, old in self._running.items() if old.cluster.dirty]:
+            self._end(key)
+        spare = [key for key in self._running if key not in keys]
+        while spare and len({*self._running, *keys}) > max(SIDE_BY_SIDE, len(set(keys))):
+            self._end(spare.pop(0))
+        for variant, key in zip(variants, keys, strict=True):
+            if key not in self._running:
+                self._running[key] = self._start(variant)
+            self._running[key] = self._running.pop(key)  # the one used last is ended last
+        return [self._running[key] for key in keys]
+
+    def _start(self, variant: Variant) -> Running:
+        spec = variant.spec
+        shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
+        self._progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
+        cluster = bring_up(
+            spec, variant.release, self.provisioner, options=dict(variant.static), progress=self._progress
+        )
+        self._progress(f"{spec.topology} of {spec.nodes} ready in {cluster.ready_seconds:.1f} s")
+        return Running(cluster, Switch(cluster))
+
+    def client(self) -> Host:
+        """The host that every load of the run starts from."""
+        if self._client is None:
+            self._client = self.provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+        return self._client
+
+    def _end(self, key: tuple[object, ...]) -> None:
+        old = self._running.pop(key)
+        old.cluster.close()
+        self.provisioner.release(old.cluster.hosts)
+
+    def close(self) -> None:
+        """End every cluster."""
+        for key in list(self._running):
+            self._end(key)

@@ -1,0 +1,61 @@
+"""What a claim leaves behind: everything that terminal, Allure, history and a reader later need."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.verdict import Verdict
+from pytest_dbcluster.workload import Round
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimRecord:
+    """One claim with its answer.
+
+    test: the test's node id. text: the claim as written (``flush_2.beats(galera3)``). load: the workload's
+    name. message: the whole text of the verdict. published: the published ratio candidate / baseline of
+    speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
+    measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling.
+    durability: per variant who has what on disk at commit. differences: effective server variables on which
+    the two variants differ. rounds: per variant, those that the claim used, in order.
+    """
+
+    test: str
+    text: str
+    load: str
+    candidate: str
+    baseline: str
+    metric: str
+    verdict: Verdict
+    message: str
+    published: float | None
+    asserted: bool
+    measured_seconds: float
+    wall_seconds: float
+    seed: int
+    release: str
+    profile: str
+    durability: Mapping[str, str]
+    differences: Mapping[str, tuple[str, str]]
+    fingerprint: Mapping[str, str]
+    repeat: str
+    rounds: Mapping[str, Sequence[Round]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """One finished round, as it is shown while a test runs.
+
+    ``warm_up`` rounds do not count. ratio, low and high are of the claim so far, None before the first look.
+    """
+
+    test: str
+    load: str
+    round: Round
+    pair: int
+    warm_up: bool
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    next_look: int | None = None

@@ -1,0 +1,124 @@
+"""One run: its provisioner, its clusters, its results, and who is told about them."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pytest_dbcluster import secrets, sql
+from pytest_dbcluster.answer import Answer
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.laboratory import ClusterLaboratory
+from pytest_dbcluster.measure import Measurement
+from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.provisioner import provisioner_class
+from pytest_dbcluster.published import Published
+from pytest_dbcluster.record import ClaimRecord, Progress
+from pytest_dbcluster.reporting import terminal
+from pytest_dbcluster.settings import Settings
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.workload import Workload
+
+
+class DBSession:
+    """Everything that lives as long as the run."""
+
+    def __init__(self, settings: Settings, config: Any) -> None:
+        self.settings = settings
+        self.records: list[ClaimRecord] = []
+        self._config = config
+        self._reporter = terminal.Reporter(config)
+        self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
+        self.pool = Pool(
+            self.provisioner, fragments=settings.fragments, below=settings.below, progress=self._reporter.line
+        )
+
+    def measurement(
+        self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName, item: Any
+    ) -> Measurement:
+        """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
+        if not on or not all(isinstance(spec, ClusterSpec) for spec in on):
+            raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
+        variants = [self.pool.variant(spec.on_release(release)) for spec in on]
+        laboratory = ClusterLaboratory(workload, variants, self.pool, self.settings.profile, self._reporter.line)
+        published = Published.of(item, self._config.rootpath)
+        began = time.monotonic()
+
+        def finished(answer: Answer) -> None:
+            record = self._record(answer, laboratory, published, item, time.monotonic() - began)
+            self.records.append(record)
+            self._reporter.claim(record)
+
+        return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid)
+
+    def _record(
+        self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
+    ) -> ClaimRecord:
+        candidate, baseline = answer.series[0], answer.series[-1]
+        pairs = answer.verdict.pairs
+        rounds = {series.name: list(series.rounds[:pairs]) for series in answer.series}
+        ratio = None
+        if published and answer.metric == "throughput":
+            ratio = published.ratio(laboratory.variants[candidate.number], laboratory.variants[baseline.number], answer)
+        return ClaimRecord(
+            test=item.nodeid,
+            text=answer.text,
+            load=laboratory.load,
+            candidate=candidate.name,
+            baseline=baseline.name,
+            metric=answer.metric,
+            verdict=answer.verdict,
+            message=secrets.redact(answer.message),
+            published=ratio,
+            asserted=answer.asserted,
+            measured_seconds=sum(one.seconds for many in rounds.values() for one in many),
+            wall_seconds=wall,
+            seed=self.settings.seed,
+            release=f"{laboratory.variants[0].release.name} {laboratory.variants[0].release.version}",
+            profile=self.settings.profile,
+            durability={series.name: laboratory.durability(series.number) for series in answer.series},
+            differences=laboratory.differences(candidate.number, baseline.number),
+            fingerprint=fingerprint(),
+            repeat=self._repeat(item),
+            rounds=rounds,
+        )
+
+    def _repeat(self, item: Any) -> str:
+        said = [word for word in self._config.invocation_params.args if str(word).startswith("--db-")]
+        seed = [] if any(str(word).startswith("--db-seed") for word in said) else [f"--db-seed={self.settings.seed}"]
+        return shlex.join(["pytest", item.nodeid, *map(str, said), *seed])
+
+    def summary(self, terminal_reporter: Any) -> None:
+        """The closing table, when anything was measured."""
+        terminal.summary(terminal_reporter, self.records, self.pool.overridden)
+
+    def close(self) -> None:
+        """End every server; a second call does nothing."""
+        self.pool.close()
+        close = getattr(self.provisioner, "close", None)
+        if close:
+            close()
+
+
+def fingerprint() -> Mapping[str, str]:
+    """What the figures depend on beyond the servers: machine, kernel, client."""
+    return {
+        "cpu": f"{psutil.cpu_count()} x {_cpu_model()}",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "control driver": sql.driver(),
+    }
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

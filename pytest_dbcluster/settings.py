@@ -1,0 +1,104 @@
+"""The options of a run, checked: what ``--db-...`` said, as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster import critical, registry
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measure import Rules
+from pytest_dbcluster.options import read_cnf
+from pytest_dbcluster.provisioner import PLANNED as PLANNED_PROVISIONERS
+from pytest_dbcluster.provisioner import provisioner_class
+from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.workload import PROFILES
+
+DEFAULT_RELEASE = "mariadb:10.11"
+DEFAULT_BUDGET = 120.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Every option of a run. ``below`` are the server options of ``--db-cnf``."""
+
+    releases: tuple[ReleaseName, ...]
+    provisioner: str
+    profile: str
+    below: Mapping[str, str]
+    fragments: Path
+    results: Path
+    max_pairs: int
+    budget: float
+    run_budget: float | None
+    alpha: float
+    seed: int
+    strict: bool
+    keep: bool
+    began: float = dataclasses.field(default_factory=time.monotonic)
+
+    @classmethod
+    def read(cls, option: Any, root: Path) -> Settings:
+        """The settings from parsed command-line options. Raises ConfigError for the first one that is wrong."""
+        names = option.db_release or [DEFAULT_RELEASE]
+        provisioner_class(option.db_provisioner)
+        if option.db_profile not in PROFILES:
+            raise registry.unknown("profile", option.db_profile, PROFILES)
+        if option.db_alpha not in critical.ALPHAS:
+            known = ", ".join(f"{alpha:g}" for alpha in critical.ALPHAS)
+            raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
+        for name in ("db_max_pairs", "db_budget", "db_run_budget"):
+            value = getattr(option, name)
+            if value is not None and value <= 0:
+                raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+        return cls(
+            releases=tuple(ReleaseName.parse(name) for name in names),
+            provisioner=option.db_provisioner,
+            profile=option.db_profile,
+            below=read_cnf(Path(option.db_cnf)) if option.db_cnf else {},
+            fragments=root / "fixtures" / "mycnf",
+            results=root / option.db_results,
+            max_pairs=option.db_max_pairs,
+            budget=option.db_budget,
+            run_budget=option.db_run_budget,
+            alpha=option.db_alpha,
+            seed=secrets.randbelow(10**6) if option.db_seed is None else option.db_seed,
+            strict=option.db_strict,
+            keep=option.db_keep,
+        )
+
+    def rules(self) -> Rules:
+        """How long claims draw."""
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)
+
+    def _run_over(self) -> str:
+        if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
+            return ""
+        return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+
+
+def add_options(group: Any) -> None:
+    """Add every ``--db-...`` option to an option group of pytest."""
+    add = group.addoption
+    add("--db-release", action="append", metavar="NAME:VERSION[=DIRECTORY]",
+        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them")
+    add("--db-provisioner", default="local", metavar="NAME",
+        help=f"where clusters run: local (default); planned: {', '.join(PLANNED_PROVISIONERS)}")
+    add("--db-profile", default="quick", metavar="quick|paper",
+        help="quick keeps the load's tables between rounds (default); paper runs the published command lines")
+    add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
+    add("--db-max-pairs", type=int, default=critical.LOOKS[-1], metavar="N",
+        help="most pairs of rounds that a claim may draw (default and most: 160)")
+    add("--db-budget", type=float, default=DEFAULT_BUDGET, metavar="SECONDS",
+        help="most measured time of one claim (default 120)")
+    add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
+    add("--db-alpha", type=float, default=critical.ALPHAS[0], metavar="A",
+        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001")
+    add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
+    add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
+    add("--db-keep", action="store_true", help="leave the last clusters running and print how to connect")
+    add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")

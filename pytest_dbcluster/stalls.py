@@ -1,0 +1,37 @@
+"""The guard against rare stalls of one variant, to which a rank estimate of speed is blind."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pytest_dbcluster import estimate, verdict
+from pytest_dbcluster.claim import Claim
+from pytest_dbcluster.verdict import Outcome, Verdict
+
+KIND = "no_more_stalls_than"
+PAIRS = 40
+HOLD_LEVEL = 0.05
+
+
+def judge_stalls(
+    candidate: Sequence[float], baseline: Sequence[float], *, alpha: float, out_of_budget: str | None = None
+) -> Verdict | None:
+    """One look, after 40 pairs: fails when the candidate's stalls are too many for chance at ``alpha``.
+
+    The arguments are seconds per round. Holds when chance explains them at .05 (exact test on the discordant
+    pairs); between the two, and with fewer pairs than 40, it is inconclusive. None while pairs are missing.
+    """
+    if len(candidate) < PAIRS and not out_of_budget:
+        return None
+    times = (baseline, candidate)
+    ratios = [estimate.log_ratio(b, c) for b, c in zip(baseline, candidate, strict=True)]
+    base = verdict.judge(verdict.differs(), ratios, alpha=alpha, out_of_budget=out_of_budget or "one look", times=times)
+    assert base is not None
+    theirs, ours, chance = estimate.stall_test(baseline, candidate)
+    outcome, words = Outcome.INCONCLUSIVE, out_of_budget or "could be chance, could be not"
+    if chance <= alpha:
+        outcome, words = Outcome.FAILS, "more stalls than chance explains"
+    elif chance > HOLD_LEVEL and len(candidate) >= PAIRS:
+        outcome, words = Outcome.HOLDS, "no more stalls than chance explains"
+    return dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=f"{words}: {ours} v {theirs}", stalls=(theirs, ours))

@@ -1,0 +1,220 @@
+"""Variants: specs that one running cluster can serve in turn, and the switch between them.
+
+Reading back what was set is not enough: setting one variable may move another, and setting it back may leave
+that one moved. So each variant has a cold-start reference, all global variables of a server that was started
+with its options, and after a switch all global variables of every node must equal it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from filelock import FileLock
+
+from pytest_dbcluster import cache
+from pytest_dbcluster.cluster import Cluster, bring_up
+from pytest_dbcluster.errors import NotReady, ProvisionError
+from pytest_dbcluster.node import Node
+from pytest_dbcluster.options import differences
+from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.sql import SQLError
+from pytest_dbcluster.template import Variable
+
+# Sizes of memory and of the log change a server's state for long after a SET GLOBAL; provider options are many in one.
+ALWAYS_STATIC = frozenset(
+    {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
+)
+# What differs between two servers with the same options, or moves by itself.
+IDENTITY = frozenset(
+    "datadir port socket log_error pid_file tmpdir slave_load_tmpdir hostname server_uid server_id general_log_file "
+    "slow_query_log_file log_bin_basename relay_log wsrep_cluster_name wsrep_cluster_address wsrep_node_name "
+    "wsrep_node_address wsrep_node_incoming_address wsrep_provider_options wsrep_sst_receive_address wsrep_sst_auth "
+    "wsrep_start_position gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_slave_pos auto_increment_increment "
+    "aria_log_dir_path report_port wsrep_data_home_dir auto_increment_offset innodb_buffer_pool_load_now innodb_buffer_pool_dump_now timestamp report_host".split()
+)
+FORMAT = 1  # raised when what a reference holds changes
+APPLIERS = "wsrep_slave_threads"
+DRAIN_TABLE = "dbcluster_control.drain"
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A spec with its release and its resolved options, split into what a start needs and what a switch does."""
+
+    spec: ClusterSpec
+    release: Release
+    static: tuple[tuple[str, str], ...]
+    dynamic: tuple[tuple[str, str], ...]
+
+    @property
+    def options(self) -> dict[str, str]:
+        """All of its options."""
+        return {**dict(self.static), **dict(self.dynamic)}
+
+    @property
+    def cluster_key(self) -> tuple[object, ...]:
+        """Variants with equal keys share one running cluster."""
+        spec = self.spec
+        return (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, self.static)
+
+
+def split(
+    spec: ClusterSpec, release: Release, options: Mapping[str, str], variables: Mapping[str, Variable]
+) -> Variant:
+    """A variant whose options are dynamic where the server says that it can change them while it runs."""
+    dynamic = {
+        name: value
+        for name, value in options.items()
+        if name in variables and not variables[name].read_only and name not in ALWAYS_STATIC
+    }
+    static = {name: value for name, value in options.items() if name not in dynamic}
+    return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
+
+
+class References:
+    """What a switch to a variant has to set, found on one-node servers of the topology and kept in the cache."""
+
+    def __init__(self, provisioner: Provisioner, progress: Callable[[str], None]) -> None:
+        self._provisioner = provisioner
+        self._progress = progress
+
+    def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
+        """Every variable that the variant's dynamic options move, with its cold-start value.
+
+        None when a running server cannot be brought there and back so that all of its variables are those of a
+        cold start: then only a server that was started with the options can measure them.
+        """
+        if not variant.dynamic:
+            return {}
+        said = self._reference(variant, variables)
+        changes: dict[str, str] = said["changes"]
+        return None if said["obstacle"] else changes
+
+    def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
+        release, form = variant.release, variant.spec.topology
+        key = json.dumps([FORMAT, str(release.bin), form, variant.static, variant.dynamic])
+        name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        file = cache.root() / "references" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock"):
+            if not file.exists():
+                self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
+                said = self._find(variant, variables)
+                if said["obstacle"]:
+                    self._progress(f"{variant.spec} gets servers of its own: {said['obstacle']}")
+                fresh = file.with_suffix(".new")
+                fresh.write_text(json.dumps(said))
+                fresh.rename(file)
+            found: dict[str, Any] = json.loads(file.read_text())
+        return found
+
+    def _find(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
+        with self._server(variant, variant.options) as server:
+            wanted = server.nodes[0].variables()
+        with self._server(variant, dict(variant.static)) as server:
+            moved = differences(server.nodes[0].variables(), wanted)
+            changes = {name: after for name, (_, after) in moved.items() if name not in IDENTITY}
+            fixed = [name for name in changes if name in variables and variables[name].read_only]
+            obstacle = f"its options move variables that are read-only: {', '.join(fixed)}" if fixed else ""
+            if not fixed:
+                try:
+                    there_and_back = Switch(server)
+                    there_and_back.to(changes)
+                    there_and_back.to({})
+                except ProvisionError as error:
+                    obstacle = str(error)
+        return {"changes": changes, "obstacle": obstacle}
+
+    @contextlib.contextmanager
+    def _server(self, variant: Variant, options: dict[str, str]) -> Iterator[Cluster]:
+        spec = ClusterSpec(variant.spec.topology, nodes=1, name="reference")
+        cluster = bring_up(spec, variant.release, self._provisioner, options=options)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+            self._provisioner.release(cluster.hosts)
+
+
+class Switch:
+    """Turns one running cluster from variant to variant, and proves each time that it has arrived."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._cold = {node.name: node.variables() for node in cluster.nodes}
+        self._now: dict[str, str] = {}
+
+    def to(self, changes: Mapping[str, str]) -> None:
+        """Set every variable of ``changes`` to its value and every other one to its cold-start value.
+
+        Raises ProvisionError with the variables that did not arrive.
+        """
+        if dict(changes) == self._now:
+            return
+        for node in self.cluster.nodes:
+            self._set(node, changes)
+        self._match_appliers(changes)
+        self._now = dict(changes)
+
+    def _set(self, node: Node, changes: Mapping[str, str]) -> None:
+        wanted = {**self._cold[node.name], **changes}
+        for _ in range(3):  # setting one may move another: the second pass sets that one back
+            wrong = _wrong(wanted, node.variables())
+            if not wrong:
+                return
+            for name in sorted(wrong):
+                try:
+                    node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
+                except SQLError as error:
+                    raise ProvisionError(f"could not switch {node.name} to {name}={wanted[name]}: {error}") from error
+        left = {name: f"{now} instead of {wanted[name]}" for name, now in _wrong(wanted, node.variables()).items()}
+        if left:
+            raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
+
+    def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
+        """Surplus appliers end only when a writeset wakes them: write until their number is the asked one."""
+        nodes = self.cluster.nodes
+        if not hasattr(self.cluster.topology, "backlog") or APPLIERS not in self._cold[nodes[0].name]:
+            return
+        wanted = int({**self._cold[nodes[0].name], **changes}[APPLIERS])
+        limit = time.monotonic() + seconds
+        wrote = False
+        while wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]:
+            if time.monotonic() > limit:
+                raise NotReady(f"{wanted} appliers on each node", seconds, wrong)
+            self._write(first=not wrote)
+            wrote = True
+
+    def _write(self, *, first: bool) -> None:
+        nodes = self.cluster.nodes
+        if first:
+            nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {DRAIN_TABLE.split('.')[0]}")
+            nodes[0].query(f"CREATE TABLE IF NOT EXISTS {DRAIN_TABLE} (id INT AUTO_INCREMENT PRIMARY KEY)")
+        for node in nodes:  # a node applies what others write
+            for _ in range(4):
+                node.query(f"INSERT INTO {DRAIN_TABLE} () VALUES ()")
+        nodes[0].query(f"DELETE FROM {DRAIN_TABLE}")
+
+
+def _appliers(node: Node) -> int | None:
+    said = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
+    return None if said is None else int(said)
+
+
+def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
+    return {name: now for name, (_, now) in differences(wanted, running).items() if name not in IDENTITY}
+
+
+def _literal(value: str) -> str:
+    if value.lstrip("-").replace(".", "", 1).isdigit():
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
