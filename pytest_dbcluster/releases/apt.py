@@ -168,7 +168,7 @@ class PrivateApt:
             "Dir::Etc::preferencesparts": "/dev/null", "Acquire::GzipIndexes": "true",
             "APT::Architecture": native, "APT::Architectures": native, "APT::Install-Recommends": "false",
             "APT::Sandbox::User": "root", "APT::Update::Error-Mode": "any", "Acquire::Languages": "none",
-            "Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "2",
+            "Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "1",
             "Debug::NoLocking": "true",
         }  # fmt: skip
         absolute = {key: str((self.directory / part).resolve()) for key, part in paths.items()}

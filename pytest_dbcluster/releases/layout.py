@@ -57,7 +57,9 @@ def exact_version(words: str) -> str:
 
 def product_of(words: str) -> str:
     """``mariadb`` or ``mysql``, by what the server prints about itself."""
-    return "mariadb" if "mariadb" in words.lower() else "mysql"
+    # The path of the program stands before the version, and may hold either name.
+    match = re.search(r"\bVer\s.*", words)
+    return "mariadb" if "mariadb" in (match[0] if match else words).lower() else "mysql"
 
 
 def sysbench_environment(prefix: Path) -> Mapping[str, str]:

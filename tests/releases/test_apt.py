@@ -77,6 +77,7 @@ def archive(tmp_path):
 
 
 def fetch(tmp_path, *entries, optional=(), packages=("server",)):
+    """What was fetched, and the lines of progress."""
     lines = []
     candidate = Candidate(Origin("bookworm", packages), entries, optional, "bookworm of a directory")
     found = apt.fetch("mariadb:10.11", candidate, tmp_path / "staging", tmp_path / "root", lines.append)
@@ -178,7 +179,7 @@ def test_a_package_that_was_tampered_with_is_refused(tmp_path, archive):
     file = next(archive.pool.glob("library*"))
     file.write_bytes(file.read_bytes()[:-1] + b"x")
 
-    with pytest.raises(ProvisionError, match="apt cannot download server: E: .*Hash Sum mismatch"):
+    with pytest.raises(ProvisionError, match=r"apt cannot download server: E: .*Hash Sum mismatch"):
         fetch(tmp_path, archive.entry())
     assert not (tmp_path / "root").exists()
 

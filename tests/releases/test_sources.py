@@ -64,10 +64,12 @@ def keyrings(tmp_path):
 
 
 def suites(candidate):
+    """The suites that a candidate needs, and those that may be missing."""
     return [entry.suite for entry in candidate.entries], [entry.suite for entry in candidate.optional]
 
 
 def entries(apt, text, name="sources.list.d/own.sources"):
+    """The entries of a host whose configuration is this text."""
     return sources.host_entries(apt(name, text))
 
 
@@ -104,7 +106,8 @@ def test_an_embedded_key_is_kept_whole(apt):
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("sources.list.d/off.sources", DEBIAN_12.replace("Types: deb\n", "Types: deb\nEnabled: no\n").replace("deb deb-src", "deb-src")),
+        ("sources.list.d/off.sources", DEBIAN_12.replace("Suites:", "Enabled: no\nSuites:")),
+        ("sources.list.d/src.sources", DEBIAN_12.replace("deb deb-src", "deb-src").partition("\n\n")[0]),
         ("sources.list.d/x.sources.disabled", DEBIAN_12),
         ("sources.list", "#deb http://mirror.example/debian bookworm main\n"),
         ("sources.list", "deb cdrom:[Debian]/ bookworm main\n"),
