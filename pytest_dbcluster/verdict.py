@@ -43,6 +43,7 @@ __all__ = [
     "next_look",
     "no_slower_than",
     "replay",
+    "replay_ordered",
     "same_as",
     "scales",
     "stall_test",
@@ -149,6 +150,29 @@ def judge_ordered(
     smallest = min(range(steps), key=lambda k: parts[k].ratio)
     where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
     return replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
+
+
+def replay_ordered(
+    log_ratios_per_neighbour: Sequence[Sequence[float]],
+    *,
+    step: float = 0.0,
+    alpha: float = ALPHA,
+    cap: int = CAP,
+    out_of_budget: str | None = None,
+    blind: str | None = None,
+) -> Verdict | None:
+    """What ``replay`` is to ``judge``, for an order: takes what ``judge_ordered`` takes."""
+    drawn = min(map(len, log_ratios_per_neighbour), default=0)
+    for look in critical.LOOKS:
+        if look > min(drawn, cap):
+            break
+        seen = [values[:look] for values in log_ratios_per_neighbour]
+        verdict = judge_ordered(seen, step=step, alpha=alpha, cap=cap, blind=blind)
+        if verdict is not None:
+            return verdict
+    return judge_ordered(
+        log_ratios_per_neighbour, step=step, alpha=alpha, cap=cap, out_of_budget=out_of_budget, blind=blind
+    )
 
 
 def _decide(asked: Asked, alpha: float, cap: int, out_of_budget: str | None) -> tuple[Outcome, str] | None:

@@ -17,6 +17,7 @@ from pytest_dbcluster.verdict import (
     lower,
     no_slower_than,
     replay,
+    replay_ordered,
     same_as,
     scales,
 )
@@ -124,6 +125,17 @@ def test_replay_under_a_budget_decides_no_earlier(claim, values):
         assert (ended.outcome, ended.pairs) == (free.outcome, free.pairs)
     else:
         assert (ended.outcome, ended.pairs, ended.reason) == (Outcome.INCONCLUSIVE, len(values), "budget used")
+
+
+@settings(deadline=None)
+@given(plausible(), st.sampled_from([0.0, 0.1]))
+def test_replay_of_an_order_is_asking_after_every_block(values, step):
+    """An order asked of drawn blocks answers as one that was asked while they were drawn."""
+    series = [values, values[::-1]]
+    asked = (judge_ordered([one[:n] for one in series], step=step, cap=40) for n in range(len(values) + 1))
+    first = next((answer for answer in asked if answer is not None), None)
+
+    assert repr(replay_ordered(series, step=step, cap=40)) == repr(first)
 
 
 @settings(max_examples=50, deadline=None)
