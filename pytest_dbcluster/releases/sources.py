@@ -112,7 +112,10 @@ def candidates(
         if mine and not named:
             own.append(_own(origin, mine))
         else:
-            further += _further(origin, [e for e in known if family(e.base) == home], home, named, keyrings)
+            # Of a named mirror too, the suite that the host has comes first.
+            (own if mine else further).extend(
+                _further(origin, [e for e in known if family(e.base) == home], home, named, keyrings)
+            )
     return own + further
 
 

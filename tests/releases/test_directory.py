@@ -121,7 +121,7 @@ def test_a_relative_directory_is_made_absolute(tarball, monkeypatch):
 
 def test_a_directory_that_is_missing_is_named():
     """The error has the release as it was written."""
-    with pytest.raises(ConfigError, match="^mariadb:11.4=/none: there is no directory /none$"):
+    with pytest.raises(ConfigError, match=r"^mariadb:11\.4=/none: there is no directory /none$"):
         release.find("mariadb:11.4=/none")
 
 

@@ -61,7 +61,7 @@ def test_another_product_on_path_is_refused(installed):
     """A MariaDB server is not taken for MySQL because it has a program named mysqld."""
     (installed / "sbin/mysqld").symlink_to("mariadbd")
 
-    with pytest.raises(ConfigError, match="^mysql:path: the server of PATH .* is mariadb 10.11.19"):
+    with pytest.raises(ConfigError, match=r"^mysql:path: the server of PATH .* is mariadb 10\.11\.19"):
         release.find("mysql:path")
 
 

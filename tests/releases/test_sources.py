@@ -214,3 +214,12 @@ def test_tools_come_from_the_hosts_own_suite_first(apt, keyrings):
     found = sources.candidates(catalogue.offer("sysbench", ""), entries(apt, DEBIAN_12), None, keyrings)
 
     assert [candidate.origin.suite for candidate in found] == ["bookworm", "trixie", "bullseye"]
+
+
+def test_a_named_mirror_keeps_the_hosts_suite_first(apt, keyrings):
+    """With a mirror of the user's, a tool still comes from the suite that the host has."""
+    offer = catalogue.offer("sysbench", "")
+
+    found = sources.candidates(offer, entries(apt, DEBIAN_12), "http://other.example/debian", keyrings)
+
+    assert [candidate.origin.suite for candidate in found] == ["bookworm", "trixie", "bullseye"]

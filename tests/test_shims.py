@@ -1,0 +1,108 @@
+"""Shims: which programs get one, and how it starts them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import shims
+from pytest_dbcluster.errors import ProvisionError
+
+NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}[shims.machine()]
+
+
+@pytest.fixture
+def entry(tmp_path):
+    """An unpacked release with a loader, an ELF program, scripts and links, as packages have them."""
+    root = tmp_path / "root"
+    libraries = root / "usr/lib" / shims.TRIPLETS[NATIVE]
+    for directory in (libraries, root / "usr/bin", root / "usr/sbin", root / "etc/alternatives"):
+        directory.mkdir(parents=True)
+    (libraries / "ld-linux-own.so.2").write_text('#!/bin/sh\necho loader: "$@"\n')
+    (libraries / "ld-linux-own.so.2").chmod(0o755)
+    for name in ("sbin/mariadbd", "bin/mariadb-slap", "bin/unwanted", "bin/socat1"):
+        (root / "usr" / name).write_bytes(b"\x7fELF...")
+    (root / "usr/sbin/mysqld").symlink_to("mariadbd")
+    (root / "usr/bin/socat").symlink_to("/etc/alternatives/socat")
+    (root / "etc/alternatives/socat").symlink_to("/usr/bin/socat1")
+    (root / "usr/bin/mariadb-install-db").write_text("#!/bin/sh\n")
+    (root / "usr/bin/mariadb-report").write_text("#!/usr/bin/perl\n")
+    (root / "usr/bin/wsrep_sst_common").write_text("# read by others\n")
+    return tmp_path
+
+
+def made(entry, **options):
+    """The bin/ of the release."""
+    patterns = ("mariadb*", "mysqld", "socat", "wsrep_sst_*")
+    return shims.make(entry, patterns, NATIVE, **options)
+
+
+def test_programs_run_through_the_releases_own_loader(entry):
+    """A shim execs the loader under the program's name, with the release's libraries and nothing of the environment."""
+    text = (made(entry) / "mariadbd").read_text()
+
+    assert 'exec "$home/loader/mariadbd" --inhibit-cache --library-path "$home/root/usr/lib/' in text
+    assert '"$home/root/usr/sbin/mariadbd" "$@"' in text
+    assert str(entry) not in text
+    assert (entry / "loader/mariadbd").resolve().name == "ld-linux-own.so.2"
+
+
+def test_scripts_are_copied_and_perl_is_not(entry):
+    """Shell scripts lie beside the programs that they call; what needs perl is left out, perl is not fetched."""
+    names = {path.name for path in made(entry).iterdir()}
+
+    assert {
+        "mariadb-install-db",
+        "wsrep_sst_common",
+        "mariadb-slap",
+        "mysqld",
+        "mysqlslap",
+        "mysql_install_db",
+    } <= names
+    assert not {"mariadb-report", "unwanted"} & names
+
+
+def test_absolute_links_stay_inside_the_release(entry):
+    """A link to /etc/alternatives means that of the release, not that of the host."""
+    assert '"$home/root/usr/bin/socat1" "$@"' in (made(entry) / "socat").read_text()
+
+
+def test_other_programs_are_removed(entry):
+    """What got no shim takes no space; what a shim starts is kept, through its links."""
+    made(entry)
+
+    kept = {path.name for part in ("usr/bin", "usr/sbin") for path in (entry / "root" / part).iterdir()}
+    assert kept == {
+        "mariadbd",
+        "mysqld",
+        "mariadb-slap",
+        "mariadb-install-db",
+        "mariadb-report",
+        "wsrep_sst_common",
+        "socat1",
+    }
+
+
+def test_other_programs_of_a_users_directory_are_kept(entry):
+    """In a directory that the user named nothing is removed."""
+    made(entry, remove_others=False)
+
+    assert (entry / "root/usr/bin/unwanted").exists()
+
+
+def test_a_release_without_a_loader_is_refused(entry):
+    """The error names the directory and the architecture."""
+    shutil.rmtree(entry / "root/usr/lib")
+
+    with pytest.raises(
+        ProvisionError, match=f"root has no dynamic loader for {NATIVE}, its programs cannot be started"
+    ):
+        made(entry)
+
+
+def test_a_loader_is_told_from_none(entry):
+    """Unpacked packages without libc run with the host's."""
+    assert shims.has_loader(entry / "root")
+    assert not shims.has_loader(Path("/nonexistent"))
