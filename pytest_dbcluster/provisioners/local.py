@@ -20,7 +20,7 @@ from typing import Any
 
 from pytest_dbcluster import runs, supervisor
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.host import Completed, Process
+from pytest_dbcluster.host import Completed, Host, Process
 from pytest_dbcluster.ports import PortLocks
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -194,10 +194,10 @@ class LocalProvisioner:
         place = self.directory / f"{self._clusters}-{spec.short_name}"
         return [LocalHost(f"node{n}", place / f"node{n}", client, self._ports) for n in range(1, spec.nodes + 1)]
 
-    def release(self, hosts: Sequence[LocalHost]) -> None:
+    def release(self, hosts: Sequence[Host]) -> None:
         """Remove the directories of these hosts; their servers have been stopped by their nodes."""
         for host in hosts:
-            host.remove_tree(host.directory)
+            shutil.rmtree(host.directory, ignore_errors=True)
 
     def leave(self) -> None:
         """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
