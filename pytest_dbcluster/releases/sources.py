@@ -103,7 +103,8 @@ def candidates(
     """
     if mirror and not re.fullmatch(r"[a-z+]+:/\S+", mirror):
         raise ConfigError(f"the mirror {mirror!r} is not a URL of a Debian archive, such as http://HOST/debian")
-    own, further = [], []
+    own: list[Candidate] = []
+    further: list[Candidate] = []
     for origin in offer.origins:
         home = family(origin.suite)
         named = mirror if home == "Debian" else None
