@@ -50,19 +50,14 @@ class Cluster:
         return self.topology.problems(self.nodes) or (self.proxy.problems() if self.proxy else [])
 
     def backlog(self) -> list[str]:
-        """What is still to be applied or flushed on some node; empty when the cluster is settled."""
+        """What is still to be applied, and then to be flushed, on some node; empty when the cluster is settled."""
         late = cast(Settles, self.topology).backlog(self.nodes) if hasattr(self.topology, "backlog") else []
-        for node in self.nodes:
-            node.query(node.flavour.flush)
-            log = node.status("Innodb_lsn_%")
-            if log["innodb_lsn_flushed"] != log["innodb_lsn_current"]:
-                late.append(f"{node.name}: log flushed to {log['innodb_lsn_flushed']} of {log['innodb_lsn_current']}")
-        return late
+        return late or [problem for node in self.nodes for problem in node.unflushed()]
 
     def settle(self, seconds: float = 1.0) -> bool:
         """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
         try:
-            wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.005)
+            wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:
             return False
         return True

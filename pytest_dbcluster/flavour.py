@@ -14,8 +14,8 @@ class Flavour:
 
     pinned: options every server of ours starts with, because a measurement must not depend on the host.
     initial: options that are fixed when a data directory is made; they select another template.
-    flush: statement that makes InnoDB's log durable on this node alone.
-    commit_statements: which of a load's statements commit by themselves.
+    flush: makes InnoDB's log durable on this node alone, where it is flushed at each commit.
+    lazy_flush: the variable that, when it is not 1, makes ``flush`` write the log without flushing it.
     """
 
     vendor: str
@@ -24,6 +24,7 @@ class Flavour:
     pinned: Mapping[str, str]
     initial: tuple[str, ...]
     flush: str
+    lazy_flush: str
     create_admin: tuple[str, ...]
     drop_others: str
     plugin_options: tuple[str, ...]
@@ -50,6 +51,7 @@ MARIADB = Flavour(
         "lower_case_table_names",
     ),
     flush="FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS",
+    lazy_flush="innodb_flush_log_at_trx_commit",
     create_admin=(
         "CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'",
         "GRANT ALL PRIVILEGES ON *.* TO '{user}'@'%' WITH GRANT OPTION",

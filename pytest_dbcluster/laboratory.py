@@ -50,10 +50,10 @@ class ClusterLaboratory:
     def _ready(self) -> list[Running]:
         found = self._pool.running(self.variants)
         for running in found:
-            if self._load not in running.prepared:
+            if running.prepared != self._load:
                 self._load.prepare(self._setting(running))
                 running.cluster.settle(DRAIN_SECONDS)
-                running.prepared.add(self._load)
+                running.prepared = self._load
         return found
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
@@ -166,6 +166,6 @@ def _drain(cluster: Cluster) -> float:
     if backlog is None:
         return 0.0
     try:
-        return wait.until(lambda: backlog(cluster.nodes), "drain after a round", seconds=DRAIN_SECONDS, poll=0.005)
+        return wait.until(lambda: backlog(cluster.nodes), "drain after a round", seconds=DRAIN_SECONDS, poll=0.01)
     except NotReady:
         return DRAIN_SECONDS

@@ -124,6 +124,24 @@ class Node:
         """The global status, or the part of it that is LIKE the pattern; names in lower case."""
         return self.sql.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
 
+    def unflushed(self) -> list[str]:
+        """Flush InnoDB's log now; what is still not on disk, empty when all is."""
+        lazy = self.query(f"SELECT @@global.{self.flavour.lazy_flush}")[0][0]
+        log = self.status("Innodb_lsn_%")
+        if log["innodb_lsn_flushed"] == log["innodb_lsn_current"]:
+            return []
+        if lazy != 1:
+            self.query(f"SET GLOBAL {self.flavour.lazy_flush} = 1")
+        try:
+            self.query(self.flavour.flush)
+        finally:
+            if lazy != 1:
+                self.query(f"SET GLOBAL {self.flavour.lazy_flush} = {lazy}")
+        log = self.status("Innodb_lsn_%")
+        if log["innodb_lsn_flushed"] == log["innodb_lsn_current"]:
+            return []
+        return [f"{self.name}: log flushed to {log['innodb_lsn_flushed']} of {log['innodb_lsn_current']}"]
+
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""
         try:

@@ -24,11 +24,11 @@ SIDE_BY_SIDE = 2
 
 @dataclasses.dataclass
 class Running:
-    """One running cluster, the switch that turns it, and which loads have been prepared on it."""
+    """One running cluster, the switch that turns it, and the load whose tables it holds now."""
 
     cluster: Cluster
     switch: Switch
-    prepared: set[object] = dataclasses.field(default_factory=set)
+    prepared: object = None
 
 
 class Pool:

@@ -33,6 +33,15 @@ class Proxy(Protocol):
         """End it. Never raises for one that is gone already."""
 
 
+class Watchable(Protocol):
+    """An extra power: people can look at what the proxy does."""
+
+    statistics_url: str
+
+    def log(self) -> str:
+        """The file that it writes to."""
+
+
 def proxy(name: str, provisioner: Provisioner, nodes: Sequence[Node]) -> Proxy:
     """The proxy of this name before these nodes. Raises ConfigError that lists the known names."""
     module = registry.find("proxy", "pytest_dbcluster.proxies", name, planned=PLANNED)
