@@ -4,6 +4,9 @@ A look after fewer than 15 pairs is a t test that also wants every pair on the s
 Wilcoxon's signed rank, whose values hold for any symmetric noise. Each row keeps the chance to be wrong at
 *any* look, towards one side, at the level it is named by: it is the smallest nominal level that normal,
 uniform and two-mode differences allowed in 20 million simulated claims each; ``benchmarks/critical_values.py``.
+
+Checked with 4 million fresh claims: where .0005 is promised, normal differences err .00028, uniform .00047,
+two-mode .00049 and Cauchy .00026. The worst kind known, sines of a random angle, errs .0011.
 """
 
 from __future__ import annotations
