@@ -1,0 +1,196 @@
+"""The command ``dbcluster``: releases, clusters for hand work, and what this machine offers."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+
+DEFAULT_RELEASE = "mariadb:10.11"
+PLANNED = {
+    "compare": "compare two recorded runs",
+    "history": "show how recorded results moved over time",
+    "report": "make the report of recorded results",
+    "image": "build a container image of a release",
+}
+INTERRUPTED = 130  # what a shell reports for SIGINT
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command: 0 when it was done, 2 for wrong input, 1 for everything else that went wrong."""
+    arguments = _parser().parse_args(argv)
+    run: Callable[[argparse.Namespace], int] = arguments.run
+    try:
+        return run(arguments)
+    except DBClusterError as error:
+        from pytest_dbcluster.secrets import redact
+
+        print(f"dbcluster: {redact(str(error))}", file=sys.stderr)
+        return 2 if isinstance(error, ConfigError) else 1
+    except KeyboardInterrupt:
+        print("dbcluster: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="dbcluster", description="Real database clusters on this machine: for pytest-dbcluster, and for hand work."
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        made.set_defaults(run=run, command=name)
+        return made
+
+    add("releases", _releases, "list the releases and tools that are known, cached or found here")
+    fetch = add("fetch", _fetch, "fetch releases ahead, without root, into the cache")
+    fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
+    _add_up(add("up", _up, "bring a cluster up that stays, and print how to connect"))
+    add("ps", _ps, "list the runs and kept clusters of this machine")
+    down = add("down", _down, "end kept clusters")
+    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="as dbcluster ps shows them")
+    down.add_argument("--all", action="store_true", help="end every kept cluster")
+    add("reap", _reap, "end what runs left behind that are dead")
+    add("doctor", _doctor, "say what this machine offers, and what that rules out")
+    cached = add("cache", _cache, "list what the cache holds, and its size")
+    cached.add_argument("what", nargs="?", choices=("list", "clean"), default="list", help="clean removes all of it")
+    for name, text in PLANNED.items():
+        add(name, _planned, f"{text} (planned)")
+    return parser
+
+
+def _add_up(up: argparse.ArgumentParser) -> None:
+    up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
+    up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
+    up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
+    up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
+    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
+    up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
+    up.add_argument("--name", default="", help="a name for dbcluster ps and down")
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under a head, each column as wide as its widest cell."""
+    widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def megabytes(size: int) -> str:
+    """Bytes as ``142 MB``; nothing where the size is not known."""
+    return f"{size / 1e6:.0f} MB" if size else ""
+
+
+def _releases(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import release
+
+    rows = [(row.name, row.state, row.version, megabytes(row.size), row.source) for row in release.known()]
+    print(table(("release", "state", "version", "size", "where"), rows))
+    return 0
+
+
+def _fetch(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import release
+
+    for name in arguments.names:
+        found = release.find(name, progress=_tell)
+        print(f"{found.name} {found.version}: {found.bin} ({found.source})")
+    return 0
+
+
+def options_of(pairs: Sequence[str]) -> dict[str, str]:
+    """``--option NAME=VALUE`` as a mapping. Raises ConfigError for one without a name or a value."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name.strip() and equals):
+            raise ConfigError(f"--option takes NAME=VALUE, such as innodb_flush_log_at_trx_commit=2; got {pair!r}")
+        found[name] = value
+    return found
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import housekeeping, options, proxy, registry, topology
+    from pytest_dbcluster.release import find
+    from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+
+    topology.topology(arguments.topology)
+    if arguments.proxy:
+        registry.find("proxy", "pytest_dbcluster.proxies", arguments.proxy, planned=proxy.PLANNED)
+    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    below = options.read_cnf(Path(arguments.cnf)) if arguments.cnf else {}
+    name = ReleaseName.parse(arguments.release)
+    spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy)
+    spec = spec.with_options(options_of(arguments.option)).named(arguments.name)
+    if arguments.name:
+        housekeeping.free_name(arguments.name)
+    from pytest_dbcluster.hand import leave_running
+
+    print(leave_running(spec, find(arguments.release, progress=_tell), below, progress=_tell))
+    return 0
+
+
+def _ps(arguments: argparse.Namespace) -> int:
+    import dataclasses
+
+    from pytest_dbcluster import housekeeping
+
+    head = [field.name.replace("run_", "") for field in dataclasses.fields(housekeeping.Row)]
+    print(table(head, [dataclasses.astuple(row) for row in housekeeping.rows()]))
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import housekeeping
+
+    if bool(arguments.wanted) == arguments.all:
+        raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
+    ended = housekeeping.down_all() if arguments.all else map(housekeeping.down, arguments.wanted)
+    for run, processes in ended:
+        print(f"ended run {run.run_id} ({processes} processes)")
+    return 0
+
+
+def _reap(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import runs
+
+    ended = runs.reap()
+    for run, processes in ended:
+        print(f"ended dead run {run.run_id} of process {run.owner} ({processes} processes)")
+    if not ended:
+        print("no dead run has left anything")
+    return 0
+
+
+def _doctor(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import doctor
+
+    print(doctor.text(doctor.findings()))
+    return 0
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import cache, housekeeping
+
+    rows = housekeeping.clean(_tell) if arguments.what == "clean" else housekeeping.cached()
+    shown = [(str(place.relative_to(cache.root())), megabytes(size)) for place, size in rows]
+    total = megabytes(sum(size for _, size in rows)) or "0 MB"
+    print(table(("removed" if arguments.what == "clean" else "entry", "size"), shown))
+    print(f"{total} in {cache.root()}")
+    return 0
+
+
+def _planned(arguments: argparse.Namespace) -> int:
+    raise Unsupported(f"{arguments.command} is planned and not built yet")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
