@@ -98,7 +98,7 @@ def ask(
     shown: tuple[float, float, float] | None = None
     found = _replayed(claim, series, metric, cap, blind, measurement.over(numbers))
     while found is None:
-        measurement.draw(numbers, shown)
+        measurement.draw(numbers, shown, cap)
         found = _judged(claim, series, metric, cap, blind, measurement.over(numbers), measurement.pairs)
         if measurement.pairs in LOOKS and len(series) == 2:
             shown = _so_far(series, metric, rules.alpha)

@@ -80,16 +80,19 @@ class Measurement:
         """The number of whole blocks that count."""
         return len(self.orders)
 
-    def draw(self, numbers: Sequence[int], seen: tuple[float, float, float] | None = None) -> None:
+    def draw(
+        self, numbers: Sequence[int], seen: tuple[float, float, float] | None = None, cap: int | None = None
+    ) -> None:
         """One more block; a void one is drawn again. Raises SeriesVoid when more than a tenth were void.
 
-        ``seen`` is ratio, low and high so far of the claim about the variants ``numbers``, for display.
+        For display: ``seen`` is ratio, low and high so far of the claim about the variants ``numbers``, ``cap``
+        its most pairs.
         """
         if not self._warm:
             self._warm_up()
         order = next(self._order)
         while True:
-            rounds = self._block(order, self.pairs, seen if set(numbers) <= set(order) else None)
+            rounds = self._block(order, self.pairs, numbers, seen, cap)
             void = [item.void for item in rounds if item.void]
             if not void:
                 break
@@ -100,22 +103,50 @@ class Measurement:
         for number, item in zip(order, rounds, strict=True):
             self.series[number].rounds.append(item)
 
-    def _block(self, order: Sequence[int], block: int, seen: tuple[float, float, float] | None) -> list[Round]:
-        rounds = []
+    def _block(
+        self,
+        order: Sequence[int],
+        block: int,
+        numbers: Sequence[int] = (),
+        seen: tuple[float, float, float] | None = None,
+        cap: int | None = None,
+    ) -> list[Round]:
+        rounds: list[Round] = []
+        measured = self.seconds(numbers)
         for position, number in enumerate(order):
             done = self.laboratory.round(number, block=block, position=position)
             rounds.append(done)
-            ratio, low, high = seen or (None, None, None)
-            look = verdict.next_look(self.pairs)
-            self.progress(Progress(self.test, self.laboratory.load, done, block + 1, block < 0, ratio, low, high, look))
+            measured += done.seconds if number in numbers else 0.0
+            self.progress(self._progress(done, seen, cap or self.rules.cap, measured, position == len(order) - 1))
         return rounds
+
+    def _progress(
+        self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float, last: bool
+    ) -> Progress:
+        ratio, low, high = seen or (None, None, None)
+        upcoming = verdict.next_look(self.pairs)
+        return Progress(
+            test=self.test,
+            load=self.laboratory.load,
+            round=done,
+            pair=done.block + 1,
+            warm_up=done.block < 0,
+            ratio=ratio,
+            low=low,
+            high=high,
+            next_look=upcoming if upcoming is None or upcoming <= cap else None,
+            last=last,
+            cap=cap,
+            measured=measured,
+            budget=self.rules.budget,
+        )
 
     def _warm_up(self) -> None:
         """Unmeasured blocks until their mean stops falling; it sees means alone, so it cannot favour a variant."""
         means: list[float] = []
         warm_up_orders = ordering.block_orders(len(self.series), self.rules.seed + 1)
         for number in range(MOST_WARM_UPS):
-            rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS, None)
+            rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS)
             means.append(sum(math.log(item.seconds) for item in rounds) / len(rounds))
             if number and means[-1] > means[-2] - STEADY:
                 break

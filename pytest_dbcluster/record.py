@@ -48,6 +48,7 @@ class Progress:
     """One finished round, as it is shown while a test runs.
 
     ``warm_up`` rounds do not count. ratio, low and high are of the claim so far, None before the first look.
+    ``last`` of its block. ``cap``: most pairs of the claim; ``measured`` seconds of ``budget`` are used so far.
     """
 
     test: str
@@ -59,3 +60,7 @@ class Progress:
     low: float | None = None
     high: float | None = None
     next_look: int | None = None
+    last: bool = True
+    cap: int | None = None
+    measured: float = 0.0
+    budget: float | None = None
