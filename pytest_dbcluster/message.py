@@ -112,10 +112,15 @@ def _error(verdict: Verdict, seconds: float) -> str:
         return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}"
     if verdict.outcome is Outcome.HOLDS:
         return f"error of this verdict <= 1 in {1 / critical.GUARD_LEVEL:.0f}, exactly on the margin"
+    return f"needs {needs(verdict, seconds)}"
+
+
+def needs(verdict: Verdict, seconds: float) -> str:
+    """What would decide an inconclusive verdict whose pairs took so many seconds."""
     ways = []
     if verdict.needed_pairs is not None:
         time = verdict.needed_pairs * seconds / verdict.pairs
         ways.append(f"about {verdict.needed_pairs} pairs ({time:.0f} s)")
     if verdict.needed_margin is not None:
         ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
-    return f"needs {' or '.join(ways)}" if ways else "no number of pairs is known to decide it"
+    return " or ".join(ways) or "something else: no number of pairs is known to decide it"
