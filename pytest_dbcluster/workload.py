@@ -23,12 +23,15 @@ class Outcome:
     """What a load itself says about one run.
 
     seconds: the measured time. operations: statements or transactions done in it. commits: committed writing
-    statements or transactions, None for a load that writes nothing.
+    statements or transactions while counters were read, None for a load that writes nothing. least, most: of a
+    tool that repeats by itself and reports its average, the shortest and the longest repetition in seconds.
     """
 
     seconds: float
     operations: int
     commits: int | None = None
+    least: float | None = None
+    most: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,15 +3,15 @@
 import pytest
 
 from fixtures.clusters import FLUSH_2, GALERA
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from fixtures.loads import WRITING, slap
 
 pytestmark = pytest.mark.published("galera-parameters-2022", table=3)
 
 
-@pytest.mark.parametrize("mode", ["write", "mixed", "update"])
+@pytest.mark.parametrize("mode", WRITING)
 def test_flush_2_beats_the_default(measure, mode):
     """Writing the log at commit without flushing it makes every kind of write faster."""
-    default, flush_2 = measure(MySQLSlap(mode, concurrency=50), on=[GALERA, FLUSH_2])
+    default, flush_2 = measure(slap(mode), on=[GALERA, FLUSH_2])
 
     assert flush_2.beats(default)
     assert flush_2.lower("fsyncs_per_commit", than=default)  # the cause moved, not only the clock

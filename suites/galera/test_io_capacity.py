@@ -1,0 +1,16 @@
+"""Does a higher innodb_io_capacity matter for a data set that fits memory? (published: table 5)"""
+
+import pytest
+
+from fixtures.clusters import GALERA, IO_CAPACITY_3000
+from fixtures.loads import READING, WRITING, slap
+
+pytestmark = pytest.mark.published("galera-parameters-2022", table=5)
+
+
+@pytest.mark.parametrize("mode", READING + WRITING)
+def test_io_capacity_changes_nothing(measure, mode):
+    """Background writing is not what these loads wait for."""
+    default, io_capacity = measure(slap(mode), on=[GALERA, IO_CAPACITY_3000])
+
+    assert io_capacity.same_as(default, within=0.10)

@@ -1,0 +1,39 @@
+"""Do more applier threads make writes faster? (published: table 2)"""
+
+import pytest
+
+from fixtures.clusters import GALERA, SLAVE_THREADS_2, SLAVE_THREADS_4
+from fixtures.loads import READING, WRITING, slap
+
+pytestmark = pytest.mark.published("galera-parameters-2022", table=2)
+
+
+@pytest.mark.parametrize("mode", WRITING)
+def test_4_threads_beat_the_default(measure, mode):
+    """Four appliers keep up where one lets flow control hold the writers back."""
+    default, threads_4 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_4])
+
+    assert threads_4.beats(default)
+
+
+@pytest.mark.parametrize("mode", READING)
+def test_4_threads_leave_reads_alone(measure, mode):
+    """Appliers have nothing to do while everybody reads."""
+    default, threads_4 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_4])
+
+    assert threads_4.same_as(default, within=0.10)
+
+
+def test_2_threads_beat_the_default(measure):
+    """Two appliers make inserts faster."""
+    default, threads_2 = measure(slap("write"), on=[GALERA, SLAVE_THREADS_2])
+
+    assert threads_2.beats(default)
+
+
+@pytest.mark.parametrize("mode", ["mixed", "update"])
+def test_2_threads_beside(measure, mode):
+    """Published: two appliers leave update as it is. That depends on the disk, so it is shown and not claimed."""
+    default, threads_2 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_2])
+
+    threads_2.against(default)
