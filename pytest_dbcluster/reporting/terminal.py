@@ -1,54 +1,128 @@
-"""The terminal: a line for each finished round, and the closing table."""
+"""The terminal: how far a claim is, its verdict on one line, and the closing table."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import textwrap
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pytest_dbcluster.record import ClaimRecord, Progress
+from pytest_dbcluster.reporting import layout, table
+
+# In a log, seconds between two lines about the same claim; looks are always shown.
+LOG_SECONDS = 2.0
 
 
 class Reporter:
-    """Writes through pytest's terminal reporter, past its capturing."""
+    """Writes through pytest's terminal reporter, past its capturing.
 
-    def __init__(self, config: Any) -> None:
+    On a terminal one line follows the claim in progress, in a log a block of rounds is a line of its own.
+    """
+
+    def __init__(self, config: Any, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
+        self._clock = clock
+        self._live = False
+        self._rounds: list[str] = []
+        self._written = 0.0
 
-    def line(self, text: str) -> None:
-        """One plain line."""
-        reporter = self._config.pluginmanager.getplugin("terminalreporter")
+    @property
+    def _terminal(self) -> Any:
+        return self._config.pluginmanager.getplugin("terminalreporter")
+
+    def _uncaptured(self) -> AbstractContextManager[None]:
         capture = self._config.pluginmanager.getplugin("capturemanager")
-        if reporter is None:
+        return capture.global_and_fixture_disabled() if capture else nullcontext()
+
+    def line(self, text: str, colour: str = "") -> None:
+        """One plain line."""
+        if self._terminal is None:
             return
-        if capture is None:
-            reporter.write_line(text)
-            return
-        with capture.global_and_fixture_disabled():
-            reporter.write_line(text)
+        self.end_live()
+        with self._uncaptured():
+            self._terminal.write_line(text, **({colour: True} if colour else {}))
+            self._terminal.flush()
+
+    def end_live(self) -> None:
+        """Clear the line that follows the rounds, so that others can write."""
+        if self._live:
+            with self._uncaptured():
+                self._terminal.rewrite("", erase=True)
+                self._terminal.rewrite("")
+        self._live = False
 
     def progress(self, event: Progress) -> None:
-        """One finished round."""
-        item = event.round
-        where = "warm-up" if event.warm_up else f"pair {event.pair}"
-        so_far = "" if event.ratio is None else f"   so far {event.ratio:.2f} ({event.low:.2f} .. {event.high:.2f})"
-        self.line(f"  {event.load}  {where}  {item.variant}  {item.seconds:.3f} s{so_far}")
+        """One finished round. Nothing with ``-q``."""
+        if self._terminal is None or self._config.get_verbosity() < 0:
+            return
+        if event.round.void:
+            self.line(f"  {event.load}  {_place(event)}  {event.round.variant}  void: {event.round.void}")
+        shown = f"{event.round.variant} {event.round.seconds:.3f} s"
+        if self._terminal.isatty:
+            self._follow("  ".join(["", event.load, _place(event), shown, *_so_far(event)]))
+            return
+        self._rounds.append(shown)
+        if not event.last:
+            return
+        rounds, self._rounds = ", ".join(self._rounds), []
+        if self._due(event):
+            self._written = self._clock()
+            self.line("   ".join(["", event.load, _place(event), rounds, *_so_far(event)]))
+
+    def _due(self, event: Progress) -> bool:
+        """Whether a log wants a line now: of warm-ups, first pairs and looks, and then every few seconds."""
+        before_look = event.next_look == event.pair
+        return event.warm_up or event.pair == 1 or before_look or self._clock() - self._written >= LOG_SECONDS
+
+    def _follow(self, text: str) -> None:
+        with self._uncaptured():
+            if not self._live:
+                self._terminal.ensure_newline()
+            self._terminal.rewrite(text[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
+            self._terminal.flush()
+        self._live = True
 
     def claim(self, record: ClaimRecord) -> None:
-        """One answered claim."""
-        self.line(record.message)
+        """One answered claim: a line, with ``-v`` its whole message, with ``-qq`` nothing."""
+        verbosity = self._config.get_verbosity()
+        self._rounds = []
+        if verbosity > 0:
+            self.line(f"  {record.message}")
+        elif verbosity > -2:
+            colour = table.COLOURS[record.verdict.outcome] if record.asserted else ""
+            self.line(f"  {table.one_line(record)}", colour)
 
 
-def summary(reporter: Any, records: Sequence[ClaimRecord], notes: Sequence[str]) -> None:
-    """The closing table."""
+def _place(event: Progress) -> str:
+    if event.warm_up:
+        return "warm-up"
+    return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
+
+
+def _so_far(event: Progress) -> list[str]:
+    """Ratio since the last look, the next look, and the time used."""
+    if event.warm_up:
+        return []
+    said = []
+    if event.ratio is not None and event.low is not None and event.high is not None:
+        said.append(table.with_interval(event.ratio, event.low, event.high))
+    if event.next_look is not None:
+        said.append(f"next look {event.next_look}")
+    if event.budget is not None:
+        said.append(f"{event.measured:.0f} of {event.budget:.0f} s")
+    return said
+
+
+def summary(reporter: Any, records: Sequence[ClaimRecord], notes: Sequence[str], width: int = 100) -> None:
+    """The closing table: decided claims, inconclusive ones apart, and what was measured beside; then the notes."""
     if not records:
         return
-    reporter.write_sep("=", "performance claims")
-    for line in notes:
+    for block in table.blocks(records):
+        reporter.write_sep("=", block.title)
+        for line, colour in layout.text(block, width):
+            reporter.write_line(line, **({colour: True} if colour else {}))
+    reporter.write_line("")
+    for line in (table.total(records), *textwrap.wrap(table.legend(records), width), *notes):
         reporter.write_line(line)
-    for record in records:
-        found = record.verdict
-        published = "-" if record.published is None else f"{record.published:.2f}"
-        reporter.write_line(
-            f"{record.load:24} {record.text:40} {found.ratio:6.2f} ({found.low:.2f} .. {found.high:.2f})  "
-            f"published {published:>6}  {found.outcome.value:12}  {found.pairs:3} pairs  {record.measured_seconds:.0f} s"
-        )

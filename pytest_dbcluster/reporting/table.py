@@ -1,0 +1,128 @@
+"""The closing table as values: which claims stand in which block, and what each of their cells says."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.claim import Outcome
+from pytest_dbcluster.message import needs
+from pytest_dbcluster.record import ClaimRecord
+
+COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
+WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
+BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
+NUMBERS = ("published", "pairs", "seconds")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One claim. ``remark`` stands below its cells."""
+
+    cells: tuple[str, ...]
+    colour: str
+    remark: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Claims of one kind under one heading. Its columns named in NUMBERS are set flush right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+
+def blocks(records: Sequence[ClaimRecord]) -> list[Block]:
+    """Decided claims, inconclusive ones apart, and what was measured beside; those that have any rows."""
+    asserted = [record for record in records if record.asserted]
+    kinds = (
+        ("performance claims", [one for one in asserted if one.verdict.outcome is not Outcome.INCONCLUSIVE]),
+        ("inconclusive: neither pass nor failure", [one for one in asserted if _open(one)]),
+        ("measured beside, not asserted", [one for one in records if not one.asserted]),
+    )
+    releases = len({record.release for record in records}) > 1
+    return [_block(title, found, releases) for title, found in kinds if found]
+
+
+def _open(record: ClaimRecord) -> bool:
+    return record.verdict.outcome is Outcome.INCONCLUSIVE
+
+
+def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
+    level = f"ratio ({_level(records[0])})"
+    columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
+    return Block(title, columns, tuple(_row(record, releases) for record in records))
+
+
+def _level(record: ClaimRecord) -> str:
+    return f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
+
+
+def _row(record: ClaimRecord, releases: bool) -> Row:
+    found = record.verdict
+    undecided = record.asserted and _open(record)
+    cells = (
+        record.text,
+        record.load,
+        *([record.release] if releases else []),
+        estimate(record),
+        "-" if record.published is None else number(record.published),
+        (WORDS if record.asserted else BESIDE_WORDS)[found.outcome],
+        str(found.pairs),
+        f"{record.measured_seconds:.0f}",
+    )
+    remark = f"{found.reason}; needs {needs(found, record.measured_seconds)}" if undecided else ""
+    return Row(cells, COLOURS[found.outcome] if record.asserted else "", remark)
+
+
+def estimate(record: ClaimRecord) -> str:
+    """The measured ratio candidate / baseline with its interval."""
+    found = record.verdict
+    if math.isnan(found.ratio):
+        return "-"
+    return with_interval(found.ratio, found.low, found.high)
+
+
+def with_interval(ratio: float, low: float, high: float) -> str:
+    """A ratio with its interval, or without one while the pairs bound nothing."""
+    if low == 0 and math.isinf(high):
+        return f"{number(ratio)} (no interval yet)"
+    return f"{number(ratio)} ({number(low)} .. {number(high)})"
+
+
+def number(value: float) -> str:
+    """A ratio in as many digits as it needs: 1.26, 0.0034, 123."""
+    return f"{value:.2f}" if 0.0995 <= value < 99.5 else f"{value:.3g}"
+
+
+def one_line(record: ClaimRecord) -> str:
+    """A claim with its verdict on one line."""
+    found = record.verdict
+    words = WORDS if record.asserted else BESIDE_WORDS
+    published = "" if record.published is None else f", published {number(record.published)}"
+    reason = f": {found.reason}" if record.asserted and _open(record) else ""
+    return (
+        f"{words[found.outcome]}  {record.text}  {record.load}  {estimate(record)}{published}, "
+        f"{found.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
+    )
+
+
+def legend(records: Sequence[ClaimRecord]) -> str:
+    """What the figures of the table are."""
+    return (
+        "ratio: speed of the first named / the other, for .lower() the counter instead; in brackets the "
+        f"{_level(records[0])} interval of all looks together"
+    )
+
+
+def total(records: Sequence[ClaimRecord]) -> str:
+    """How many claims had which answer."""
+    counts = [
+        (sum(one.asserted and one.verdict.outcome is outcome for one in records), words)
+        for outcome, words in zip(Outcome, ("hold", "fail", "inconclusive"), strict=True)
+    ]
+    beside = sum(not one.asserted for one in records)
+    said = [f"{count} {words}" for count, words in [*counts, (beside, "measured beside")] if count]
+    return f"{len(records)} claim{'s' if len(records) > 1 else ''}: {', '.join(said)}"

@@ -1,0 +1,143 @@
+"""The closing table: which block a claim stands in, and how it is laid out."""
+
+import dataclasses
+import math
+
+import pytest
+
+from pytest_dbcluster import claim as claims
+from pytest_dbcluster.reporting import layout, table
+from tests.reporting.records import beside, failed, record, undecided
+
+
+def lines(records, width=100):
+    """The blocks as a terminal of this width shows them, headings included."""
+    return [
+        line
+        for block in table.blocks(records)
+        for line in (block.title, *(one for one, _ in layout.text(block, width)))
+    ]
+
+
+def test_a_decided_claim_is_one_row():
+    """Claim, load, ratio with interval, published ratio, verdict, pairs and seconds stand side by side."""
+    shown = lines([record(published=7.406)], width=110)
+
+    assert " ".join(shown[1].split()) == "claim load ratio (99.9 %) published verdict pairs seconds"
+    assert shown[2].split("  ")[0] == "flush_2.beats(galera3)"
+    assert shown[2].split()[-4:] == ["7.41", "holds", "8", "7"]
+    assert "mysqlslap write c50  1.30 (1." in shown[2]
+
+
+def test_inconclusive_claims_stand_apart():
+    """They have a block of their own, with the reason and what would decide below each."""
+    shown = lines([undecided(), record()])
+
+    assert shown[0] == "performance claims"
+    assert shown.index("inconclusive: neither pass nor failure") == 3
+    assert " open " in shown[5]
+    words = " ".join(line.strip() for line in shown[6:])
+    assert words.startswith("budget of 120 s of measured time used (--db-budget); needs about ")
+    assert words.endswith(" s)")
+
+
+def test_a_guard_that_is_open_names_the_margin_it_could_prove():
+    """The remark of an inconclusive guard gives pairs or a margin."""
+    [block] = table.blocks([undecided(claim=claims.same_as(within=0.05), sd=0.3)])
+
+    assert " or a margin >= " in block.rows[0].remark
+
+
+def test_what_was_measured_beside_stands_apart():
+    """A comparison that asserts nothing has its own block, and no word of passing or failing."""
+    shown = lines([record(), beside()])
+
+    assert shown[3] == "measured beside, not asserted"
+    assert shown[5].startswith("flush_2 against galera3")
+    assert "unclear" in shown[5]
+    assert "open" not in shown[5]
+
+
+def test_several_releases_have_a_column():
+    """The release is shown only where there is more than one."""
+    one = record()
+    other = dataclasses.replace(one, release="mariadb:11.8 11.8.3")
+
+    assert "release" not in lines([one, one], 130)[1]
+    assert "release" in lines([one, other], 130)[1]
+    assert "mariadb:11.8 11.8.3" in lines([one, other], 130)[3]
+
+
+def test_a_narrow_screen_wraps_the_claim():
+    """At 100 columns every line fits, and a long claim goes on in the next line."""
+    long = record(candidate="tuned_a_and_more", baseline="galera3_of_another_kind", published=1.2)
+    shown = lines([long, undecided(), beside()], 100)
+
+    assert max(map(len, shown)) <= 100
+    assert shown[2].startswith("tuned_a_and_more.beats(  ")
+    assert shown[3].startswith("  galera3_of_another_kind)  ")
+
+
+@pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow"), (beside, "")])
+def test_colours(made, colour):
+    """Green holds, red fails, yellow is open; what asserts nothing has no colour."""
+    [block] = table.blocks([made()])
+
+    assert [row.colour for row in block.rows] == [colour]
+    assert layout.text(block, 100)[0][1] == ""
+    assert layout.text(block, 100)[1][1] == colour
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.264, "1.26"), (0.00342, "0.00342"), (12.345, "12.35"), (123.4, "123"), (math.inf, "inf")]
+)
+def test_numbers_have_the_digits_they_need(value, text):
+    """Ratios around one have two decimals, others three digits."""
+    assert table.number(value) == text
+
+
+def test_an_interval_that_bounds_nothing_is_not_shown():
+    """Before the first look there is a ratio and no interval; without pairs there is nothing."""
+    few = undecided(pairs=3)
+    none = dataclasses.replace(few, verdict=dataclasses.replace(few.verdict, ratio=math.nan))
+
+    assert table.estimate(few).endswith(" (no interval yet)")
+    assert table.estimate(none) == "-"
+
+
+def test_one_line_says_the_verdict():
+    """A verdict on one line has ratio, interval, published ratio, pairs and time; an open one its reason."""
+    assert table.one_line(record(published=7.4)).startswith(
+        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30 (1."
+    )
+    assert table.one_line(record(published=7.4)).endswith("), published 7.40, 8 pairs, 7 s")
+    assert table.one_line(undecided()).endswith(" s: budget of 120 s of measured time used (--db-budget)")
+    assert "budget" not in table.one_line(beside())
+
+
+def test_the_total_counts_every_kind():
+    """Holds, failures, inconclusive ones and comparisons are counted apart."""
+    assert table.total([record()]) == "1 claim: 1 hold"
+    assert table.total([record(), failed(), undecided(), beside()]) == (
+        "4 claims: 1 hold, 1 fail, 1 inconclusive, 1 measured beside"
+    )
+
+
+def test_the_legend_names_the_level():
+    """What is divided by what, and how sure the interval is, stands below the table."""
+    shown = table.legend([record()])
+
+    assert shown.startswith("ratio: speed of the first named / the other")
+    assert shown.endswith("in brackets the 99.9 % interval of all looks together")
+
+
+def test_markdown_is_a_table():
+    """The Markdown has a heading, a ruler, a row for each claim, and the remarks as a list."""
+    [block] = table.blocks([undecided(text="a|b")])
+    shown = layout.markdown(block).splitlines()
+
+    assert shown[0] == "## inconclusive: neither pass nor failure"
+    assert shown[2].startswith("| claim | load | ratio (99.9 %) |")
+    assert shown[3] == "| --- | --- | --- | ---: | --- | ---: | ---: |"
+    assert shown[4].startswith("| `a\\|b` | mysqlslap mixed c50 | ")
+    assert shown[6].startswith("- `a|b` (mysqlslap mixed c50): budget of 120 s")

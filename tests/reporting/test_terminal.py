@@ -1,0 +1,181 @@
+"""What a terminal and a log show while a test measures."""
+
+import types
+
+import pytest
+
+from pytest_dbcluster.record import Progress
+from pytest_dbcluster.reporting import terminal
+from pytest_dbcluster.workload import Outcome, Round
+from tests.reporting.records import failed, record, undecided
+
+
+class Screen:
+    """A terminal reporter that keeps what was written; ``shown`` is what one would see."""
+
+    def __init__(self, *, isatty):
+        self.isatty = isatty
+        self.shown = [""]
+        self.colours = []
+        self.fullwidth = 100
+
+    def ensure_newline(self):
+        """Nothing is ever half written."""
+
+    def flush(self):
+        """Everything is written at once."""
+
+    def rewrite(self, text, erase=False):
+        """Back to the beginning of the line."""
+        self.shown[-1] = text
+
+    def write_line(self, text, **markup):
+        """A line, and the next one begins."""
+        self.shown[-1] = text
+        self.shown.append("")
+        self.colours += markup
+
+    def write_sep(self, sep, title):
+        """A heading."""
+        self.write_line(f"{sep} {title}")
+
+
+def reporter(screen, verbosity=0, clock=lambda: 0.0):
+    """A Reporter on this screen."""
+    plugins = types.SimpleNamespace(getplugin={"terminalreporter": screen, "capturemanager": None}.get)
+    config = types.SimpleNamespace(
+        pluginmanager=plugins, get_verbosity=lambda: verbosity, get_terminal_writer=lambda: screen
+    )
+    return terminal.Reporter(config, clock)
+
+
+def event(variant="galera3", pair=7, *, seconds=0.26, warm_up=False, void="", **changes):
+    """One finished round."""
+    done = Round(variant, pair - 1, 0, Outcome(seconds, 1000), wall=0.5, started=0.0, void=void)
+    given = {"ratio": 1.26, "low": 1.14, "high": 1.39, "next_look": 8, "cap": 160, "measured": 12.2, "budget": 120.0}
+    return Progress("test", "mysqlslap write c50", done, pair, warm_up, **{**given, **changes})
+
+
+def test_a_terminal_follows_the_claim_on_one_line():
+    """Each round replaces the line: load, pair, variant, seconds, ratio, next look, time used."""
+    screen = Screen(isatty=True)
+    show = reporter(screen)
+    show.progress(event(last=False))
+    show.progress(event("flush_2", seconds=0.204))
+
+    assert screen.shown == [
+        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26 (1.14 .. 1.39)  next look 8  12 of 120 s"[
+            :99
+        ]
+    ]
+
+
+def test_the_followed_line_gives_way():
+    """A plain line takes the place of the one that follows the rounds."""
+    screen = Screen(isatty=True)
+    show = reporter(screen)
+    show.progress(event())
+    show.line("starting a cluster")
+
+    assert screen.shown == ["starting a cluster", ""]
+
+
+def test_the_end_of_a_test_clears_the_followed_line():
+    """Whatever ended the test, its letter is not written behind the progress of a round."""
+    screen = Screen(isatty=True)
+    show = reporter(screen)
+    show.progress(event())
+    show.end_live()
+
+    assert screen.shown == [""]
+
+
+def test_a_log_has_a_line_for_a_block():
+    """In a log the rounds of a pair share a plain line."""
+    screen = Screen(isatty=False)
+    show = reporter(screen)
+    show.progress(event(last=False, pair=1, ratio=None))
+    assert screen.shown == [""]
+    show.progress(event("flush_2", seconds=0.204, pair=1, ratio=None))
+
+    assert screen.shown[:-1] == [
+        "   mysqlslap write c50   pair 1 of at most 160   galera3 0.260 s, flush_2 0.204 s   next look 8   12 of 120 s"
+    ]
+
+
+def test_a_log_is_thinned_out():
+    """After the first pair a log has a line every two seconds, and one at each look."""
+    now = [0.0]
+    screen = Screen(isatty=False)
+    show = reporter(screen, clock=lambda: now[0])
+    for pair in range(1, 12):
+        now[0] += 0.5
+        show.progress(event(pair=pair, next_look=next(look for look in (6, 8, 11) if look >= pair)))
+
+    assert [line.split("pair ")[1].split()[0] for line in screen.shown[:-1]] == ["1", "5", "6", "8", "11"]
+
+
+def test_a_warm_up_shows_no_ratio():
+    """Rounds that do not count are called warm-up."""
+    screen = Screen(isatty=False)
+    reporter(screen).progress(event(pair=-4, warm_up=True))
+
+    assert screen.shown[0] == "   mysqlslap write c50   warm-up   galera3 0.260 s"
+
+
+def test_a_void_round_is_said_at_once():
+    """Why a round does not count is a line of its own."""
+    screen = Screen(isatty=True)
+    reporter(screen).progress(event(void="semi-sync fell back"))
+
+    assert screen.shown[0] == "  mysqlslap write c50  pair 7 of at most 160  galera3  void: semi-sync fell back"
+
+
+def test_quiet_shows_no_rounds():
+    """With -q only the verdicts are shown, with -qq not even those."""
+    screen = Screen(isatty=False)
+    show = reporter(screen, verbosity=-1)
+    show.progress(event())
+    assert screen.shown == [""]
+    show.claim(record())
+    assert screen.shown[0].startswith("  holds  flush_2.beats(galera3)")
+
+    quieter = Screen(isatty=False)
+    reporter(quieter, verbosity=-2).claim(record())
+    assert quieter.shown == [""]
+
+
+@pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow")])
+def test_a_verdict_is_one_coloured_line(made, colour):
+    """After a claim its verdict stands on one line; the whole message belongs to the failure and the report."""
+    screen = Screen(isatty=False)
+    reporter(screen).claim(made())
+
+    assert len(screen.shown) == 2
+    assert screen.colours == [colour]
+
+
+def test_verbose_shows_the_whole_message():
+    """With -v each claim's message is printed whole."""
+    screen = Screen(isatty=False)
+    reporter(screen, verbosity=1).claim(record())
+
+    assert screen.shown[0].endswith("\n  all of the message")
+
+
+def test_the_summary_ends_with_the_total_and_the_notes():
+    """Below the blocks stand how many claims had which answer, and what the run has to add."""
+    screen = Screen(isatty=False)
+    terminal.summary(screen, [record(), undecided()], ["an overridden option"], 100)
+
+    assert screen.shown[0] == "= performance claims"
+    assert "2 claims: 1 hold, 1 inconclusive" in screen.shown
+    assert screen.shown[-2:] == ["an overridden option", ""]
+
+
+def test_a_run_without_claims_has_no_summary():
+    """Other people's tests see nothing of this plugin."""
+    screen = Screen(isatty=False)
+    terminal.summary(screen, [], ["a note"], 100)
+
+    assert screen.shown == [""]
