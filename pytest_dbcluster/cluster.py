@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -81,6 +82,9 @@ class Cluster:
         """Stop the proxy and every server. Never raises for one that is gone already."""
         if self.proxy:
             self.proxy.close()
+        for node in self.nodes:  # all at once: a large process takes a while to end
+            if node.process and node.process.status() is None:
+                node.process.signal(signal.SIGKILL)
         for node in self.nodes:
             node.kill()
 

@@ -43,7 +43,8 @@ STATES = {
     "checkpoint_age": "innodb_checkpoint_age",
     "dirty_pages": "innodb_buffer_pool_pages_dirty",
 }
-PER_COMMIT = {f"{name}_per_commit": name for name in ("fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts")}
+_EACH = ("fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts")
+PER_COMMIT = {f"{name}_per_commit": name for name in _EACH}
 PER_ROUND = ("drain_seconds", "paused_share")
 NAMES = tuple(sorted([*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND]))
 _WANTED = ", ".join(f"'{name}'" for name in sorted({*DELTAS.values(), *STATES.values()}))

@@ -29,10 +29,10 @@ class Process(Protocol):
 
 
 class Host(Protocol):
-    """Where commands run. ``address`` is how peers and clients reach it, ``directory`` is ours on it,
-    ``root`` says whether commands run as root there.
+    """Where commands run.
 
-    Paths are absolute paths on the host. A file that is missing raises FileNotFoundError.
+    ``address`` is how peers and clients reach it, ``directory`` is ours on it, ``root`` says whether commands run
+    as root there. Paths are absolute paths on the host. A file that is missing raises FileNotFoundError.
     """
 
     name: str

@@ -43,9 +43,7 @@ class ClusterLaboratory:
 
     def _setting(self, running: Running) -> Setting:
         # One client binary for all variants of a comparison: the first variant's.
-        return Setting(
-            running.cluster, self._pool.client(), self.variants[0].release, self._profile, self._progress
-        )
+        return Setting(running.cluster, self._pool.client(), self.variants[0].release, self._profile, self._progress)
 
     def _ready(self) -> list[Running]:
         found = self._pool.running(self.variants)
@@ -81,9 +79,7 @@ class ClusterLaboratory:
         with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
             outcome = self._load.run(setting)
         drained = _drain(cluster)
-        found = counters.deltas(
-            before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits
-        )
+        found = counters.deltas(before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits)
         self._last = outcome.seconds
         return Round(
             variant=self.names[variant],

@@ -29,8 +29,13 @@ BESIDE_PAIRS = 20
 class Laboratory(Protocol):
     """What runs the rounds of one workload on the variants of one measurement."""
 
-    names: Sequence[str]
-    load: str
+    @property
+    def names(self) -> Sequence[str]:
+        """The short name of each variant."""
+
+    @property
+    def load(self) -> str:
+        """The name of the workload."""
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """One round: switch, reset, settle, run. Its ``void`` says why it does not count."""
@@ -98,7 +103,8 @@ class Measurement:
                 break
             self._void += 1
             if self._void > max(1, MOST_VOID * (self.pairs + 1)):
-                raise SeriesVoid(f"{self._void} of {self.pairs + self._void} blocks of {self.laboratory.load} were void; the last: {void[0]}")
+                drawn = self.pairs + self._void
+                raise SeriesVoid(f"{self._void} of {drawn} blocks of {self.laboratory.load} were void: {void[0]}")
         self.orders.append(order)
         for number, item in zip(order, rounds, strict=True):
             self.series[number].rounds.append(item)
@@ -227,11 +233,15 @@ class Series:
         claim = claims.differs()
         return self._claim(claim, other, metric, cap=min(BESIDE_PAIRS, self.measurement.rules.cap), asserted=False)
 
-    def _claim(self, claim: Claim, other: Series, metric: str, *, cap: int | None = None, asserted: bool = True) -> Answer:
-        if metric not in METRICS and not claim.kind == "lower":
+    def _claim(
+        self, claim: Claim, other: Series, metric: str, *, cap: int | None = None, asserted: bool = True
+    ) -> Answer:
+        if metric not in METRICS and claim.kind != "lower":
             raise registry.unknown("metric", metric, METRICS)
         if not isinstance(other, Series) or other.measurement is not self.measurement:
-            raise ConfigError(f"{self.name} and {other!r} were not measured together; give both to one measure(..., on=[...])")
+            raise ConfigError(
+                f"{self.name} and {other!r} were not measured together; give both to one measure(..., on=[...])"
+            )
         if other is self:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
         return ask(claim, (self, other), metric, cap=cap, asserted=asserted)

@@ -47,7 +47,7 @@ class Node:
     def socket(self) -> str:
         """The server's socket: beside its data where the path is short enough."""
         near = f"{self.host.directory}/sql.sock"
-        return near if len(near.encode()) <= LONGEST_SOCKET else f"/tmp/dbcluster-{self.port}.sock"  # noqa: S108
+        return near if len(near.encode()) <= LONGEST_SOCKET else f"/tmp/dbcluster-{self.port}.sock"
 
     def configure(self, options: Mapping[str, str]) -> None:
         """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
@@ -67,13 +67,22 @@ class Node:
 
     def start(self, *arguments: str) -> None:
         """Start the server; it is not ready yet. Raises ProvisionError when it cannot even be started."""
-        command = [str(self.release.program(self.flavour.server)), f"--defaults-file={self.host.directory}/my.cnf"]
-        if self.host.root:
-            command.append("--user=root")  # the server refuses to run as root without being told to
         environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
         self.process = self.host.spawn(
-            [*command, *arguments], log=self.log, directory=self.host.directory, environment=environment
+            [*self.command, *arguments], log=self.log, directory=self.host.directory, environment=environment
         )
+
+    @property
+    def command(self) -> list[str]:
+        """The call of the server with the node's my.cnf."""
+        command = [str(self.release.program(self.flavour.server)), f"--defaults-file={self.host.directory}/my.cnf"]
+        # The server refuses to run as root without being told to.
+        return [*command, "--user=root"] if self.host.root else command
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self.process is not None and self.process.status() is None
 
     def problems(self) -> list[str]:
         """What keeps the server from answering; empty when it does. Raises NodeDied when it has ended."""
@@ -106,7 +115,7 @@ class Node:
         self._end(signal.SIGKILL, 10)
 
     def _end(self, number: int, seconds: float) -> None:
-        if self.process is None or self.process.status() is not None:
+        if self.process is None or not self.running:
             return
         self.process.signal(number)
         limit = time.monotonic() + seconds

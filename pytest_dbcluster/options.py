@@ -14,9 +14,11 @@ from pytest_dbcluster.template import Variable
 
 SECTIONS = ("mysqld", "server", "mariadb", "mariadbd", "galera")
 OURS = frozenset(
-    "datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir "
-    "character_sets_dir wsrep_provider wsrep_cluster_name wsrep_cluster_address wsrep_node_name "
-    "wsrep_node_address wsrep_sst_auth wsrep_sst_receive_address init_file server_id".split()
+    """
+    datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir character_sets_dir
+    wsrep_provider wsrep_cluster_name wsrep_cluster_address wsrep_node_name wsrep_node_address wsrep_sst_auth
+    wsrep_sst_receive_address init_file server_id
+    """.split()  # noqa: SIM905  (a list of thirty quoted words is no easier to read)
 )
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
 FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
@@ -132,7 +134,9 @@ def compare_started(options: Mapping[str, str], running: Mapping[str, str], rele
     """Raise ConfigError when a started server runs with another value than it was asked to."""
     for name, asked in options.items():
         if name in running and ";" not in asked and not same(asked, running[name]):
-            raise ConfigError(f"{release} was started with {name}={asked} and runs with {running[name]}: it refused the value")
+            raise ConfigError(
+                f"{release} was started with {name}={asked} and runs with {running[name]}: it refused the value"
+            )
 
 
 def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
@@ -147,4 +151,5 @@ def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, s
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
     """The names on which two sets of variables differ, with both values; a missing one is ''."""
     names: Sequence[str] = sorted(one.keys() | other.keys())
-    return {name: (one.get(name, ""), other.get(name, "")) for name in names if one.get(name, "") != other.get(name, "")}
+    pairs = {name: (one.get(name, ""), other.get(name, "")) for name in names}
+    return {name: both for name, both in pairs.items() if both[0] != both[1]}

@@ -131,7 +131,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """An undecided claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
     report = yield
-    if call.excinfo is None or settings(item.config).strict and call.excinfo.errisinstance(errors.Undecided):
+    if call.excinfo is None or (settings(item.config).strict and call.excinfo.errisinstance(errors.Undecided)):
         return report
     if call.excinfo.errisinstance((errors.Undecided, errors.Unsupported)):
         path, line, _ = item.location
@@ -168,5 +168,3 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if SESSION in config.stash:
         config.stash[SESSION].close()
         del config.stash[SESSION]
-
-

@@ -11,7 +11,7 @@ import psutil
 from pytest_dbcluster import options as opts
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.release import Release
@@ -20,6 +20,7 @@ from pytest_dbcluster.template import Template
 from pytest_dbcluster.variants import References, Switch, Variant, split
 
 SIDE_BY_SIDE = 2
+NODE_MEMORY = 400 * 2**20  # a server with its caches warm and its data on disk, beyond a large buffer pool's use
 
 
 @dataclasses.dataclass
@@ -91,6 +92,7 @@ class Pool:
             self._end(spare.pop(0))
         for variant, key in zip(variants, keys, strict=True):
             if key not in self._running:
+                self._admit(variant.spec, keys)
                 self._running[key] = self._start(variant)
             self._running[key] = self._running.pop(key)  # the one used last is ended last
         return [self._running[key] for key in keys]
@@ -104,6 +106,24 @@ class Pool:
         )
         self._progress(f"{spec.topology} of {spec.nodes} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
+
+    def _admit(self, spec: ClusterSpec, needed: Sequence[tuple[object, ...]]) -> None:
+        """End clusters that nobody needs now until there is room. Raises Unsupported when that is not enough."""
+        wanted = spec.nodes * NODE_MEMORY
+        for key in [key for key in self._running if key not in needed]:
+            if psutil.virtual_memory().available >= wanted:
+                return
+            self._end(key)
+        if (free := psutil.virtual_memory().available) < wanted:
+            raise Unsupported(
+                f"no memory for {spec.nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
+                f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
+            )
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """The clusters that run now."""
+        return [running.cluster for running in self._running.values()]
 
     def client(self) -> Host:
         """The host that every load of the run starts from."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_dbcluster.answer import Answer
@@ -59,5 +58,5 @@ class Published:
         if column not in self.cells and not variant.options:
             column = BASELINE
         if name in self.columns and column not in self.cells:
-            raise ConfigError(f"published column {column!r} of {name} does not exist; there are: {', '.join(self.cells)}")
+            raise registry.unknown(f"published column of {name}", column, list(self.cells))
         return self.cells.get(column, {}).get(mode)

@@ -56,7 +56,8 @@ class Sampler:
         found["cpu_client"] = children.children_user + children.children_system
         found["cpu_plugin"] = children.user + children.system
         if disk := psutil.disk_io_counters():
-            found |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count, "disk_read_bytes": disk.read_bytes}
+            found |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
+            found["disk_read_bytes"] = disk.read_bytes
         network = psutil.net_io_counters()
         found |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
         return found | _pressure()

@@ -7,19 +7,19 @@ import shlex
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import psutil
 
-from pytest_dbcluster import secrets, sql
+from pytest_dbcluster import kept, secrets, sql
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.measure import Measurement
 from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.provisioner import provisioner_class
+from pytest_dbcluster.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.published import Published
-from pytest_dbcluster.record import ClaimRecord, Progress
+from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import terminal
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -99,7 +99,11 @@ class DBSession:
         terminal.summary(terminal_reporter, self.records, self.pool.overridden)
 
     def close(self) -> None:
-        """End every server; a second call does nothing."""
+        """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
+        if self.settings.keep and self.pool.clusters:
+            for cluster in self.pool.clusters:
+                self._reporter.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
+            return
         self.pool.close()
         close = getattr(self.provisioner, "close", None)
         if close:

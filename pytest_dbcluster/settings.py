@@ -84,20 +84,47 @@ class Settings:
 def add_options(group: Any) -> None:
     """Add every ``--db-...`` option to an option group of pytest."""
     add = group.addoption
-    add("--db-release", action="append", metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them")
-    add("--db-provisioner", default="local", metavar="NAME",
-        help=f"where clusters run: local (default); planned: {', '.join(PLANNED_PROVISIONERS)}")
-    add("--db-profile", default="quick", metavar="quick|paper",
-        help="quick keeps the load's tables between rounds (default); paper runs the published command lines")
+    add(
+        "--db-release",
+        action="append",
+        metavar="NAME:VERSION[=DIRECTORY]",
+        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
+    )
+    add(
+        "--db-provisioner",
+        default="local",
+        metavar="NAME",
+        help=f"where clusters run: local (default); planned: {', '.join(PLANNED_PROVISIONERS)}",
+    )
+    add(
+        "--db-profile",
+        default="quick",
+        metavar="quick|paper",
+        help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
+    )
     add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
-    add("--db-max-pairs", type=int, default=critical.LOOKS[-1], metavar="N",
-        help="most pairs of rounds that a claim may draw (default and most: 160)")
-    add("--db-budget", type=float, default=DEFAULT_BUDGET, metavar="SECONDS",
-        help="most measured time of one claim (default 120)")
+    add(
+        "--db-max-pairs",
+        type=int,
+        default=critical.LOOKS[-1],
+        metavar="N",
+        help="most pairs of rounds that a claim may draw (default and most: 160)",
+    )
+    add(
+        "--db-budget",
+        type=float,
+        default=DEFAULT_BUDGET,
+        metavar="SECONDS",
+        help="most measured time of one claim (default 120)",
+    )
     add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
-    add("--db-alpha", type=float, default=critical.ALPHAS[0], metavar="A",
-        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001")
+    add(
+        "--db-alpha",
+        type=float,
+        default=critical.ALPHAS[0],
+        metavar="A",
+        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001",
+    )
     add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
     add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
     add("--db-keep", action="store_true", help="leave the last clusters running and print how to connect")

@@ -34,4 +34,5 @@ def judge_stalls(
         outcome, words = Outcome.FAILS, "more stalls than chance explains"
     elif chance > HOLD_LEVEL and len(candidate) >= PAIRS:
         outcome, words = Outcome.HOLDS, "no more stalls than chance explains"
-    return dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=f"{words}: {ours} v {theirs}", stalls=(theirs, ours))
+    reason = f"{words}: {ours} v {theirs}"
+    return dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=reason, stalls=(theirs, ours))

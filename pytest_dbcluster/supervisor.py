@@ -19,6 +19,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
@@ -46,9 +47,11 @@ class Supervisor:
         self.children: dict[int, subprocess.Popen[bytes]] = {}
         self.directories: list[str] = []
 
-    def spawn(self, argv: list[str], environment: dict[str, str], directory: str, log: str, keep: bool) -> dict[str, Any]:
+    def spawn(
+        self, argv: list[str], environment: dict[str, str], directory: str, log: str, keep: bool
+    ) -> dict[str, Any]:
         """Start a program in a process group of its own; its output is added to the file ``log``."""
-        with open(log, "ab") as output:
+        with Path(log).open("ab") as output:
             child = subprocess.Popen(
                 argv,
                 env={**environment, RUN_VARIABLE: self.run},
@@ -57,7 +60,7 @@ class Supervisor:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=None if keep else die_with_parent(os.getpid()),
+                preexec_fn=None if keep else die_with_parent(os.getpid()),  # noqa: PLW1509  (no threads here)
             )
         self.children[child.pid] = child
         return {"pid": child.pid}

@@ -34,11 +34,14 @@ ALWAYS_STATIC = frozenset(
 )
 # What differs between two servers with the same options, or moves by itself.
 IDENTITY = frozenset(
-    "datadir port socket log_error pid_file tmpdir slave_load_tmpdir hostname server_uid server_id general_log_file "
-    "slow_query_log_file log_bin_basename relay_log wsrep_cluster_name wsrep_cluster_address wsrep_node_name "
-    "wsrep_node_address wsrep_node_incoming_address wsrep_provider_options wsrep_sst_receive_address wsrep_sst_auth "
-    "wsrep_start_position gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_slave_pos auto_increment_increment "
-    "aria_log_dir_path report_port wsrep_data_home_dir auto_increment_offset innodb_buffer_pool_load_now innodb_buffer_pool_dump_now timestamp report_host".split()
+    """
+    aria_log_dir_path auto_increment_increment auto_increment_offset datadir general_log_file gtid_binlog_pos
+    gtid_binlog_state gtid_current_pos gtid_slave_pos hostname innodb_buffer_pool_dump_now
+    innodb_buffer_pool_load_now log_bin_basename log_error pid_file port relay_log report_host report_port
+    server_id server_uid server_uuid slave_load_tmpdir slow_query_log_file socket timestamp tmpdir wsrep_cluster_address
+    wsrep_cluster_name wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address wsrep_node_name
+    wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
+    """.split()  # noqa: SIM905  (a list of forty quoted words is no easier to read)
 )
 FORMAT = 1  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"

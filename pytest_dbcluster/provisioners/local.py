@@ -40,7 +40,8 @@ class SupervisorClient:
 
     def ask(self, do: str, **what: object) -> dict[str, Any]:
         """One request and its answer. Raises ProvisionError with the supervisor's own words."""
-        assert self._process.stdin and self._process.stdout
+        assert self._process.stdin
+        assert self._process.stdout
         try:
             self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
             self._process.stdin.flush()
@@ -48,7 +49,9 @@ class SupervisorClient:
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
-            raise ProvisionError(f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it")
+            raise ProvisionError(
+                f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
+            )
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
@@ -113,7 +116,7 @@ class LocalHost:
             env={**os.environ, **(environment or {})},
             cwd=self.directory,
             start_new_session=True,
-            preexec_fn=supervisor.die_with_parent(os.getpid()),
+            preexec_fn=supervisor.die_with_parent(os.getpid()),  # noqa: PLW1509  (it calls prctl and nothing else)
         )
         try:
             stdout, stderr = process.communicate(text, timeout=seconds)

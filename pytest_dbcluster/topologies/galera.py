@@ -7,15 +7,18 @@ first start of all: a node that comes back later finds its peers through the clu
 
 from __future__ import annotations
 
+import re
 import secrets
 import uuid
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NodeDied, Unsupported
 from pytest_dbcluster.node import ADMIN, Node
 from pytest_dbcluster.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
+EVICTED_SECONDS = 60.0
 
 
 class Galera:
@@ -66,7 +69,9 @@ class Galera:
         if len(nodes) == 1:  # a primary component of one cannot be restored from a file: the server aborts
             nodes[0].start("--wsrep-new-cluster")
             return
-        members = {node.name: uuid.uuid1(node=secrets.randbits(48) | 1 << 40, clock_seq=n) for n, node in enumerate(nodes)}
+        members = {
+            node.name: uuid.uuid1(node=secrets.randbits(48) | 1 << 40, clock_seq=n) for n, node in enumerate(nodes)
+        }
         for node in nodes:
             text = component_state(members[node.name], list(members.values()))
             node.host.push(text.encode(), f"{node.data}/gvwstate.dat")
@@ -74,9 +79,22 @@ class Galera:
             node.start()
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start one node again; its peers live, so it must not restore the first component."""
+        """Start one node again from where its data ends; one without data is sent all of it.
+
+        Waits until the others have seen it go. When they are no majority without it, they are told to be the
+        primary component, because the one who calls this knows that the node is dead and not cut off.
+        """
         node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
-        node.start()
+        living = [peer for peer in nodes if peer is not node and peer.running]
+        position = recovered_position(node)
+        if not living:
+            _mark_bootstrap(node)
+            node.start("--wsrep-new-cluster", *position)
+            return
+        wait.until(lambda: _not_noticed(living), f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
+        if all(peer.status("wsrep_cluster_status")["wsrep_cluster_status"] != "Primary" for peer in living):
+            living[0].query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+        node.start(*position)
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """What each node lacks of: wsrep_ready, Synced, Primary, and seeing every other node."""
@@ -120,6 +138,34 @@ def component_state(mine: uuid.UUID, members: Sequence[uuid.UUID]) -> str:
     lines = [f"my_uuid: {mine}", "#vwbeg", f"view_id: 3 {min(members, key=str)} 1", "bootstrap: 0"]
     lines += [f"member: {member} 0" for member in sorted(members, key=str)]
     return "\n".join([*lines, "#vwend", ""])
+
+
+def recovered_position(node: Node) -> list[str]:
+    """The argument that says where the node's data ends, read by a server that only recovers; [] without data.
+
+    grastate.dat has no position after a crash, and a joiner without one is sent everything (SST).
+    """
+    try:
+        node.host.pull(f"{node.data}/grastate.dat")
+    except FileNotFoundError:
+        return []
+    log = f"{node.host.directory}/recover.log"
+    node.host.run(["rm", "-f", log])
+    node.host.run([*node.command, "--wsrep-recover", f"--log-error={log}"])
+    found = re.findall(r"WSREP: Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
+    return [f"--wsrep-start-position={found[-1]}"] if found else []
+
+
+def _mark_bootstrap(node: Node) -> None:
+    """Say in grastate.dat that this node may begin the group: without it a crashed one refuses."""
+    path = f"{node.data}/grastate.dat"
+    state = node.host.pull(path).decode()
+    node.host.push(state.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1").encode(), path)
+
+
+def _not_noticed(living: Sequence[Node]) -> list[str]:
+    sizes = {peer.name: peer.status("wsrep_cluster_size")["wsrep_cluster_size"] for peer in living}
+    return [f"{name} still sees {size} nodes" for name, size in sizes.items() if int(size) > len(living)]
 
 
 TOPOLOGY = Galera

@@ -23,6 +23,10 @@ class Standalone:
         """Start it."""
         nodes[0].start()
 
+    def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Start it again."""
+        node.start()
+
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Whether it answers."""
         return nodes[0].problems()

@@ -68,7 +68,7 @@ class MySQLSlap:
             known = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
             object.__setattr__(self, "quick_queries", known.get(self.mode, self.queries))
         if self.queries < self.concurrency or (self.quick_queries or 0) < self.concurrency:
-            raise ConfigError(f"mysqlslap: {self.concurrency} clients need at least as many queries, got {self.queries}")
+            raise ConfigError(f"mysqlslap: {self.concurrency} clients need as many queries or more, got {self.queries}")
 
     def __str__(self) -> str:
         return f"mysqlslap {self.mode} c{self.concurrency}"

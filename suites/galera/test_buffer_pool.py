@@ -1,4 +1,4 @@
-"""Does a buffer pool of 80 % of memory help when the data fits the default one? (published: table 1)"""
+"""Published table 1: Does a buffer pool of 80 % of memory help when the data fits the default one?"""
 
 import pytest
 

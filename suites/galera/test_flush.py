@@ -1,4 +1,4 @@
-"""Does flushing the log once a second instead of at each commit make writes faster? (published: table 3)"""
+"""Published table 3: Does flushing the log once a second instead of at each commit make writes faster?"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Does a higher innodb_io_capacity matter for a data set that fits memory? (published: table 5)"""
+"""Published table 5: Does a higher innodb_io_capacity matter for a data set that fits memory?"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Do more applier threads make writes faster? (published: table 2)"""
+"""Published table 2: Do more applier threads make writes faster?"""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What do all parameters together give? (published: table 6)"""
+"""Published table 6: What do all parameters together give?"""
 
 import pytest
 
