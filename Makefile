@@ -1,0 +1,48 @@
+# What can be done in this checkout; `make help` lists it. ARGS are passed on to pytest: make bench ARGS="--db-seed 7".
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.PHONY: help setup bench test suites benchmarks report lint clean
+
+BIN := .venv/bin
+ARGS ?=
+MAIN_RELEASE := mariadb:10.11
+TEST_RELEASES := mariadb:10.5 mariadb:11.8 sysbench haproxy
+RESULTS := reports/latest
+# Not among the speed scripts: one calibrates a table (for hours), one replays traces that it is given.
+SPEED := $(filter-out benchmarks/critical_values.py benchmarks/noise_replay.py, $(wildcard benchmarks/*.py))
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+
+setup: ## make .venv with the project and its packages; every target that needs it does this itself
+	@scripts/setup.sh
+
+bench: setup ## set up, fetch the server, and run the main job: pytest suites/galera -k flush
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	$(BIN)/pytest suites/galera -k flush $(ARGS)
+
+test: setup ## set up, fetch servers and tools, and run the plugin's own tests and each suite's flagship claims
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(TEST_RELEASES)
+	$(BIN)/pytest tests
+	$(BIN)/pytest suites/galera -k flush $(ARGS)
+
+suites: setup ## run all claims of suites/
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	$(BIN)/pytest suites $(ARGS)
+
+benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
+
+report: ## make the Allure report of the last results
+	@scripts/report.sh $(RESULTS)
+
+lint: setup ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean: ## remove what was made in this checkout; `dbcluster cache clean` removes the fetched servers
+	rm -rf .venv dist $(RESULTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Makes .venv with this project and its development packages, and does nothing when that is done already.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+STAMP=.venv/.ready
+
+say() {
+    echo "setup: $*"
+}
+
+stop() {
+    echo "setup: $*" >&2
+    exit 1
+}
+
+# What the packages depend on: scripts in .venv hold the checkout's path, the rest stands in pyproject.toml.
+state() {
+    echo "$PWD $(cksum <pyproject.toml)"
+}
+
+recent_enough() {
+    "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+can_make_venv() {
+    "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
+}
+
+# The first Python that is recent enough and can make a .venv; else the first that is recent enough.
+find_python() {
+    local name first=""
+    for name in python3.13 python3.12 python3.11 python3; do
+        recent_enough "$name" || continue
+        first=${first:-$name}
+        if can_make_venv "$name"; then
+            echo "$name"
+            return
+        fi
+    done
+    echo "$first"
+}
+
+# Debian keeps ensurepip in a package of its own: python3-venv, or python3.12-venv for a version that is not the default.
+venv_package() {
+    local version='import sys; print("python%d.%d" % sys.version_info[:2])'
+    local wanted default
+    wanted=$("$1" -c "$version")
+    default=$(python3 -c "$version" 2>/dev/null || true)
+    if [[ $wanted == "$default" ]]; then
+        echo python3-venv
+    else
+        echo "$wanted-venv"
+    fi
+}
+
+# Runs a shell command as root: directly, or with sudo where that needs no password; else says what to type.
+as_root() {
+    local reason=$1 command=$2
+    if [[ $(id -u) == 0 ]]; then
+        sh -c "$command"
+    elif sudo -n true >/dev/null 2>&1; then
+        sudo -n sh -c "$command"
+    elif command -v sudo >/dev/null; then
+        stop "$reason, which needs root. Run this and start again:  sudo sh -c '$command'"
+    else
+        stop "$reason, which needs root. Run this and start again:  su -c '$command'"
+    fi
+}
+
+install_venv_package() {
+    local python=$1 package command
+    package=$(venv_package "$python")
+    command -v apt-get >/dev/null || stop "$python lacks the modules venv and ensurepip; install them and start again"
+    command="apt-get install --yes $package"
+    # A fresh Debian has no package lists yet.
+    apt-cache show "$package" >/dev/null 2>&1 || command="apt-get update && $command"
+    say "$python cannot make virtual environments: installing $package"
+    as_root "$package must be installed" "$command"
+    can_make_venv "$python" || stop "$package is installed, but $python still lacks the modules venv and ensurepip"
+}
+
+make_venv() {
+    local python
+    if [[ -f $STAMP && $(cut -d' ' -f1 $STAMP) != "$PWD" ]]; then
+        say ".venv was made for another directory: making it anew"
+        rm -rf .venv
+    fi
+    if recent_enough .venv/bin/python && .venv/bin/python -c 'import pip' 2>/dev/null; then
+        return
+    fi
+    python=$(find_python)
+    [[ -n $python ]] || stop "no Python 3.11 or newer found (looked for python3.13, python3.12, python3.11, python3;" \
+        "python3 is $(python3 --version 2>&1 || true)). Debian 12 and newer have one:  apt-get install python3 python3-venv"
+    can_make_venv "$python" || install_venv_package "$python"
+    say "making .venv with $("$python" --version)"
+    rm -rf .venv
+    "$python" -m venv .venv
+}
+
+# Two runs of make in one checkout take turns.
+exec 9<.
+flock 9
+if [[ -x .venv/bin/python && -f $STAMP && $(<$STAMP) == "$(state)" ]]; then
+    exit 0
+fi
+make_venv
+rm -f $STAMP
+say "installing the packages of pyproject.toml into .venv (about a minute)"
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
+    stop "pip could not install the packages (its own words stand above); the index it asks is the one of: pip config list"
+state >$STAMP
