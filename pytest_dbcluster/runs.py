@@ -46,7 +46,7 @@ class Run:
 
     def processes(self) -> list[psutil.Process]:
         """The processes that carry this run's id, its supervisor not among them."""
-        return [process for process in _marked() if process.environ().get(RUN_VARIABLE) == self.run_id]
+        return [process for process, run_id in _marked() if run_id == self.run_id]
 
 
 def directory() -> Path:
@@ -55,12 +55,13 @@ def directory() -> Path:
     return Path(chosen).absolute() if chosen else cache.root() / "runs"
 
 
-def _marked() -> list[psutil.Process]:
+def _marked() -> list[tuple[psutil.Process, str]]:
     found = []
     for process in psutil.process_iter():
-        try:
-            if RUN_VARIABLE in process.environ() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(process)
+        try:  # a process may end between any two questions about it
+            run_id = process.environ().get(RUN_VARIABLE)
+            if run_id and process.status() != psutil.STATUS_ZOMBIE:
+                found.append((process, run_id))
         except (psutil.Error, OSError):
             continue
     return found

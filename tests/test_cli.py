@@ -24,6 +24,13 @@ from pytest_dbcluster.spec import ClusterSpec
 
 ROOT = Path(__file__).parent.parent
 COMMAND = [sys.executable, "-m", "pytest_dbcluster.cli"]
+# A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
+UP = """
+import signal
+from pytest_dbcluster import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+raise SystemExit(cli.main(["up", "galera"]))
+"""
 
 
 @pytest.fixture
@@ -103,7 +110,7 @@ def test_a_galera_cluster_stays_until_it_is_ended(data):
 def test_an_up_that_is_interrupted_leaves_nothing(data, number):
     """Ctrl-C while the servers start ends them, as does any other end of the command."""
     up = subprocess.Popen(
-        [*COMMAND, "up", "galera"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", UP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
     limit = time.monotonic() + 30
     while not (started := [run for run in runs.known() if len(run.processes()) >= 3]) and time.monotonic() < limit:
@@ -229,6 +236,21 @@ def test_reap_ends_what_a_dead_run_left(data, capsys):
     assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 processes)\n"
     assert cli.main(["reap"]) == 0
     assert capsys.readouterr().out == "no dead run has left anything\n"
+
+
+def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
+    """Processes come and go while those of a run are looked for."""
+
+    class Ending:
+        def environ(self):
+            return {runs.RUN_VARIABLE: "ab12"}
+
+        def status(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(runs.psutil, "process_iter", lambda: [Ending()])
+
+    assert left("ab12") == []
 
 
 @pytest.mark.parametrize(
