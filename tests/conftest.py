@@ -1,0 +1,58 @@
+"""What the tests share: real servers, brought up once and used by many tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from pytest_dbcluster import release as releases
+from pytest_dbcluster.cluster import Cluster, bring_up
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import ClusterSpec
+
+pytest_plugins = ["pytester"]
+
+Bring = Callable[..., Cluster]
+
+
+@pytest.fixture(scope="session")
+def mariadb() -> Release:
+    """The release that tests of real servers run on."""
+    return releases.find("mariadb:10.11")
+
+
+@pytest.fixture(scope="session")
+def provisioner() -> Iterator[LocalProvisioner]:
+    """Hosts of this machine; everything on them ends with the session."""
+    local = LocalProvisioner()
+    yield local
+    local.close()
+
+
+@pytest.fixture(scope="session")
+def bring(mariadb: Release, provisioner: LocalProvisioner) -> Iterator[Bring]:
+    """``bring("galera", 3, wsrep_slave_threads="4")``: the caller's own cluster, closed at the latest at the end."""
+    made: list[Cluster] = []
+
+    def bring(topology: str, nodes: int = 1, release: Release = mariadb, /, **options: str) -> Cluster:
+        made.append(bring_up(ClusterSpec(topology, nodes=nodes), release, provisioner, options=options))
+        return made[-1]
+
+    yield bring
+    for cluster in made:
+        cluster.close()
+        provisioner.release(cluster.hosts)
+
+
+@pytest.fixture(scope="session")
+def standalone(bring: Bring) -> Cluster:
+    """One server that tests share; they leave it as they found it."""
+    return bring("standalone")
+
+
+@pytest.fixture(scope="session")
+def galera2(bring: Bring) -> Cluster:
+    """Two Galera nodes that tests share; they leave them as they found them."""
+    return bring("galera", 2)
