@@ -1,0 +1,149 @@
+"""One SVG for a claim: the rounds of its variants pair by pair, and the ratio as it became certain."""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster import critical, estimate
+from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.reporting import rounds, table
+
+MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
+INCHES = (8.0, 4.0)
+# Fixed identifiers, letters as text, one line for what is equal: the same rounds give the same file.
+STYLE: Any = {"svg.hashsalt": "pytest-dbcluster", "svg.fonttype": "none", "font.size": 9.0, "font.family": "sans-serif"}
+COLOURS = ("#d1495b", "#2e6f95", "#6a994e", "#9a6fb0", "#a67c52")
+CLAIM, PUBLISHED = "#222222", "#e08e0b"
+
+
+def available() -> bool:
+    """Whether charts can be drawn."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def chart(record: ClaimRecord) -> str | None:
+    """The chart as SVG text; None without matplotlib, or without a pair to show."""
+    if not record.verdict.pairs or not available():
+        return None
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        figure = Figure(figsize=INCHES, layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 4))
+        figure.suptitle(_title(record), fontsize=10)
+        _draw_rounds(above, record)
+        _draw_ratio(below, record)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def _title(record: ClaimRecord) -> str:
+    word = table.WORDS[record.verdict.outcome] if record.asserted else "beside"
+    return f"{record.text}, {record.load}: {word}, {table.estimate(record)}"
+
+
+def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
+    """The metric of each round; rounds of one pair stand above each other, joined by a thin line."""
+    shown = {name: rounds.values(record, name) for name in record.rounds}
+    numbers = range(1, record.verdict.pairs + 1)
+    for pair, block in zip(numbers, zip(*shown.values(), strict=True), strict=True):
+        axes.plot([pair] * len(block), block, color="#bbbbbb", linewidth=0.8, zorder=1)
+    for (name, found), colour in zip(shown.items(), COLOURS, strict=False):
+        axes.plot(numbers, found, "o", markersize=3.5, color=colour, label=name, zorder=2)
+    axes.set_ylabel("operations / s" if record.metric == "throughput" else record.metric)
+    axes.set_ylim(0, 1.08 * max(map(max, shown.values())) or None)
+    axes.legend(loc="lower right", ncols=len(shown), frameon=False)
+    _plain(axes)
+
+
+def _draw_ratio(axes: Any, record: ClaimRecord) -> None:
+    """Each pair's ratio, the estimate and its interval as they stood at that pair, the claim, the published ratio."""
+    several = len(rounds.steps(record)) > 1
+    for (fast, slow), colour in zip(rounds.steps(record), COLOURS[1:], strict=False):
+        ratios = _log_ratios(record, fast, slow)
+        drawn = range(1, len(ratios) + 1)
+        axes.plot(drawn, [estimate.factor(one) for one in ratios], ".", markersize=4, color="#999999")
+        label = f"{fast} / {slow}" if several else "ratio so far"
+        axes.plot(drawn, _running(ratios), color=colour, linewidth=1.6, label=label)
+        _draw_interval(axes, ratios, record.verdict.alpha, colour, 0.16, "" if several else "interval")
+        if record.verdict.claim.guard:
+            _draw_interval(axes, ratios, critical.GUARD_LEVEL, colour, 0.3, "interval")
+    word = "claim" if record.asserted else "equal"
+    for bound in _bounds(record):
+        axes.axhline(bound, color=CLAIM, linewidth=1.0, label=f"{word}: {table.number(bound)}")
+    if record.published is not None:
+        label = f"published: {table.number(record.published)}"
+        axes.axhline(record.published, color=PUBLISHED, linewidth=1.2, linestyle="--", label=label)
+    axes.set_yscale("log")
+    axes.set_ylim(*_limits(record))
+    axes.yaxis.set_major_locator(_locator())
+    axes.yaxis.set_major_formatter(lambda value, _: f"{value:.3g}")
+    axes.yaxis.set_minor_formatter(lambda *_: "")
+    axes.set_ylabel("ratio")
+    axes.set_xlabel("pair")
+    axes.set_xlim(0.5, record.verdict.pairs + 0.5)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+    _plain(axes)
+
+
+def _locator() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(nbins=6, steps=[1, 2, 2.5, 5, 10])
+
+
+def _plain(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
+    axes.set_axisbelow(True)
+
+
+def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str, opacity: float, label: str) -> None:
+    """The interval of all looks together: it changes at looks only."""
+    looks = [look for look in critical.LOOKS if look <= len(ratios)]
+    pairs, lows, highs = [], [], []
+    for look, end in zip(looks, [*looks[1:], len(ratios)], strict=True):
+        low, high = map(estimate.factor, estimate.interval(ratios[:look], alpha))
+        if not math.isinf(high):
+            pairs += [look, end]
+            lows += [low, low]
+            highs += [high, high]
+    if pairs:
+        named = {"label": f"{100 * (1 - 2 * alpha):.4g} % {label}"} if label else {}
+        axes.fill_between(pairs, lows, highs, color=colour, alpha=opacity, linewidth=0, **named)
+        axes.plot(pairs[-1:] * 2, [lows[-1], highs[-1]], color=colour, linewidth=1.2)
+
+
+def _log_ratios(record: ClaimRecord, fast: str, slow: str) -> list[float]:
+    both = zip(rounds.values(record, fast), rounds.values(record, slow), strict=True)
+    return [estimate.log_ratio(one, other) for one, other in both]
+
+
+def _running(ratios: Sequence[float]) -> list[float]:
+    return [estimate.factor(estimate.hodges_lehmann(ratios[:end])) for end in range(1, len(ratios) + 1)]
+
+
+def _bounds(record: ClaimRecord) -> list[float]:
+    """The edges of the claim, as ratios; a count of stalls has none."""
+    if record.verdict.claim.kind == "no_more_stalls_than":
+        return []
+    return sorted({math.exp(bound) for bound in record.verdict.claim.bounds if not math.isinf(bound)})
+
+
+def _limits(record: ClaimRecord) -> tuple[float, float]:
+    """Room for every ratio and line, but not for a counter that was zero in one variant."""
+    found = [one for fast, slow in rounds.steps(record) for one in _log_ratios(record, fast, slow)]
+    lines = [math.log(one) for one in (*_bounds(record), record.published) if one]
+    seen = [one for one in (*found, *lines, 0.0) if abs(one) < 20]
+    low, high = min(seen), max(seen)
+    room = 0.08 * max(high - low, 0.1)
+    return math.exp(low - room), math.exp(high + room)
