@@ -1,0 +1,114 @@
+"""The results directory: claims as JSON lines, their rounds as CSV, their charts, and the table as Markdown."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.reporting import charts, layout, rounds, table
+
+FORMAT = 1
+CLAIMS = "claims.jsonl"
+SUMMARY = "summary.md"
+OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "charts/*.svg")
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """What the results directory has of one claim; no chart where none can be drawn."""
+
+    rounds: Path
+    chart: Path | None
+
+
+class Results:
+    """The files of one run. The first claim replaces those of the run before; each is kept when it is answered."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._count = 0
+
+    def add(self, record: ClaimRecord) -> Kept:
+        """Keep one claim."""
+        if not self._count:
+            self._begin()
+        self._count += 1
+        name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
+        kept = Kept(self._directory / "rounds" / f"{name}.csv", self._chart(record, name))
+        kept.rounds.write_text(rounds.as_csv(record))
+        with (self._directory / CLAIMS).open("a") as file:
+            file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
+        return kept
+
+    def _begin(self) -> None:
+        for name in ("rounds", "charts"):
+            (self._directory / name).mkdir(parents=True, exist_ok=True)
+        for pattern in OURS:
+            for path in self._directory.glob(pattern):
+                path.unlink()
+
+    def _chart(self, record: ClaimRecord, name: str) -> Path | None:
+        drawn = charts.chart(record)
+        if drawn is None:
+            return None
+        path = self._directory / "charts" / f"{name}.svg"
+        path.write_text(drawn)
+        return path
+
+    def _as_json(self, record: ClaimRecord, kept: Kept) -> dict[str, Any]:
+        """Everything of the record; of its rounds the seconds, and where the rest is."""
+        said = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
+        del said["rounds"]
+        began = [one.started for many in record.rounds.values() for one in many]
+        return {
+            "format": FORMAT,
+            "began": min(began, default=None),
+            **{name: plain(value) for name, value in said.items()},
+            "seconds": {name: [one.seconds for one in many] for name, many in record.rounds.items()},
+            "rounds_file": str(kept.rounds.relative_to(self._directory)),
+            "chart_file": str(kept.chart.relative_to(self._directory)) if kept.chart else None,
+        }
+
+    def finish(self, records: Sequence[ClaimRecord], notes: Sequence[str]) -> list[str]:
+        """Write the Markdown; lines that say where everything is. Nothing when nothing was claimed."""
+        if not records:
+            return []
+        blocks = [layout.markdown(block) for block in table.blocks(records)]
+        about = [f"- {name}: {value}" for name, value in about_run(records).items()]
+        lines = [*blocks, table.total(records) + ".", "", table.legend(records) + ".", "", *about]
+        lines += [f"- {note}" for note in notes]
+        (self._directory / SUMMARY).write_text("\n".join(lines) + "\n")
+        return [f"results: {self._directory}/{{{SUMMARY},{CLAIMS}}}", *([] if charts.available() else [charts.MISSING])]
+
+
+def about_run(records: Sequence[ClaimRecord]) -> dict[str, str]:
+    """What all claims of a run share: releases, profile, seed and the machine."""
+    releases = dict.fromkeys(record.release for record in records)
+    first = records[0]
+    return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON can have it: no number that is not finite, enumerations by their value."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    return value
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60]
