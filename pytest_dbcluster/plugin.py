@@ -32,6 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks."""
+    from pytest_dbcluster.reporting.expected import MARK_HELP
+
+    config.addinivalue_line("markers", MARK_HELP)
     config.addinivalue_line(
         "markers",
         "published(file, table=N, columns={name: column}): the published measurement that a test repeats; its ratio "
@@ -84,6 +87,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say how long the measuring tests will take."""
+    from pytest_dbcluster.reporting import expected
+
+    measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
+    if not measuring:
+        return []
+    try:
+        return expected.lines(expected.expected(measuring, settings(config).profile), settings(config).budget)
+    except errors.ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """A run that measures writes Allure results; nothing else does by itself."""
+    config = session.config
+    measures = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
+    if measures and not config.option.collectonly and not hasattr(config, "workerinput"):
+        from pytest_dbcluster.reporting import allure
+
+        allure.start(config, settings(config).results)
+
+
 @pytest.fixture(scope="session")
 def db_release(request: pytest.FixtureRequest) -> Any:
     """The release of the run, or of this repetition."""
@@ -100,6 +126,7 @@ def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
         )
     made: list[Measurement] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
+    session.test_begins(db_release)
 
     def measure(workload: Workload, *, on: Sequence[ClusterSpec]) -> list[Series]:
         measurement = session.measurement(workload, on, db_release, request.node)
@@ -112,7 +139,11 @@ def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
     """After the test's own body: what was measured must have been claimed, and every verdict read."""
-    result = yield
+    try:
+        result = yield
+    finally:
+        if SESSION in pyfuncitem.config.stash:
+            pyfuncitem.config.stash[SESSION].test_ends()
     for measurement in pyfuncitem.stash.get(MEASUREMENTS, []):
         if not measurement.answers:
             raise errors.ConfigError(
@@ -158,9 +189,12 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """End every server of the run, whatever ended the tests."""
+    """Write the results, and end every server of the run, whatever ended the tests."""
     if SESSION in session.config.stash:
-        session.config.stash[SESSION].close()
+        try:
+            session.config.stash[SESSION].finish()
+        finally:
+            session.config.stash[SESSION].close()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -20,7 +20,8 @@ from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.published import Published
 from pytest_dbcluster.record import ClaimRecord
-from pytest_dbcluster.reporting import terminal
+from pytest_dbcluster.reporting import allure, terminal
+from pytest_dbcluster.reporting.results import Results
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workload import Workload
@@ -34,6 +35,8 @@ class DBSession:
         self.records: list[ClaimRecord] = []
         self._config = config
         self._reporter = terminal.Reporter(config)
+        self._results = Results(settings.results)
+        self._closing: list[str] = []
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
         self.pool = Pool(
             self.provisioner, fragments=settings.fragments, below=settings.below, progress=self._reporter.line
@@ -45,8 +48,7 @@ class DBSession:
         """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
         if not on or not all(isinstance(spec, ClusterSpec) for spec in on):
             raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
-        variants = [self.pool.variant(spec.on_release(release)) for spec in on]
-        laboratory = ClusterLaboratory(workload, variants, self.pool, self.settings.profile, self._reporter.line)
+        laboratory = self.laboratory(workload, on, release)
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
@@ -54,8 +56,22 @@ class DBSession:
             record = self._record(answer, laboratory, published, item, time.monotonic() - began)
             self.records.append(record)
             self._reporter.claim(record)
+            allure.claim(self._config, record, self._results.add(record))
 
         return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid)
+
+    def laboratory(self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName) -> ClusterLaboratory:
+        """What runs the rounds of this load on these specs."""
+        variants = [self.pool.variant(spec.on_release(release)) for spec in on]
+        return ClusterLaboratory(workload, variants, self.pool, self.settings.profile, self._reporter.line)
+
+    def test_begins(self, release: ReleaseName) -> None:
+        """A test asked for ``measure``; said before it measures, so that a failure is reported alike."""
+        allure.test_begins(self._config, release, self.settings.seed)
+
+    def test_ends(self) -> None:
+        """A test's body is over, in whatever way: the screen belongs to others."""
+        self._reporter.end_live()
 
     def _record(
         self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
@@ -94,9 +110,15 @@ class DBSession:
         seed = [] if any(str(word).startswith("--db-seed") for word in said) else [f"--db-seed={self.settings.seed}"]
         return shlex.join(["pytest", item.nodeid, *map(str, said), *seed])
 
+    def finish(self) -> None:
+        """Write what a reader wants of the whole run."""
+        self._closing = [*self.pool.overridden, *self._results.finish(self.records, self.pool.overridden)]
+        allure.finish(self._config, self.records)
+
     def summary(self, terminal_reporter: Any) -> None:
         """The closing table, when anything was measured."""
-        terminal.summary(terminal_reporter, self.records, self.pool.overridden)
+        width = self._config.get_terminal_writer().fullwidth
+        terminal.summary(terminal_reporter, self.records, self._closing, width)
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
