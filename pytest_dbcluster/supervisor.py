@@ -1,8 +1,8 @@
 """A small process that starts the servers, and ends them when the process that asked for them is gone.
 
 Run as a script, with the standard library alone: ``python supervisor.py RUN_ID``. Requests and answers are
-JSON lines on stdin and stdout. The end of stdin means that the owner has ended, however it did: every child
-is killed and the directories that were handed over are removed.
+JSON lines on stdin and stdout; an answer repeats its request's number. The end of stdin means that the owner has
+ended, however it did: every child is killed and the directories that were handed over are removed.
 
 A parent-death signal belongs to the thread that forked (prctl(2), PR_SET_PDEATHSIG), and a test run has
 threads that come and go; this process has one. The signal covers the death of the supervisor itself.
@@ -18,12 +18,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
+CLEAN_SECONDS = 10
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -95,24 +97,45 @@ class Supervisor:
                 os.killpg(pid, signal.SIGKILL)
         for child in self.children.values():
             child.wait()
-        for directory in self.directories:
-            shutil.rmtree(directory, ignore_errors=True)
+        limit = time.monotonic() + CLEAN_SECONDS
+        # What a server or a command has started in a session of its own carries the mark too, and may still write.
+        while kill_marked(self.run) + remove(self.directories) and time.monotonic() < limit:
+            time.sleep(0.01)
         return {}
+
+
+def kill_marked(run: str) -> int:
+    """Kill every process that carries this run's mark; how many there were."""
+    mark, found = f"{RUN_VARIABLE}={run}".encode(), 0
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (place / "environ").read_bytes().split(b"\0"):
+                found += 1
+                os.kill(int(place.name), signal.SIGKILL)
+    return found
+
+
+def remove(directories: list[str]) -> int:
+    """Remove directories; how many could not be removed whole, because somebody still wrote into them."""
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
+    return sum(map(os.path.exists, directories))
 
 
 def main() -> None:
     """Serve requests until stdin ends."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
+        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited, and no child could be asked to end
     supervisor = Supervisor(sys.argv[1])
     for line in sys.stdin:
         request = json.loads(line)
+        asked = request.pop("request", None)
         try:
             answer = getattr(supervisor, request.pop("do"))(**request)
         except (OSError, KeyError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         try:
-            print(json.dumps(answer), flush=True)
+            print(json.dumps({**answer, "request": asked}), flush=True)
         except BrokenPipeError:
             break
     supervisor.close()

@@ -6,6 +6,7 @@ servers and removes the directory when the run ends in whatever way.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -29,7 +30,9 @@ class SupervisorClient:
     """Our end of the pipe to the supervisor."""
 
     def __init__(self, run: str, *, keep: bool = False) -> None:
+        self.run = run
         self.keep = keep
+        self._sent = 0
         self._process = subprocess.Popen(
             [sys.executable, "-I", supervisor.__file__, run],
             stdin=subprocess.PIPE,
@@ -40,12 +43,13 @@ class SupervisorClient:
 
     def ask(self, do: str, **what: object) -> dict[str, Any]:
         """One request and its answer. Raises ProvisionError with the supervisor's own words."""
-        assert self._process.stdin
         assert self._process.stdout
         try:
-            self._process.stdin.write(json.dumps({"do": do, **what}) + "\n")
-            self._process.stdin.flush()
+            number = self._send(do, **what)
             line = self._process.stdout.readline()
+            # Ctrl-C between a request and its answer leaves that answer in the pipe.
+            while line and json.loads(line)["request"] != number:
+                line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
@@ -57,10 +61,18 @@ class SupervisorClient:
             raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
         return answer
 
+    def _send(self, do: str, **what: object) -> int:
+        assert self._process.stdin
+        self._sent += 1
+        self._process.stdin.write(json.dumps({"do": do, "request": self._sent, **what}) + "\n")
+        self._process.stdin.flush()
+        return self._sent
+
     def close(self) -> None:
         """End the supervisor, and with it everything that it still has."""
         if self._process.stdin and not self._process.stdin.closed:
-            self._process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):  # it was killed, and a request is still on its way
+                self._process.stdin.close()
         self._process.wait(30)
         if self._process.stdout:
             self._process.stdout.close()
@@ -106,18 +118,7 @@ class LocalHost:
     ) -> Completed:
         """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it."""
         start = time.monotonic()
-        process = subprocess.Popen(
-            list(command),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-            env={**os.environ, **(environment or {})},
-            cwd=self.directory,
-            start_new_session=True,
-            preexec_fn=supervisor.die_with_parent(os.getpid()),  # noqa: PLW1509  (it calls prctl and nothing else)
-        )
+        process = self._begin(command, environment or {})
         try:
             stdout, stderr = process.communicate(text, timeout=seconds)
         except BaseException as error:
@@ -129,6 +130,24 @@ class LocalHost:
         if process.returncode:
             raise CommandFailed(command, process.returncode, stdout, stderr, host=self.name)
         return Completed(stdout, stderr, time.monotonic() - start)
+
+    def _begin(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+        try:
+            return subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                errors="replace",
+                env={**os.environ, **environment, supervisor.RUN_VARIABLE: self._client.run},
+                cwd=self.directory,
+                start_new_session=True,
+                preexec_fn=supervisor.die_with_parent(os.getpid()),  # noqa: PLW1509, one system call
+            )
+        except OSError as error:
+            words = f"{error.strerror}: {error.filename}"
+            raise CommandFailed(command, 127, stderr=words, host=self.name) from None
 
     def spawn(
         self,
@@ -218,8 +237,12 @@ class LocalProvisioner:
 
     def _begin(self) -> SupervisorClient:
         runs.reap()
-        self.directory.mkdir(parents=True, mode=0o700)
-        runs.claim(self.directory)
+        try:
+            self.directory.mkdir(parents=True, mode=0o700)
+            runs.claim(self.directory)
+        except OSError as error:
+            why = f"{error.strerror}; DBCLUSTER_DATA_DIR chooses another place"
+            raise ProvisionError(f"cannot keep data in {self.directory.parent}: {why}") from None
         self._client = SupervisorClient(self.run_id, keep=self._keep)
         self._client.ask("own", directory=str(self.directory))
         return self._client

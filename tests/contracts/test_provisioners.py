@@ -1,0 +1,99 @@
+"""What holds for every provisioner that exists: hosts in the nodes' order, with files and ports of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.provisioner import PLANNED, provisioner_class
+from pytest_dbcluster.spec import ClusterSpec
+
+NAMES = sorted(registry.names("pytest_dbcluster.provisioners"))
+
+
+@pytest.fixture(params=NAMES)
+def provisioner(request):
+    """Each provisioner, closed afterwards."""
+    made = provisioner_class(request.param)()
+    yield made
+    getattr(made, "close", lambda: None)()
+
+
+@pytest.fixture
+def hosts(provisioner):
+    """Three hosts of each provisioner."""
+    return provisioner.acquire(ClusterSpec("galera", nodes=3))
+
+
+def test_a_cluster_gets_one_host_for_each_node(hosts):
+    """They come in the order of the nodes, each under a name and a directory of its own."""
+    assert [host.name for host in hosts] == ["node1", "node2", "node3"]
+    assert len({host.directory for host in hosts}) == 3
+
+
+def test_two_clusters_share_no_directory(provisioner, hosts):
+    """A second cluster of the same spec lies beside the first."""
+    others = provisioner.acquire(ClusterSpec("galera", nodes=3))
+
+    assert {host.directory for host in hosts} & {host.directory for host in others} == set()
+
+
+def test_a_file_is_read_as_it_was_written(hosts):
+    """Whole, from an offset, and over an older one."""
+    path = f"{hosts[0].directory}/below/some.file"
+    hosts[0].push(b"old", path)
+    hosts[0].push(b"\x00new\xff", path)
+
+    assert hosts[0].pull(path) == b"\x00new\xff"
+    assert hosts[0].pull(path, offset=4) == b"\xff"
+
+
+def test_a_missing_file_is_said_to_be_missing(hosts):
+    """It is no error of a command, so that callers can tell."""
+    with pytest.raises(FileNotFoundError):
+        hosts[0].pull(f"{hosts[0].directory}/none")
+
+
+def test_a_tree_is_copied_and_removed(hosts):
+    """A copy holds what the source held; removing what is not there is no error."""
+    host = hosts[0]
+    host.push(b"1", f"{host.directory}/from/a/b")
+    host.copy_tree(f"{host.directory}/from", f"{host.directory}/to")
+    host.remove_tree(f"{host.directory}/from")
+    host.remove_tree(f"{host.directory}/from")
+
+    assert host.pull(f"{host.directory}/to/a/b") == b"1"
+    with pytest.raises(FileNotFoundError):
+        host.pull(f"{host.directory}/from/a/b")
+
+
+def test_ports_of_one_address_are_never_given_twice(hosts):
+    """Hosts that share an address share its ports."""
+    one = [hosts[0].port() for _ in range(5)]
+
+    assert len(set(one)) == 5
+
+
+def test_released_hosts_can_be_released_again(provisioner, hosts):
+    """What is gone already is no error."""
+    provisioner.release(hosts)
+    provisioner.release(hosts)
+
+
+def test_an_unknown_provisioner_lists_the_known_ones():
+    """A name that does not exist is answered with all that do."""
+    with pytest.raises(ConfigError) as caught:
+        provisioner_class("locl")
+
+    known = ", ".join(sorted({*NAMES, *PLANNED}))
+    assert str(caught.value) == f"unknown provisioner 'locl'; known: {known}; did you mean local?"
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNED if name not in NAMES])
+def test_a_planned_provisioner_says_so(name):
+    """What is planned is not unknown."""
+    with pytest.raises(Unsupported) as caught:
+        provisioner_class(name)
+
+    assert str(caught.value) == f"provisioner {name!r} is planned and not built yet; built: {', '.join(NAMES)}"
