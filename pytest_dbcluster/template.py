@@ -100,8 +100,10 @@ def _make(release: Release, host: Host, initial: dict[str, str], place: Path) ->
         for (account,) in node.query(words.drop_others.format(user=ADMIN)):
             node.query(f"DROP USER {account}")
         said = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
-    finally:
         node.stop()
+    except BaseException:
+        node.kill()
+        raise
     _keep(Path(node.data), place, said)
 
 
@@ -160,6 +162,8 @@ def _option_words(node: Node) -> set[str]:
 
 def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
     """Move the finished data beside its description in one rename, so that half a template is never seen."""
+    for stale in place.parent.glob(f"{place.name}.*/"):  # we hold the lock: whoever made it was killed
+        shutil.rmtree(stale, ignore_errors=True)
     fresh = place.with_name(f"{place.name}.{tokens.token_hex(4)}")
     fresh.mkdir(mode=0o700)
     try:
