@@ -111,7 +111,7 @@ def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str
     """The interval of all looks together: it changes at looks only."""
     looks = [look for look in critical.LOOKS if look <= len(ratios)]
     pairs, lows, highs = [], [], []
-    for look, end in zip(looks, [*looks[1:], len(ratios)], strict=True):
+    for look, end in zip(looks, [*looks, len(ratios)][1:], strict=True):
         low, high = map(estimate.factor, estimate.interval(ratios[:look], alpha))
         if not math.isinf(high):
             pairs += [look, end]
