@@ -1,0 +1,209 @@
+"""What Allure is given: whole runs of pytest on made-up rounds."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting import allure
+from tests.reporting.test_outcomes import FAKE, TEST, UNDECIDED
+
+SEVERAL = """
+    from pytest_dbcluster.spec import ClusterSpec
+
+    def measured(measure, load="mysqlslap write"):
+        return measure(load, on=[ClusterSpec("galera", nodes=3), ClusterSpec("galera", nodes=3, name="flush_2")])
+
+    def test_holds(measure):
+        default, flush_2 = measured(measure)
+        assert flush_2.beats(default)
+
+    def test_fails(measure):
+        default, flush_2 = measured(measure)
+        assert flush_2.scales(default, at_least=3)
+
+    def test_open(measure):
+        default, flush_2 = measured(measure)
+        assert flush_2.scales(default, at_least=1.501)
+
+    def test_dies(measure):
+        default, flush_2 = measured(measure, "dies")
+        assert flush_2.beats(default)
+"""
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run a made-up suite with Allure; its arguments are those of pytest."""
+    pytester.makeconftest(FAKE.read_text())
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+    def run(*arguments, source=TEST, load="mysqlslap write", allure=True, **environment):
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        pytester.makepyfile(source.replace("{load!r}", repr(load)))
+        plugins = ["-p", "pytest_dbcluster.plugin", *(["-p", "allure_pytest"] if allure else [])]
+        return pytester.runpytest_inprocess("-Werror", *plugins, *arguments)
+
+    return run
+
+
+def results(directory):
+    """The tests of a results directory by name."""
+    found = [json.loads(path.read_text()) for path in directory.glob("*-result.json")]
+    return {one["name"]: one for one in found}
+
+
+def matching(result):
+    """The categories that a result falls into."""
+    said = json.loads(allure.categories())
+    message = result.get("statusDetails", {}).get("message", "")
+    return [
+        one["name"]
+        for one in said
+        if result["status"] in one["matchedStatuses"] and re.fullmatch(one.get("messageRegex", r"[\s\S]*"), message)
+    ]
+
+
+def test_each_outcome_has_a_status_and_one_category(run, pytester):
+    """Failed is slower, broken could not be told, skipped is inconclusive; nothing is in two categories."""
+    run("--db-max-pairs=8", source=SEVERAL)
+    found = results(pytester.path / "reports/latest/allure-results")
+
+    assert {name: (one["status"], matching(one)) for name, one in found.items()} == {
+        "test_holds": ("passed", []),
+        "test_fails": ("failed", ["Slower, or wrong"]),
+        "test_open": ("skipped", ["Inconclusive: neither pass nor failure"]),
+        "test_dies": ("broken", ["Could not tell"]),
+    }
+
+
+def test_a_claim_is_a_step_with_its_figures(run, pytester):
+    """The step says the verdict, has the variants as parameters, and message, rounds and chart attached."""
+    run("--db-seed=5")
+    directory = pytester.path / "reports/latest/allure-results"
+    [step] = results(directory)["test_flush"]["steps"]
+    attached = {one["name"]: one for one in step["attachments"]}
+    parameters = {one["name"]: one["value"] for one in step["parameters"]}
+
+    assert re.fullmatch(
+        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\d \(.*\), 6 pairs, 5 s", step["name"]
+    )
+    assert step["status"] == "passed"
+    assert parameters["candidate"] == "flush_2"
+    assert parameters["baseline"] == "galera3"
+    assert parameters["release"] == "mariadb:10.11 1.2.3"
+    assert {name: one["type"] for name, one in attached.items()} == {
+        "verdict": "text/plain",
+        "rounds": "text/csv",
+        "chart": "image/svg+xml",
+    }
+    assert (directory / attached["verdict"]["source"]).read_text().startswith("HOLDS flush_2.beats(galera3)")
+    assert len((directory / attached["rounds"]["source"]).read_text().splitlines()) == 13
+
+
+def test_versions_are_kept_apart_and_seeds_are_not(run, pytester):
+    """A result is identified by its test and release; another seed is the same test."""
+    seen = []
+    for arguments in (["--db-seed=1"], ["--db-seed=2"], ["--db-seed=1", "--db-release=mariadb:11.8"]):
+        run(*arguments)
+        seen.append(results(pytester.path / "reports/latest/allure-results")["test_flush"])
+
+    assert seen[0]["historyId"] == seen[1]["historyId"] != seen[2]["historyId"]
+    assert [[label["value"] for label in one["labels"] if label["name"] == "env"] for one in seen] == [
+        ["mariadb:10.11"],
+        ["mariadb:10.11"],
+        ["mariadb:11.8"],
+    ]
+
+
+def test_a_test_that_could_not_measure_is_the_same_test(run, pytester):
+    """An error before the first claim leaves a result's identity as it is."""
+    run()
+    good = results(pytester.path / "reports/latest/allure-results")["test_flush"]
+    run(load="dies")
+    broken = results(pytester.path / "reports/latest/allure-results")["test_flush"]
+
+    assert broken["status"] == "broken"
+    assert broken["historyId"] == good["historyId"]
+
+
+def test_a_matrix_has_a_result_for_each_release(run, pytester):
+    """Two releases are two results with an environment each."""
+    run("--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
+    found = results(pytester.path / "reports/latest/allure-results").values()
+
+    assert len({one["historyId"] for one in found}) == 2
+    assert {label["value"] for one in found for label in one["labels"] if label["name"] == "env"} == {
+        "mariadb:10.11",
+        "mariadb:11.8",
+    }
+
+
+def test_the_run_says_what_it_ran_on(run, pytester):
+    """Environment and categories lie beside the results."""
+    run("--db-seed=5")
+    directory = pytester.path / "reports/latest/allure-results"
+    environment = (directory / "environment.properties").read_text().splitlines()
+
+    assert environment[:3] == ["release=mariadb\\:10.11\\ 1.2.3", "profile=quick", "seed=5"]
+    assert any(line.startswith("control\\ driver=") for line in environment)
+    assert (directory / "categories.json").read_text() == allure.categories()
+
+
+def test_a_directory_that_the_user_names_is_theirs(run, pytester):
+    """With --alluredir the results go there, and nothing in it is removed."""
+    mine = pytester.path / "mine"
+    mine.mkdir()
+    (mine / "old-result.json").write_text("{}")
+    run(f"--alluredir={mine}")
+
+    assert len(list(mine.glob("*-result.json"))) == 2
+    assert (mine / "categories.json").exists()
+    assert not (pytester.path / "reports/latest/allure-results").exists()
+
+
+def test_our_own_directory_holds_one_run(run, pytester):
+    """Results of the run before are removed; what else lies there stays."""
+    run()
+    directory = pytester.path / "reports/latest/allure-results"
+    (directory / "mine.txt").write_text("mine")
+    run()
+
+    assert len(list(directory.glob("*-result.json"))) == 1
+    assert (directory / "mine.txt").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--collect-only"]])
+def test_runs_that_do_not_measure_write_nothing(run, pytester, arguments):
+    """Tests of others, and a mere look at what there is, leave no directory."""
+    run(*arguments, source=TEST if arguments else "def test_other():\n    pass\n")
+
+    assert not (pytester.path / "reports").exists()
+
+
+def test_without_allure_the_run_is_the_same(run, pytester):
+    """Where allure-pytest is not loaded, only its results are missing."""
+    result = run(allure=False)
+
+    assert result.ret == 0
+    assert (pytester.path / "reports/latest/claims.jsonl").exists()
+    assert not (pytester.path / "reports/latest/allure-results").exists()
+
+
+def test_strict_runs_keep_the_category(run, pytester):
+    """With --db-strict an open claim is red, and still sorted as inconclusive."""
+    environment = {name.upper(): str(value) for name, value in UNDECIDED.items()}
+    run("--db-max-pairs=8", "--db-strict", **environment)
+    [found] = results(pytester.path / "reports/latest/allure-results").values()
+
+    assert found["status"] == "broken"
+    assert matching(found) == ["Inconclusive: neither pass nor failure"]
+
+
+def test_the_report_is_configured_with_the_same_categories():
+    """The file for Allure 3's configuration says what every run writes."""
+    kept = Path(__file__).parents[2] / "reports" / "categories.json"
+
+    assert kept.read_text() == allure.categories()

@@ -1,0 +1,126 @@
+"""What a run leaves in its results directory."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from pytest_dbcluster import claim as claims
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import charts, results, rounds
+from tests.reporting.records import failed, record, undecided
+
+
+@pytest.fixture(autouse=True)
+def _no_charts(monkeypatch, request):
+    """Charts have their own tests."""
+    if "chart" not in request.function.__name__:
+        monkeypatch.setattr(charts, "chart", lambda made: None)
+
+
+def lines(directory):
+    """The claims that were kept."""
+    return [json.loads(line) for line in (directory / "claims.jsonl").read_text().splitlines()]
+
+
+def test_a_claim_is_a_line_of_json(tmp_path):
+    """It has everything of the record, the seconds of its rounds, and where the rest of them is."""
+    made = record(claims.same_as(within=0.1), published=1.1)
+    results.Results(tmp_path).add(made)
+    [kept] = lines(tmp_path)
+
+    assert kept["format"] == 1
+    assert kept["verdict"]["outcome"] == made.verdict.outcome.value
+    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1}
+    assert kept["published"] == 1.1
+    assert kept["differences"] == {"innodb_flush_log_at_trx_commit": ["1", "2"]}
+    assert kept["seconds"]["flush_2"] == [one.seconds for one in made.rounds["flush_2"]]
+    assert kept["began"] == 1_700_000_000.0
+    assert kept["rounds_file"] == "rounds/01-flush_2.same_as_galera3_within_0.1-mysqlslap_write_c50.csv"
+
+
+def test_what_is_not_a_number_is_null(tmp_path):
+    """JSON has no infinity, so an interval without bound has none."""
+    results.Results(tmp_path).add(undecided(pairs=2))
+    [kept] = lines(tmp_path)
+
+    assert kept["verdict"]["high"] is None
+    assert "Infinity" not in (tmp_path / "claims.jsonl").read_text()
+    assert "NaN" not in (tmp_path / "claims.jsonl").read_text()
+
+
+def test_the_rounds_are_a_table(tmp_path):
+    """Each round is a line of CSV in the order of the run, with counters and samples behind."""
+    made = record()
+    kept = results.Results(tmp_path).add(made)
+    rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
+
+    assert len(rows) == 16
+    assert [row["pair"] for row in rows[:4]] == ["1", "1", "2", "2"]
+    assert float(rows[0]["seconds"]) == made.rounds["flush_2"][0].seconds
+    assert {row["fsyncs_per_commit"] for row in rows if row["variant"] == "galera3"} == {"3.0"}
+    assert {row["sample:client_cpu"] for row in rows} == {"0.5"}
+
+
+def test_a_chart_is_kept_beside_the_rounds(tmp_path):
+    """The claim says where its chart is."""
+    kept = results.Results(tmp_path).add(record())
+
+    assert kept.chart.read_text().startswith("<?xml")
+    assert lines(tmp_path)[0]["chart_file"] == str(kept.chart.relative_to(tmp_path))
+
+
+def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
+    """Old claims, rounds and charts go; what others left in the directory stays."""
+    first = results.Results(tmp_path)
+    first.add(record())
+    gone = first.add(failed())
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "rounds" / "mine.txt").write_text("mine")
+    results.Results(tmp_path).add(record())
+
+    assert len(lines(tmp_path)) == 1
+    assert not gone.rounds.exists()
+    assert (tmp_path / "notes.txt").exists()
+    assert (tmp_path / "rounds" / "mine.txt").exists()
+
+
+def test_the_summary_is_markdown(tmp_path):
+    """The blocks, the total, what the run ran on, and its notes; the terminal is told where."""
+    kept = results.Results(tmp_path)
+    made = [record(), undecided()]
+    for one in made:
+        kept.add(one)
+    said = kept.finish(made, ["an overridden option"])
+    shown = (tmp_path / "summary.md").read_text()
+
+    assert "## performance claims" in shown
+    assert "## inconclusive: neither pass nor failure" in shown
+    assert "2 claims: 1 hold, 1 inconclusive." in shown
+    assert "- release: mariadb:10.11 10.11.19\n- profile: quick\n- seed: 813\n- cpu: 2 x model" in shown
+    assert shown.endswith("- an overridden option\n")
+    assert said == [f"results: {tmp_path}/{{summary.md,claims.jsonl}}"]
+
+
+def test_a_run_without_claims_writes_nothing(tmp_path):
+    """The results of the last run that measured are left alone."""
+    assert results.Results(tmp_path / "none").finish([], []) == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_way_to_charts_is_said_once(tmp_path, monkeypatch):
+    """Without matplotlib the closing lines say what to install."""
+    monkeypatch.setattr(charts, "available", lambda: False)
+    kept = results.Results(tmp_path)
+    kept.add(record())
+
+    assert kept.finish([record()], [])[-1] == charts.MISSING
+
+
+def test_values_follow_the_metric():
+    """A claim about speed has throughputs, one about a counter that counter's values."""
+    assert rounds.values(record(), "galera3")[0] == record().rounds["galera3"][0].throughput
+    assert rounds.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 8
+    with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
+        rounds.values(record(metric="nothing"), "galera3")
