@@ -40,10 +40,20 @@ class Reporter:
         """One plain line."""
         if self._terminal is None:
             return
-        self.end_live()
+        if self._live:
+            self.end_live()
+        else:
+            self._fresh_line()
         with self._uncaptured():
             self._terminal.write_line(text, **({colour: True} if colour else {}))
             self._terminal.flush()
+
+    def _fresh_line(self) -> None:
+        """Leave the line on which pytest has written a file's name or a test's letter."""
+        with self._uncaptured():
+            self._terminal.ensure_newline()
+            if self._config.get_terminal_writer().width_of_current_line:
+                self._terminal.line("")
 
     def end_live(self) -> None:
         """Clear the line that follows the rounds, so that others can write."""
@@ -77,9 +87,9 @@ class Reporter:
         return event.warm_up or event.pair == 1 or before_look or self._clock() - self._written >= LOG_SECONDS
 
     def _follow(self, text: str) -> None:
+        if not self._live:
+            self._fresh_line()
         with self._uncaptured():
-            if not self._live:
-                self._terminal.ensure_newline()
             self._terminal.rewrite(text[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
             self._terminal.flush()
         self._live = True

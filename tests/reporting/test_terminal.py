@@ -19,6 +19,16 @@ class Screen:
         self.colours = []
         self.fullwidth = 100
 
+    @property
+    def width_of_current_line(self):
+        """How far the line is written."""
+        return len(self.shown[-1])
+
+    def line(self, text):
+        """The end of a line."""
+        self.shown[-1] += text
+        self.shown.append("")
+
     def ensure_newline(self):
         """Nothing is ever half written."""
 
@@ -78,6 +88,18 @@ def test_the_followed_line_gives_way():
     show.line("starting a cluster")
 
     assert screen.shown == ["starting a cluster", ""]
+
+
+@pytest.mark.parametrize("isatty", [True, False])
+def test_a_letter_keeps_its_line(isatty):
+    """What pytest has begun to write is not written on."""
+    screen = Screen(isatty=isatty)
+    show = reporter(screen)
+    screen.shown = ["."]
+    show.progress(event(pair=1))
+
+    assert screen.shown[0] == "."
+    assert screen.shown[1].strip().startswith("mysqlslap write c50")
 
 
 def test_the_end_of_a_test_clears_the_followed_line():
