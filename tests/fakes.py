@@ -1,0 +1,72 @@
+"""Stand-ins that several unit tests share: a laboratory whose rounds are made up, and a variable of a server."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+from collections.abc import Callable, Mapping
+
+from pytest_dbcluster.template import Variable
+from pytest_dbcluster.workload import Outcome, Round
+
+NONE: Mapping[str, float] = {}
+
+
+@dataclasses.dataclass
+class FakeLaboratory:
+    """Rounds of 100 operations that take ``seconds(variant)``; what was asked for is written down.
+
+    voids: the reason of each round in turn, "" for one that counts. wrong: what the check raises.
+    """
+
+    names: tuple[str, ...]
+    seconds: Callable[[int], float]
+    counters: Callable[[int], Mapping[str, float]] = lambda _: NONE
+    load: str = "fake load"
+    mode: str = "write"
+    voids: tuple[str, ...] = ()
+    wrong: Exception | None = None
+    why_blind: str = ""
+    rounds: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
+    checks: int = 0
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """One made-up round."""
+        number = len(self.rounds)
+        self.rounds.append((variant, block, position))
+        return Round(
+            variant=self.names[variant],
+            block=block,
+            position=position,
+            outcome=Outcome(self.seconds(variant), 100, 100),
+            wall=0.0,
+            started=float(number),
+            counters=self.counters(variant),
+            void=self.voids[number] if number < len(self.voids) else "",
+        )
+
+    def check(self) -> None:
+        """Count, or raise ``wrong``."""
+        self.checks += 1
+        if self.wrong:
+            raise self.wrong
+
+    def blind(self, candidate: int, baseline: int) -> str:
+        """What ``why_blind`` says."""
+        return self.why_blind
+
+    def notes(self, candidate: int, baseline: int) -> list[str]:
+        """One line."""
+        return [f"a note on {self.names[candidate]} and {self.names[baseline]}"]
+
+
+def noisy(*means: float, sd: float = 0.05, seed: int = 1) -> Callable[[int], float]:
+    """Seconds around the mean of each variant."""
+    source = random.Random(seed)
+    return lambda variant: means[variant] * source.lognormvariate(0, sd)
+
+
+def variable(name: str, value: str = "", **fields: object) -> Variable:
+    """One server variable; a dynamic number without bounds unless ``fields`` say otherwise."""
+    known = {"read_only": False, "kind": "INT", "minimum": "", "maximum": "", "choices": (), "scope": "GLOBAL"}
+    return Variable(name=name, value=value, **{**known, **fields})  # type: ignore[arg-type]

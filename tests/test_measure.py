@@ -1,0 +1,264 @@
+"""Drawing rounds: the order of blocks, warm-up, void blocks, what a claim draws and what it finds drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import counters
+from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.measure import Measurement, Rules, ordered
+from tests.fakes import FakeLaboratory, noisy
+
+
+def measurement(laboratory, **rules):
+    """A measurement with a fixed seed."""
+    return Measurement(laboratory, Rules(**{"seed": 7, **rules}))
+
+
+def two(**fields):
+    """A laboratory whose second variant takes half the time."""
+    return FakeLaboratory(("slow", "fast"), **{"seconds": noisy(1.0, 0.5), **fields})
+
+
+def measured(laboratory):
+    """The rounds that count, warm-up left out."""
+    return [one for one in laboratory.rounds if one[1] >= 0]
+
+
+def test_nothing_is_drawn_before_a_claim():
+    """A series is lazy: neither making it nor showing it runs a round."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+
+    assert (repr(slow), repr(fast)) == ("<slow: 0 rounds>", "<fast: 0 rounds>")
+    assert laboratory.rounds == []
+
+
+def test_every_block_holds_each_variant_once():
+    """Variants alternate; a block is never cut short."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    rounds = measured(laboratory)
+    assert [block for _, block, _ in rounds] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert [position for _, _, position in rounds] == [0, 1] * 6
+    assert all({rounds[n][0], rounds[n + 1][0]} == {0, 1} for n in range(0, 12, 2))
+
+
+def test_the_first_six_pairs_are_balanced():
+    """Three begin with either variant, so a drift favours none."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    assert sorted(variant for variant, _, position in measured(laboratory) if position == 0) == [0, 0, 0, 1, 1, 1]
+
+
+def test_the_same_seed_draws_the_same_order():
+    """A run can be repeated round by round."""
+    orders = []
+    for _ in range(2):
+        laboratory = two()
+        slow, fast = measurement(laboratory, seed=11).series
+        assert fast.beats(slow)
+        orders.append(laboratory.rounds)
+
+    assert orders[0] == orders[1]
+
+
+def test_warm_up_ends_when_rounds_stop_getting_faster():
+    """Blocks before that count for nothing; here the first ones are slower and slower, three times."""
+    times = iter([4.0, 4.0, 2.0, 2.0, 1.0, 1.0, 1.0, 1.0])
+    laboratory = two(seconds=lambda variant: next(times, (1.0, 0.5)[variant]))
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    assert len(laboratory.rounds) - len(measured(laboratory)) == 8
+    assert max(slow.values("throughput")) == 100
+
+
+def test_warm_up_ends_after_five_blocks_at_the_latest():
+    """A load that keeps getting faster is measured all the same."""
+    times = iter([2.0**-n for n in range(10) for _ in range(2)])
+    laboratory = two(seconds=lambda variant: next(times, (1e-4, 5e-5)[variant]))
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    assert [block for _, block, position in laboratory.rounds if block < 0 and not position] == [-5, -4, -3, -2, -1]
+
+
+def test_a_second_claim_uses_the_rounds_of_the_first():
+    """What is decided by the rounds that are there draws nothing."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+    drawn = len(laboratory.rounds)
+    assert fast.beats(slow, by=0.2)
+
+    assert len(laboratory.rounds) == drawn
+
+
+def test_a_void_block_is_drawn_again_in_the_same_order():
+    """A round that does not count takes its whole block with it."""
+    voids = ("",) * 5 + ("the primary changed",)  # two warm-up blocks, then the second round of the first block
+    laboratory = two(voids=voids, seconds=lambda variant: (1.0, 0.5)[variant])
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    rounds = measured(laboratory)
+    assert len(rounds) == 14
+    assert rounds[:2] == rounds[2:4]
+    assert (len(slow.rounds), len(fast.rounds)) == (6, 6)
+
+
+def test_too_many_void_blocks_are_an_error():
+    """More than a tenth, and more than one: the error counts them and says why the last one was void."""
+    laboratory = two(voids=("",) * 4 + ("semi-sync fell back",) * 100, seconds=lambda variant: 1.0)
+    slow, fast = measurement(laboratory).series
+
+    with pytest.raises(SeriesVoid) as caught:
+        fast.beats(slow)
+    assert str(caught.value) == "2 of 2 blocks of fake load were void: semi-sync fell back"
+
+
+def test_the_clusters_are_checked_before_a_claim_answers():
+    """Once for the rounds that were drawn; a check that fails makes the series void and nothing is answered."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+    fast.beats(slow)
+    fast.beats(slow, by=0.1)
+    assert laboratory.checks == 1
+
+    laboratory = two(wrong=SeriesVoid("tables differ"))
+    asked = measurement(laboratory)
+    slow, fast = asked.series
+    with pytest.raises(SeriesVoid, match=r"^tables differ$"):
+        fast.beats(slow)
+    assert asked.answers == []
+
+
+def test_progress_is_told_of_each_round():
+    """It knows the pair, whether it counts, and after the first look the ratio so far."""
+    told = []
+    laboratory = two(seconds=noisy(1.0, 0.95, sd=0.05))
+    asked = Measurement(laboratory, Rules(seed=7), progress=told.append)
+    slow, fast = asked.series
+    fast.same_as(slow, within=0.5)
+
+    assert len(told) == len(laboratory.rounds)
+    assert [one.warm_up for one in told] == [block < 0 for _, block, _ in laboratory.rounds]
+    assert {one.ratio for one in told if one.pair <= 6} == {None}
+
+
+def test_series_of_two_measurements_are_not_compared():
+    """Their rounds did not alternate, so the machine's mood would be part of the ratio."""
+    one, other = measurement(two()).series[0], measurement(two()).series[1]
+
+    with pytest.raises(ConfigError) as caught:
+        other.beats(one)
+    assert str(caught.value) == (
+        "fast and <slow: 0 rounds> were not measured together; give both to one measure(..., on=[...])"
+    )
+
+
+@pytest.mark.parametrize("other", [None, 1.2, "slow"])
+def test_a_series_is_compared_with_a_series(other):
+    """A number or a name is no baseline."""
+    fast = measurement(two()).series[1]
+
+    with pytest.raises(ConfigError, match=r"^fast and .* were not measured together; give both to one measure"):
+        fast.beats(other)
+
+
+def test_a_series_is_not_compared_with_itself():
+    """Such a claim could never be refuted."""
+    fast = measurement(two()).series[1]
+
+    with pytest.raises(ConfigError) as caught:
+        fast.beats(fast)
+    assert str(caught.value) == "fast is compared with itself; a claim needs two variants"
+
+
+def test_an_unknown_counter_lists_the_known_ones():
+    """Before a round is drawn; the nearest name is suggested."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+
+    with pytest.raises(ConfigError) as caught:
+        fast.lower("fsyncs_per_comit", than=slow)
+    known = ", ".join(counters.NAMES)
+    assert str(caught.value) == (f"unknown counter 'fsyncs_per_comit'; known: {known}; did you mean fsyncs_per_commit?")
+    assert laboratory.rounds == []
+
+
+def test_an_unknown_metric_lists_the_known_ones():
+    """Before a round is drawn."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+
+    with pytest.raises(ConfigError, match=r"^unknown metric 'p96'; known: throughput"):
+        fast.beats(slow, metric="p96")
+    assert laboratory.rounds == []
+
+
+def test_a_counter_is_compared_by_its_own_values():
+    """Lower is asked of the counter, not of the clock."""
+    laboratory = two(seconds=noisy(1.0, 1.0), counters=lambda variant: {"fsyncs": (100.0, 10.0)[variant]})
+    slow, fast = measurement(laboratory).series
+
+    assert fast.lower("fsyncs", than=slow, by=0.5)
+
+
+def test_a_counter_that_the_servers_lack_is_named():
+    """The error says which status of the server is missing."""
+    slow, fast = measurement(two()).series
+
+    with pytest.raises(ConfigError) as caught:
+        fast.lower("bf_aborts", than=slow)
+    assert str(caught.value) == "counter 'bf_aborts': these servers do not have wsrep_local_bf_aborts"
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_an_order_needs_two_series(count):
+    """One series has no order."""
+    series = measurement(two()).series[:count]
+
+    with pytest.raises(ConfigError) as caught:
+        ordered(*series)
+    assert str(caught.value) == "ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first"
+
+
+def test_an_order_needs_one_measurement():
+    """As every other claim does."""
+    with pytest.raises(ConfigError, match=r"^ordered\(\.\.\.\) takes two or more series of one measure"):
+        ordered(measurement(two()).series[0], measurement(two()).series[1])
+
+
+def test_an_order_of_three_holds_step_by_step():
+    """Each block holds all three; the answer names the slowest first, as the test wrote it."""
+    laboratory = FakeLaboratory(("a", "b", "c"), noisy(1.0, 0.5, 0.25))
+    answer = ordered(*measurement(laboratory).series, step=0.2)
+
+    assert answer
+    assert answer.text == "ordered(a, b, c, step=0.2)"
+
+
+def test_the_budget_counts_the_variants_of_the_claim():
+    """Measured seconds of a third variant do not use it up."""
+    laboratory = FakeLaboratory(("a", "b", "c"), lambda variant: (1.0, 1.0, 100.0)[variant])
+    asked = measurement(laboratory, budget=30.0)
+    a, b, _ = asked.series
+    answer = b.beats(a)
+
+    assert answer.verdict.reason == "budget of 30 s of measured time used (--db-budget)"
+    assert asked.pairs == 15
+
+
+def test_the_runs_budget_ends_every_claim():
+    """The reason is given by the run."""
+    asked = measurement(two(), run_over=lambda: "the run's budget of 5 s is used (--db-run-budget)")
+    slow, fast = asked.series
+
+    assert fast.beats(slow).verdict.reason == "the run's budget of 5 s is used (--db-run-budget)"
+    assert asked.pairs == 1
