@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 
-DEFAULT_RELEASE = "mariadb:10.11"
 PLANNED = {
     "compare": "compare two recorded runs",
     "history": "show how recorded results moved over time",

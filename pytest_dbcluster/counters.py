@@ -75,6 +75,17 @@ def deltas(before: Reading, after: Reading, *, seconds: float, commits: int | No
     return found
 
 
+def comparable(counters: Mapping[str, float], name: str, *, load: str, commits: int | None) -> float:
+    """One counter of a round for a ratio: a count gets half an event more, so that none at all has a logarithm.
+
+    Raises what ``value`` raises. Shares and seconds, which are no counts, get a thousandth more.
+    """
+    found = value(counters, name, load=load)
+    if name in PER_ROUND:
+        return found + 1e-3
+    return found + 0.5 / (commits or 1) if name in PER_COMMIT else found + 0.5
+
+
 def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
     """One counter of a round. Raises ConfigError for a name that does not exist or that this load cannot have."""
     if name not in NAMES:

@@ -92,7 +92,8 @@ class UnreadableOutput(WorkloadError):
     def __init__(self, tool: str, missing: str, output: str) -> None:
         self.tool = tool
         self.output = output
-        super().__init__(f"{tool} printed no {missing} in {len(output.splitlines())} lines of output: {output.strip()[-1000:]!r}")
+        lines, words = len(output.splitlines()), output.strip()[-1000:]
+        super().__init__(f"{tool} printed no {missing} in {lines} lines of output: {words!r}")
 
 
 class SeriesVoid(DBClusterError):

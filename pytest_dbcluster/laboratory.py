@@ -18,8 +18,6 @@ from pytest_dbcluster.workload import Round, Setting, Workload
 SETTLE_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
 JITTER = 0.1
-# Where an fsync takes less than this, nothing is written by it (notes: tmpfs, or a write cache that lies).
-BLIND_FSYNC = 50e-6
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
 
@@ -40,6 +38,7 @@ class ClusterLaboratory:
         self._changes = [pool.changes(variant) for variant in variants]
         self._coin = random.Random(0)
         self._last = 0.0
+        self._variables: dict[int, dict[str, str]] = {}
 
     def _setting(self, running: Running) -> Setting:
         # One client binary for all variants of a comparison: the first variant's.
@@ -101,30 +100,31 @@ class ClusterLaboratory:
 
     def blind(self, candidate: int, baseline: int) -> str:
         """Claims about flushing say nothing where a flush costs nothing."""
-        differ = differences(self._changes[candidate], self._changes[baseline])
+        differ = differences(self.variants[candidate].options, self.variants[baseline].options)
         if not any(name in FLUSHING for name in differ):
             return ""
         directory = self._pool.client().directory
         seconds = doctor.fsync_seconds(directory)
-        if seconds >= BLIND_FSYNC:
+        if seconds >= doctor.BLIND_FSYNC:
             return ""
         return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
-        found = self._pool.running(self.variants)
-        seen = []
-        for number in (baseline, candidate):
-            running = found[number]
-            running.switch.to(self._changes[number])
-            seen.append(running.cluster.nodes[0].variables())
-        return {name: both for name, both in differences(*seen).items() if name not in IDENTITY}
+        found = differences(self._effective(baseline), self._effective(candidate))
+        return {name: both for name, both in found.items() if name not in IDENTITY}
+
+    def _effective(self, variant: int) -> dict[str, str]:
+        """All global variables of the variant's first node, read once: each switch proves them anew."""
+        if variant not in self._variables:
+            running = self._pool.running(self.variants)[variant]
+            running.switch.to(self._changes[variant])
+            self._variables[variant] = running.cluster.nodes[0].variables()
+        return self._variables[variant]
 
     def durability(self, variant: int) -> str:
         """Who has what on disk when a commit returns."""
-        running = self._pool.running(self.variants)[variant]
-        running.switch.to(self._changes[variant])
-        return durability_label(running.cluster.nodes[0].variables(), self.variants[variant].spec.topology)
+        return durability_label(self._effective(variant), self.variants[variant].spec.topology)
 
     def notes(self, candidate: int, baseline: int) -> list[str]:
         """Durability of both, and the effective variables on which they differ."""

@@ -250,7 +250,10 @@ class Series:
         """One value per round."""
         if metric == "throughput":
             return [item.throughput for item in self.rounds]
-        return [counters.value(item.counters, metric, load=self.measurement.laboratory.load) for item in self.rounds]
+        load = self.measurement.laboratory.load
+        return [
+            counters.comparable(item.counters, metric, load=load, commits=item.outcome.commits) for item in self.rounds
+        ]
 
 
 def ordered(*slowest_first: Series, step: float = 0.0) -> Answer:

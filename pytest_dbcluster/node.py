@@ -161,8 +161,10 @@ class Node:
             raise
 
     def last_lines(self, number: int = LAST_LINES) -> list[str]:
-        """The last lines of the error log."""
-        return self._log_text().splitlines()[-number:]
+        """The last lines of the error log, after the [ERROR] lines before them: the cause often stands far above."""
+        lines = self._log_text().splitlines()
+        earlier = [line for line in lines[:-number] if "[ERROR]" in line]
+        return earlier[:number] + lines[-number:]
 
     def _log_text(self, offset: int = 0) -> str:
         try:

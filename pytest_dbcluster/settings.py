@@ -15,10 +15,9 @@ from pytest_dbcluster.measure import Rules
 from pytest_dbcluster.options import read_cnf
 from pytest_dbcluster.provisioner import PLANNED as PLANNED_PROVISIONERS
 from pytest_dbcluster.provisioner import provisioner_class
-from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ReleaseName
 from pytest_dbcluster.workload import PROFILES
 
-DEFAULT_RELEASE = "mariadb:10.11"
 DEFAULT_BUDGET = 120.0
 
 

@@ -43,7 +43,7 @@ IDENTITY = frozenset(
     wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
     """.split()  # noqa: SIM905  (a list of forty quoted words is no easier to read)
 )
-FORMAT = 1  # raised when what a reference holds changes
+FORMAT = 2  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 
@@ -103,7 +103,8 @@ class References:
 
     def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
         release, form = variant.release, variant.spec.topology
-        key = json.dumps([FORMAT, str(release.bin), form, variant.static, variant.dynamic])
+        alone = variant.spec.nodes == 1
+        key = json.dumps([FORMAT, str(release.bin), form, alone, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         file = cache.root() / "references" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +123,9 @@ class References:
     def _find(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
         with self._server(variant, variant.options) as server:
             wanted = server.nodes[0].variables()
-        with self._server(variant, dict(variant.static)) as server:
+        # A lone node applies nothing, so its surplus appliers never wake and end; two nodes write to each other.
+        nodes = min(2, variant.spec.nodes) if APPLIERS in dict(variant.dynamic) else 1
+        with self._server(variant, dict(variant.static), nodes) as server:
             moved = differences(server.nodes[0].variables(), wanted)
             changes = {name: after for name, (_, after) in moved.items() if name not in IDENTITY}
             fixed = [name for name in changes if name in variables and variables[name].read_only]
@@ -137,8 +140,8 @@ class References:
         return {"changes": changes, "obstacle": obstacle}
 
     @contextlib.contextmanager
-    def _server(self, variant: Variant, options: dict[str, str]) -> Iterator[Cluster]:
-        spec = ClusterSpec(variant.spec.topology, nodes=1, name="reference")
+    def _server(self, variant: Variant, options: dict[str, str], nodes: int = 1) -> Iterator[Cluster]:
+        spec = ClusterSpec(variant.spec.topology, nodes=nodes, name="reference")
         cluster = bring_up(spec, variant.release, self._provisioner, options=options)
         try:
             yield cluster

@@ -58,13 +58,15 @@ venv_package() {
 as_root() {
     local reason=$1 command=$2
     if [[ $(id -u) == 0 ]]; then
+        say "$reason: $command"
         sh -c "$command"
     elif sudo -n true >/dev/null 2>&1; then
+        say "$reason: sudo $command"
         sudo -n sh -c "$command"
     elif command -v sudo >/dev/null; then
-        stop "$reason, which needs root. Run this and start again:  sudo sh -c '$command'"
+        stop "$reason, and installing it needs root. Run this and start again:  sudo sh -c '$command'"
     else
-        stop "$reason, which needs root. Run this and start again:  su -c '$command'"
+        stop "$reason, and installing it needs root. Run this and start again:  su -c '$command'"
     fi
 }
 
@@ -74,9 +76,8 @@ install_venv_package() {
     command -v apt-get >/dev/null || stop "$python lacks the modules venv and ensurepip; install them and start again"
     command="apt-get install --yes $package"
     # A fresh Debian has no package lists yet.
-    apt-cache show "$package" >/dev/null 2>&1 || command="apt-get update && $command"
-    say "$python cannot make virtual environments: installing $package"
-    as_root "$package must be installed" "$command"
+    apt-get --simulate install "$package" >/dev/null 2>&1 || command="apt-get update && $command"
+    as_root "$python cannot make virtual environments without $package" "$command"
     can_make_venv "$python" || stop "$package is installed, but $python still lacks the modules venv and ensurepip"
 }
 
