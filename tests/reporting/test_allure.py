@@ -44,7 +44,7 @@ def run(pytester, monkeypatch):
             monkeypatch.setenv(name, value)
         pytester.makepyfile(source.replace("{load!r}", repr(load)))
         plugins = ["-p", "pytest_dbcluster.plugin", *(["-p", "allure_pytest"] if allure else [])]
-        return pytester.runpytest_inprocess("-Werror", *plugins, *arguments)
+        return pytester.runpytest_inprocess("-Werror", *plugins, "--db-seed=1", *arguments)
 
     return run
 
