@@ -1,0 +1,1 @@
+"""Scripts that measure the plugin itself; README.md lists them."""

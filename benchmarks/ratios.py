@@ -1,0 +1,87 @@
+"""What the scripts share that needs no server: alternating runs, their ratio pair by pair, and met or not met."""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pytest_dbcluster.errors import DBClusterError
+from pytest_dbcluster.secrets import redact
+
+INTERRUPTED = 130  # what a shell reports for SIGINT
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of some runs with the least and the most of them."""
+
+    median: float
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Figure:
+        """The figure of these runs; ValueError for none."""
+        if not values:
+            raise ValueError("a figure needs one run or more")
+        return cls(statistics.median(values), min(values), max(values))
+
+    def __str__(self) -> str:
+        return f"{self.median:.3g} ({self.least:.3g} .. {self.most:.3g})"
+
+
+def ratio(ours: Sequence[float], others: Sequence[float]) -> Figure:
+    """The quotient ours / others, run by run."""
+    return Figure.of([one / other for one, other in zip(ours, others, strict=True)])
+
+
+def difference(ours: Sequence[float], others: Sequence[float]) -> Figure:
+    """The difference ours - others, run by run."""
+    return Figure.of([one - other for one, other in zip(ours, others, strict=True)])
+
+
+def seconds(action: Callable[[], object]) -> float:
+    """How long an action takes."""
+    began = time.monotonic()
+    action()
+    return time.monotonic() - began
+
+
+def alternate(runs: int, *actions: Callable[[], float]) -> list[list[float]]:
+    """What each action says, ``runs`` times each: A B A B, so that a slow minute falls on all of them."""
+    rows = [[action() for action in actions] for _ in range(runs)]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def met(value: float, target: float) -> str:
+    """``target <= 3: met``, by the median alone."""
+    return f"target <= {target:g}: {'met' if value <= target else 'not met'}"
+
+
+def arguments(description: str | None, runs: int, what: str) -> argparse.ArgumentParser:
+    """A parser with --runs; ``what`` says what one run is."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=positive, default=runs, metavar="N", help=f"{what} (default {runs})")
+    return parser
+
+
+def positive(text: str) -> int:
+    """A whole number above 0, from the command line."""
+    if not (text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
+
+
+def run(main: Callable[[], None]) -> None:
+    """Run a script: 0 whether its target is met or not, 1 when it could not measure, 130 for Ctrl-C."""
+    try:
+        main()
+    except DBClusterError as error:
+        sys.exit(redact(str(error)))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(INTERRUPTED)

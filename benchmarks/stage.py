@@ -1,0 +1,75 @@
+"""What the scripts share that starts servers: the clusters of a run, and blocks of rounds on them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pytest_dbcluster import release as releases
+from pytest_dbcluster.laboratory import ClusterLaboratory
+from pytest_dbcluster.ordering import block_orders
+from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.workload import Round, Setting, Workload
+
+ROOT = Path(__file__).parent.parent
+FRAGMENTS = ROOT / "fixtures" / "mycnf"
+
+
+def tell(line: str) -> None:
+    """Say what goes on, apart from the table."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def server() -> Release:
+    """The release that everything here is measured on."""
+    return releases.find(DEFAULT_RELEASE, progress=tell)
+
+
+@contextlib.contextmanager
+def hosts() -> Iterator[LocalProvisioner]:
+    """A provisioner whose servers end with the block, however it ends."""
+    provisioner = LocalProvisioner()
+    try:
+        yield provisioner
+    finally:
+        provisioner.close()
+
+
+@contextlib.contextmanager
+def clusters() -> Iterator[Pool]:
+    """The clusters of a run, ended with the block, however it ends."""
+    with hosts() as provisioner:
+        pool = Pool(provisioner, fragments=FRAGMENTS, below={}, progress=tell)
+        try:
+            yield pool
+        finally:
+            pool.close()
+
+
+def laboratory(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> ClusterLaboratory:
+    """What runs the rounds of a load on these specs."""
+    release = ReleaseName.parse(DEFAULT_RELEASE)
+    variants = [pool.variant(spec.on_release(release)) for spec in specs]
+    return ClusterLaboratory(load, variants, pool, profile, tell)
+
+
+def setting(pool: Pool, rooms: ClusterLaboratory, variant: int, profile: str) -> Setting:
+    """What a load needs to run on the cluster of one variant, outside of a round."""
+    chosen = rooms.variants[variant]
+    running = pool.running([chosen])[0]
+    return Setting(running.cluster, pool.client(), chosen.release, profile, tell)
+
+
+def blocks(rooms: ClusterLaboratory, number: int, seed: int = 1) -> list[list[Round]]:
+    """So many blocks of alternating rounds, each in the order of its variants; one block before them is dropped."""
+    found = []
+    for block, order in enumerate(itertools.islice(block_orders(len(rooms.names), seed), number + 1)):
+        drawn = {one: rooms.round(one, block=block - 1, position=place) for place, one in enumerate(order)}
+        found.append([drawn[one] for one in sorted(drawn)])
+    return found[1:]
