@@ -6,14 +6,18 @@ results=$1/allure-results
 report=$1/allure-report
 
 if [[ ! -d $results ]]; then
-    echo "report: $results does not exist; a run makes it:  make bench" >&2
+    echo "report: there is no $results; a run makes it:  make bench" >&2
     exit 1
 fi
 if ! command -v allure >/dev/null; then
-    echo "report: the results are in $results; to make a report of them install the command allure (it needs Node.js):" \
-        " npm install --global allure" >&2
+    echo "report: the command allure is not there. It comes with Node.js:  npm install --global allure@3" >&2
+    echo "report: without installing it:  npx allure@3 generate --config reports/allurerc.mjs $results" >&2
     exit 1
 fi
 rm -rf "$report"
-allure generate "$results" --output "$report"
+if [[ $(allure --version) == 2.* ]]; then
+    allure generate "$results" --output "$report"
+else
+    allure generate --config reports/allurerc.mjs "$results" --output "$report"
+fi
 echo "report: $report/index.html"

@@ -272,3 +272,41 @@ def test_what_is_set_up_is_left_alone(checkout, tmp_path):
     done = checkout(1000)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Runs the report script in a directory of its own, where no command allure is."""
+    (tmp_path / "scripts").mkdir()
+    script = shutil.copy(ROOT / "scripts" / "report.sh", tmp_path / "scripts")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in ("bash", "dirname"):
+        (programs / name).symlink_to(shutil.which(name))
+
+    def run():
+        command = [script, "reports/latest"]
+        return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
+
+    return run
+
+
+def test_a_report_without_results_names_the_command_that_makes_them(report):
+    """There is nothing to show before a run."""
+    done = report()
+
+    assert done.returncode == 1
+    assert done.stderr == "report: there is no reports/latest/allure-results; a run makes it:  make bench\n"
+
+
+def test_a_report_without_allure_says_how_to_get_one(report, tmp_path):
+    """Both ways are commands to be copied."""
+    (tmp_path / "reports" / "latest" / "allure-results").mkdir(parents=True)
+    done = report()
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "report: the command allure is not there. It comes with Node.js:  npm install --global allure@3",
+        "report: without installing it:  "
+        "npx allure@3 generate --config reports/allurerc.mjs reports/latest/allure-results",
+    ]
