@@ -10,7 +10,7 @@ MAIN_RELEASE := mariadb:10.11
 TEST_RELEASES := mariadb:10.5 mariadb:11.8 sysbench haproxy
 RESULTS := reports/latest
 # Not among the speed scripts: one calibrates a table (for hours), one replays traces that it is given.
-SPEED := $(filter-out benchmarks/critical_values.py benchmarks/noise_replay.py, $(wildcard benchmarks/*.py))
+SPEED = $(filter-out %/critical_values.py %/noise_replay.py, $(shell grep -l '^if __name__' benchmarks/*.py))
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
