@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,10 @@ def session_of(config: pytest.Config) -> DBSession:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Repeat measuring tests for each ``--db-release``; a single one leaves the test ids alone."""
-    if FIXTURE not in metafunc.fixturenames:
+    if FIXTURE not in metafunc.fixturenames or len(metafunc.config.option.db_release or ()) < 2:
         return
-    names = settings(metafunc.config).releases
-    if len(names) > 1:
+    with contextlib.suppress(pytest.UsageError):  # raised again after collection, where pytest shows it as one
+        names = settings(metafunc.config).releases
         metafunc.parametrize("db_release", names, ids=[str(name) for name in names], indirect=True, scope="session")
 
 
@@ -78,6 +79,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
     if not measuring:
         return
+    settings(config)
     if not __debug__:
         raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
     for item in measuring:
@@ -162,7 +164,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """An undecided claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
     report = yield
-    if call.excinfo is None or (settings(item.config).strict and call.excinfo.errisinstance(errors.Undecided)):
+    if call.excinfo is None or (call.excinfo.errisinstance(errors.Undecided) and settings(item.config).strict):
         return report
     if call.excinfo.errisinstance((errors.Undecided, errors.Unsupported)):
         path, line, _ = item.location
@@ -176,8 +178,8 @@ def pytest_runtest_makereport(
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """I for inconclusive."""
-    if any(name == UNDECIDED for name, _ in report.user_properties):
+    """I for inconclusive. A module that could not be collected has a report of another kind."""
+    if any(name == UNDECIDED for name, _ in getattr(report, "user_properties", ())):
         return "inconclusive", "I", "INCONCLUSIVE"
     return None
 

@@ -52,8 +52,10 @@ class Settings:
             raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
         for name in ("db_max_pairs", "db_budget", "db_run_budget"):
             value = getattr(option, name)
-            if value is not None and value <= 0:
+            if value is not None and not value > 0:
                 raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+        if option.db_max_pairs > critical.LOOKS[-1]:
+            raise ConfigError(f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical.LOOKS[-1]} at the most")
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=option.db_provisioner,
