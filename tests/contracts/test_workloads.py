@@ -1,0 +1,117 @@
+"""What holds for every workload on real servers: it runs, and gives its tables back as they were."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.workload import PLANNED, Setting, workload_class
+from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+
+NAMES = sorted(registry.names("pytest_dbcluster.workloads"))
+# Small enough for a test; a workload without an entry fails.
+LOADS = {"mysqlslap": [MySQLSlap(mode, concurrency=4, queries=40, quick_queries=40, rows=300) for mode in MODES]}
+ALL = [load for name in NAMES for load in LOADS.get(name, [])]
+
+
+@pytest.fixture(scope="module", params=["standalone", "galera2"])
+def cluster(request):
+    """One server, and two that replicate."""
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def setting(cluster, provisioner, mariadb):
+    """The cluster with a client of its own."""
+    client = provisioner.acquire(dataclasses.replace(cluster.spec, nodes=1, name="client"))[0]
+    yield Setting(cluster, client, mariadb, "quick", lambda line: None)
+    provisioner.release([client])
+
+
+@pytest.fixture(params=ALL, ids=str)
+def load(request, setting):
+    """Each load, prepared, and cleaned up afterwards."""
+    request.param.prepare(setting)
+    yield request.param
+    request.param.clean(setting)
+
+
+def sums(setting, load):
+    """What each node's tables hold."""
+    assert setting.cluster.settle(30), setting.cluster.backlog()
+    return [[node.query(f"CHECKSUM TABLE {table}")[0][1] for table in load.tables] for node in setting.cluster.nodes]
+
+
+def test_every_workload_is_tested():
+    """A new one needs an entry in this module."""
+    assert sorted(LOADS) == NAMES
+
+
+def test_a_run_says_how_long_it_took(setting, load):
+    """In seconds of the load's own clock, with the operations that were asked for."""
+    outcome = load.run(setting)
+
+    assert 0 < outcome.seconds < 60
+    assert outcome.operations == 40
+    assert (outcome.commits is not None) == load.writes
+
+
+def test_a_reset_brings_every_node_back_to_the_preload(setting, load):
+    """After a run that changes tables, all of their rows are again what prepare had made, on all nodes."""
+    prepared = sums(setting, load)
+    load.run(setting)
+    changed = sums(setting, load)
+    load.reset(setting)
+
+    assert (changed != prepared) == load.writes
+    assert sums(setting, load) == prepared
+
+
+def test_a_second_prepare_changes_nothing(setting, load):
+    """The tables are there already."""
+    prepared = sums(setting, load)
+    load.prepare(setting)
+
+    assert sums(setting, load) == prepared
+
+
+def test_another_load_finds_its_own_preload(setting, load):
+    """Loads that share a table do not inherit each other's rows."""
+    prepared = sums(setting, load)
+    other = MySQLSlap("write", concurrency=4, queries=40, rows=300)
+    other.prepare(setting)
+    other.run(setting)
+    load.prepare(setting)
+
+    assert sums(setting, load) == prepared
+
+
+def test_clean_leaves_nothing(setting, load):
+    """None of its tables is there afterwards; cleaning twice is no error."""
+    load.clean(setting)
+    load.clean(setting)
+
+    for table in load.tables:
+        schema = table.partition(".")[0]
+        assert setting.cluster.nodes[0].query(f"SHOW DATABASES LIKE '{schema}'") == []
+
+
+def test_an_unknown_workload_lists_the_known_ones():
+    """A misspelt name is answered with all names."""
+    with pytest.raises(ConfigError) as caught:
+        workload_class("mysqlsap")
+
+    known = ", ".join(sorted({*NAMES, *PLANNED}))
+    assert str(caught.value) == f"unknown workload 'mysqlsap'; known: {known}; did you mean mysqlslap?"
+
+
+@pytest.mark.parametrize("name", [name for name in PLANNED if name not in NAMES])
+def test_a_planned_workload_says_so(name):
+    """What is planned is not unknown."""
+    with pytest.raises(Unsupported) as caught:
+        workload_class(name)
+
+    assert str(caught.value) == f"workload {name!r} is planned and not built yet; built: {', '.join(NAMES)}"
