@@ -1,17 +1,17 @@
 """The errors of pytest-dbcluster, and what each of them means for a test.
 
-    DBClusterError              we could not tell (Allure: broken)
-    +-- ConfigError             the user's input is wrong; known before anything starts
-    +-- Unsupported             this machine, release or provisioner lacks what the test needs (skip)
-    +-- ProvisionError          hosts, servers or clusters could not be made
-    |   +-- CommandFailed       a program ended with an error, or did not end in time
-    |   +-- NotReady            something was waited for and never came
-    |   +-- NodeDied            a server process ended on its own
-    +-- WorkloadError           a load could not be run to its end
-    |   +-- UnreadableOutput    a tool printed what its parser does not know
-    +-- SeriesVoid              the rounds were measured, but a check says that they do not count
-    +-- Undecided               a claim drew its rounds and neither holds nor fails
-    ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
+DBClusterError              we could not tell (Allure: broken)
++-- ConfigError             the user's input is wrong; known before anything starts
++-- Unsupported             this machine, release or provisioner lacks what the test needs (skip)
++-- ProvisionError          hosts, servers or clusters could not be made
+|   +-- CommandFailed       a program ended with an error, or did not end in time
+|   +-- NotReady            something was waited for and never came
+|   +-- NodeDied            a server process ended on its own
++-- WorkloadError           a load could not be run to its end
+|   +-- UnreadableOutput    a tool printed what its parser does not know
++-- SeriesVoid              the rounds were measured, but a check says that they do not count
++-- Undecided               a claim drew its rounds and neither holds nor fails
+ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
 """
 
 from __future__ import annotations

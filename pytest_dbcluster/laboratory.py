@@ -12,7 +12,7 @@ from pytest_dbcluster.errors import NotReady
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.sampler import Sampler
-from pytest_dbcluster.variants import IDENTITY, Variant
+from pytest_dbcluster.variants import Variant, is_identity
 from pytest_dbcluster.workload import Round, Setting, Workload
 
 SETTLE_SECONDS = 1.0
@@ -112,7 +112,7 @@ class ClusterLaboratory:
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
         found = differences(self._effective(baseline), self._effective(candidate))
-        return {name: both for name, both in found.items() if name not in IDENTITY}
+        return {name: both for name, both in found.items() if not is_identity(name)}
 
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first node, read once: each switch proves them anew."""

@@ -43,7 +43,9 @@ IDENTITY = frozenset(
     wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
     """.split()  # noqa: SIM905  (a list of forty quoted words is no easier to read)
 )
-FORMAT = 2  # raised when what a reference holds changes
+# MariaDB 11 shows each provider option as a variable of its own; most hold addresses and directories.
+IDENTITY_PREFIX = "wsrep_provider_"
+FORMAT = 3  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 
@@ -67,6 +69,11 @@ class Variant:
         """Variants with equal keys share one running cluster."""
         spec = self.spec
         return (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, self.static)
+
+
+def is_identity(name: str) -> bool:
+    """Whether a variable differs between servers with the same options, so that it says nothing of a variant."""
+    return name in IDENTITY or name.startswith(IDENTITY_PREFIX)
 
 
 def split(
@@ -127,7 +134,7 @@ class References:
         nodes = min(2, variant.spec.nodes) if APPLIERS in dict(variant.dynamic) else 1
         with self._server(variant, dict(variant.static), nodes) as server:
             moved = differences(server.nodes[0].variables(), wanted)
-            changes = {name: after for name, (_, after) in moved.items() if name not in IDENTITY}
+            changes = {name: after for name, (_, after) in moved.items() if not is_identity(name)}
             fixed = [name for name in changes if name in variables and variables[name].read_only]
             obstacle = f"its options move variables that are read-only: {', '.join(fixed)}" if fixed else ""
             if not fixed:
@@ -216,7 +223,7 @@ def _appliers(node: Node) -> int | None:
 
 
 def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
-    return {name: now for name, (_, now) in differences(wanted, running).items() if name not in IDENTITY}
+    return {name: now for name, (_, now) in differences(wanted, running).items() if not is_identity(name)}
 
 
 def _literal(value: str) -> str:
