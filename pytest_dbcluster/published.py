@@ -20,10 +20,13 @@ BASELINE = "default"
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """One published comparison. ``columns`` says which column a variant is, where the names differ."""
+    """One published comparison: seconds by column and mode, smaller is better.
+
+    ``columns`` says which column a variant is, where the names differ.
+    """
 
     title: str
-    cells: Mapping[str, Mapping[str, float]]
+    cells: Mapping[str, Mapping[str, tuple[float, ...]]]
     columns: Mapping[str, str]
 
     @classmethod
@@ -41,7 +44,7 @@ class Published:
             raise registry.unknown("published measurement", name, known)
         said = tomllib.loads(path.read_text())
         cells = {
-            column: {key: float(value[0]) for key, value in rows.items() if isinstance(value, list)}
+            column: {key: tuple(map(float, value)) for key, value in rows.items() if isinstance(value, list)}
             for column, rows in said["columns"].items()
         }
         return cls(said["title"], cells, columns)
@@ -49,14 +52,15 @@ class Published:
     def ratio(self, candidate: Variant, baseline: Variant, answer: Answer) -> float | None:
         """Published speed of candidate / baseline in the load's mode; None where a cell is missing."""
         mode = getattr(answer.measurement.laboratory, "mode", "")
-        fast, slow = self._cell(candidate, mode), self._cell(baseline, mode)
-        return slow / fast if fast and slow else None
+        fast, slow = self.seconds(candidate, mode), self.seconds(baseline, mode)
+        return slow[0] / fast[0] if fast and slow else None
 
-    def _cell(self, variant: Variant, mode: str) -> float | None:
+    def seconds(self, variant: Variant, mode: str) -> tuple[float, ...]:
+        """Published seconds of a variant in a mode: average, least, most; empty where there is no such cell."""
         name = variant.spec.short_name
         column = self.columns.get(name, name)
         if column not in self.cells and not variant.options:
             column = BASELINE
         if name in self.columns and column not in self.cells:
             raise registry.unknown(f"published column of {name}", column, list(self.cells))
-        return self.cells.get(column, {}).get(mode)
+        return self.cells.get(column, {}).get(mode, ())

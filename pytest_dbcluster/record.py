@@ -18,7 +18,8 @@ class ClaimRecord:
     speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
     measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling.
     durability: per variant who has what on disk at commit. differences: effective server variables on which
-    the two variants differ. rounds: per variant, those that the claim used, in order.
+    the two variants differ. rounds: per variant, those that the claim used, in order. published_seconds: per
+    variant the published average, least and most of its cell, where there is one.
     """
 
     test: str
@@ -41,6 +42,7 @@ class ClaimRecord:
     fingerprint: Mapping[str, str]
     repeat: str
     rounds: Mapping[str, Sequence[Round]]
+    published_seconds: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)

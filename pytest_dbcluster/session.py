@@ -37,6 +37,7 @@ class DBSession:
         self._reporter = terminal.Reporter(config)
         self._results = Results(settings.results)
         self._closing: list[str] = []
+        self._closed = False
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
         self.pool = Pool(
             self.provisioner, fragments=settings.fragments, below=settings.below, progress=self._reporter.line
@@ -103,6 +104,11 @@ class DBSession:
             fingerprint=fingerprint(),
             repeat=self._repeat(item),
             rounds=rounds,
+            published_seconds={
+                one.name: published.seconds(laboratory.variants[one.number], laboratory.mode) for one in answer.series
+            }
+            if published
+            else {},
         )
 
     def _repeat(self, item: Any) -> str:
@@ -122,6 +128,9 @@ class DBSession:
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
+        if self._closed:
+            return
+        self._closed = True
         if self.settings.keep and self.pool.clusters:
             for cluster in self.pool.clusters:
                 self._reporter.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import re
 import textwrap
 from collections.abc import Sequence
-
-from pytest_dbcluster.reporting.table import NUMBERS, Block
 
 GAP = "  "
 INDENT = "    "
@@ -16,6 +15,25 @@ FLEXIBLE = (("claim", 24), ("load", 12), ("release", 12), ("claim", 16))
 PIECE = re.compile(r"[^\s(]*[\s(]+|[^\s(]+")
 
 Line = tuple[str, str]
+NUMBERS = ("published", "pairs", "seconds")
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One claim. ``remark`` stands below its cells."""
+
+    cells: tuple[str, ...]
+    colour: str
+    remark: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Block:
+    """Claims of one kind under one heading. Its columns named in NUMBERS are set flush right."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 def text(block: Block, width: int) -> list[Line]:

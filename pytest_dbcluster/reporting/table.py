@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Sequence
 
 from pytest_dbcluster.claim import Outcome
 from pytest_dbcluster.message import needs
 from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.reporting import paper
+from pytest_dbcluster.reporting.layout import Block, Row
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
 BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
-NUMBERS = ("published", "pairs", "seconds")
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One claim. ``remark`` stands below its cells."""
-
-    cells: tuple[str, ...]
-    colour: str
-    remark: str = ""
-
-
-@dataclasses.dataclass(frozen=True)
-class Block:
-    """Claims of one kind under one heading. Its columns named in NUMBERS are set flush right."""
-
-    title: str
-    columns: tuple[str, ...]
-    rows: tuple[Row, ...]
 
 
 def blocks(records: Sequence[ClaimRecord]) -> list[Block]:
@@ -43,7 +25,9 @@ def blocks(records: Sequence[ClaimRecord]) -> list[Block]:
         ("measured beside, not asserted", [one for one in records if not one.asserted]),
     )
     releases = len({record.release for record in records}) > 1
-    return [_block(title, found, releases) for title, found in kinds if found]
+    found = [_block(title, rows, releases) for title, rows in kinds if rows]
+    published = paper.block(records)
+    return [*found, published] if published else found
 
 
 def _open(record: ClaimRecord) -> bool:
