@@ -19,7 +19,7 @@ setup: ## make .venv with the project and its packages; every target that needs 
 	@scripts/setup.sh
 
 bench: setup ## set up, fetch the server, and run the main job: pytest suites/galera -k flush
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
 test: setup ## set up, fetch servers and tools, and run the plugin's own tests and each suite's flagship claims
@@ -28,7 +28,7 @@ test: setup ## set up, fetch servers and tools, and run the plugin's own tests a
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
 suites: setup ## run all claims of suites/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	$(BIN)/pytest suites $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/

@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.release import Release
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.template import Template
 from pytest_dbcluster.variants import References, Switch, Variant, split
 
@@ -99,6 +99,8 @@ class Pool:
 
     def _start(self, variant: Variant) -> Running:
         spec = variant.spec
+        if spec.proxy in TOOLS:
+            releases.find(spec.proxy, progress=self._progress)  # fetched here, where its progress can be seen
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
         self._progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
         cluster = bring_up(
