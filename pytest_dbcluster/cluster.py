@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -82,11 +83,12 @@ class Cluster:
         """Stop the proxy and every server. Never raises for one that is gone already."""
         if self.proxy:
             self.proxy.close()
-        for node in self.nodes:  # all at once: a large process takes a while to end
-            if node.process and node.process.status() is None:
-                node.process.signal(signal.SIGKILL)
-        for node in self.nodes:
-            node.kill()
+        with contextlib.suppress(ProvisionError):  # the supervisor is gone, and its servers with it
+            for node in self.nodes:  # all at once: a large process takes a while to end
+                if node.process and node.running:
+                    node.process.signal(signal.SIGKILL)
+            for node in self.nodes:
+                node.kill()
 
 
 def bring_up(

@@ -55,7 +55,7 @@ Reading = list[dict[str, float]]
 def read(nodes: Sequence[Node]) -> Reading:
     """The statuses of each node now; what a release lacks is missing."""
     statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
-    return [{name: float(value) for name, value in node.sql.pairs(statement).items()} for node in nodes]
+    return [{name: float(value) for name, value in node.pairs(statement).items()} for node in nodes]
 
 
 def deltas(before: Reading, after: Reading, *, seconds: float, commits: int | None) -> dict[str, float]:

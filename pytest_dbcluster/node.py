@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_dbcluster import wait
@@ -19,6 +20,7 @@ ADMIN = "dbcluster"
 LAST_LINES = 15
 # A socket's path has at most 107 bytes (unix(7)).
 LONGEST_SOCKET = 100
+CONNECT_SECONDS = 5.0
 
 
 class Node:
@@ -36,7 +38,8 @@ class Node:
         self.options: dict[str, str] = {}
         self.process: Process | None = None
         self._log_seen = 0
-        self.sql = Connection(name, self.endpoint)
+        # Another program may have taken the port and never answer; the server says so in its log.
+        self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -127,11 +130,11 @@ class Node:
 
     def variables(self) -> dict[str, str]:
         """Every global variable, names in lower case."""
-        return self.sql.pairs("SHOW GLOBAL VARIABLES")
+        return self.pairs("SHOW GLOBAL VARIABLES")
 
     def status(self, pattern: str = "") -> dict[str, str]:
         """The global status, or the part of it that is LIKE the pattern; names in lower case."""
-        return self.sql.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
+        return self.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
 
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now; what is still not on disk, empty when all is."""
@@ -153,12 +156,33 @@ class Node:
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""
-        try:
+        with self._lost_or_dead():
             return self.sql.query(statement)
+
+    def pairs(self, statement: str) -> dict[str, str]:
+        """A statement of two columns as a mapping, names in lower case. Raises what ``query`` raises."""
+        with self._lost_or_dead():
+            return self.sql.pairs(statement)
+
+    @contextlib.contextmanager
+    def _lost_or_dead(self) -> Iterator[None]:
+        try:
+            yield
         except SQLError as error:
-            if error.number is None or error.number >= 2000 or error.number < 0:
-                self.alive()
+            if error.lost:
+                self.survived()
             raise
+
+    def survived(self, seconds: float = 5.0) -> None:
+        """Raise NodeDied unless the server answers, or neither answers nor ends for so long.
+
+        To be asked when a connection was lost: a killed process closes its sockets before its end can be seen.
+        """
+        limit = time.monotonic() + seconds
+        while self.problems():
+            if time.monotonic() > limit:
+                return
+            time.sleep(0.02)
 
     def last_lines(self, number: int = LAST_LINES) -> list[str]:
         """The last lines of the error log, after the [ERROR] lines before them: the cause often stands far above."""

@@ -15,11 +15,12 @@ from pytest_dbcluster.spec import Endpoint
 
 
 class SQLError(DBClusterError):
-    """A server refused a statement; carries its number and its words."""
+    """A server refused a statement; carries its number and its words. ``lost``: it was not even asked."""
 
     def __init__(self, where: str, statement: str, number: int | None, words: str) -> None:
         self.number = number
         self.statement = statement
+        self.lost = number is None or number < 0 or 2000 <= number < 3000  # the client's own errors
         super().__init__(f"{where}: {statement[:200]!r} was refused: {number} {words}")
 
 
@@ -42,9 +43,10 @@ class Connection:
             rows = cursor.fetchall() if cursor.with_rows else []
             cursor.close()
         except errors.Error as error:
-            if error.errno in (None, -1) or error.errno >= 2000:
+            refused = SQLError(self.name, statement, error.errno, error.msg or str(error))
+            if refused.lost:
                 self.close()
-            raise SQLError(self.name, statement, error.errno, error.msg or str(error)) from None
+            raise refused from None
         return [tuple(_text(value) for value in row) for row in rows]
 
     def pairs(self, statement: str) -> dict[str, str]:

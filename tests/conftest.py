@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import cache
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up
 from pytest_dbcluster.provisioners.local import LocalProvisioner
@@ -56,3 +58,23 @@ def standalone(bring: Bring) -> Cluster:
 def galera2(bring: Bring) -> Cluster:
     """Two Galera nodes that tests share; they leave them as they found them."""
     return bring("galera", 2)
+
+
+@pytest.fixture
+def empty_templates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The templates of a cache that has none yet; it shares the fetched releases."""
+    own = tmp_path / "cache" / "pytest-dbcluster"
+    own.mkdir(parents=True)
+    (own / "releases").symlink_to(cache.releases())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return own / "templates"
+
+
+@pytest.fixture
+def empty_references(empty_templates: Path, mariadb: Release, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The references of a cache that has none yet; it shares releases and templates."""
+    with monkeypatch.context() as patch:
+        patch.delenv("XDG_CACHE_HOME")
+        shared = cache.root() / "templates"
+    empty_templates.symlink_to(shared)
+    return empty_templates.parent / "references"

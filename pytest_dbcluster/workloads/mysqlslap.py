@@ -174,7 +174,7 @@ class MySQLSlap:
             text = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment).stdout
         except CommandFailed as error:
             for node in setting.cluster.nodes:
-                node.alive()
+                node.survived()
             words = (error.stderr.strip() or error.stdout.strip() or "it said nothing")[-1000:]
             ended = "was stopped" if error.returncode is None else f"ended with {error.returncode}"
             raise WorkloadError(f"{self} {ended} on {setting.cluster.spec}: {words}") from error

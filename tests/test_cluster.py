@@ -1,0 +1,257 @@
+"""Bringing clusters up, what goes wrong then, and what a running one says of itself. Real servers throughout."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, SeriesVoid, Unsupported
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.sql import SQLError
+
+ONE = ClusterSpec("standalone")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A run of the test's own; nothing of it may be left when the test says that nothing stays."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
+    made = LocalProvisioner()
+    yield made
+    made.close()
+
+
+def left_of(provisioner):
+    """The servers and directories that a run still has."""
+    from pytest_dbcluster.runs import Run
+
+    processes = Run(provisioner.directory, 0, 0.0, kept=False).processes()
+    return processes, [path for path in provisioner.directory.glob("*/*") if path.is_dir()]
+
+
+def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch):
+    """Somebody else took it between its choice and the server's start: the whole start is done again."""
+    said = []
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1]]
+        take = own._ports.take
+        monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
+        cluster = bring_up(ONE, mariadb, own, options={}, progress=said.append)
+
+        assert cluster.problems() == []
+        assert cluster.nodes[0].port != taken.getsockname()[1]
+    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    cluster.close()
+
+
+def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
+    """After three tries the server's own words are the answer."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(own._ports, "take", lambda: taken.getsockname()[1])
+        with pytest.raises(NodeDied, match="Address already in use"):
+            bring_up(ONE, mariadb, own, options={})
+    assert left_of(own) == ([], [])
+
+
+def test_a_value_that_the_server_dies_of_is_in_the_message(own, mariadb):
+    """An option passes every check of ours and the server refuses it: the error log's last lines say why."""
+    with pytest.raises(NodeDied) as caught:
+        bring_up(ONE, mariadb, own, options={"sql_mode": "NONSENSE"})
+
+    assert str(caught.value).startswith("node node1 ended with ")
+    assert "Error while setting value 'NONSENSE' to 'sql_mode'" in str(caught.value)
+    assert caught.value.log.endswith("/node1/error.log")
+    assert left_of(own) == ([], [])
+
+
+def test_a_value_that_the_server_changes_is_refused(own, mariadb):
+    """A server that silently rounds is not the variant that was asked for."""
+    with pytest.raises(ConfigError) as caught:
+        bring_up(ONE, mariadb, own, options={"key_cache_block_size": "1000"})
+
+    assert str(caught.value) == (
+        "mariadb:10.11 was started with key_cache_block_size=1000 and runs with 512: it refused the value"
+    )
+    assert left_of(own) == ([], [])
+
+
+def test_a_data_directory_that_cannot_be_made_says_why(own, mariadb, empty_templates):
+    """The same for options that are fixed when a template is made, such as a system tablespace that is too small."""
+    with pytest.raises(ProvisionError) as caught:
+        bring_up(ONE, mariadb, own, options={"innodb_data_file_path": "ibdata1:1M"})
+
+    assert str(caught.value).startswith("could not make the data template of mariadb:10.11: ")
+    assert "InnoDB" in str(caught.value)
+    assert "tablespace" in str(caught.value).lower()
+    assert left_of(own) == ([], [])
+    assert [path for path in empty_templates.glob("*") if path.is_dir()] == []
+
+
+@pytest.fixture
+def small_disk(tmp_path, monkeypatch):
+    """A file system of 30 MiB for the data of a run."""
+    place = tmp_path / "small"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=30m", "dbcluster-test", str(place)]
+    if os.geteuid() != 0:
+        pytest.skip("a small file system needs root to mount it")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(place))
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_named(small_disk, mariadb):
+    """The error says that there is no space left and where; what had been copied is removed."""
+    local = LocalProvisioner()
+    try:
+        with pytest.raises(ProvisionError, match=rf"cp .*{small_disk}.*No space left on device"):
+            bring_up(ONE, mariadb, local, options={})
+        assert left_of(local) == ([], [])
+    finally:
+        local.close()
+    assert list(small_disk.glob("*")) == []
+
+
+def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
+    """Not even the run's own file can be written."""
+    (small_disk / "filler").write_bytes(bytes(30 * 2**20))
+
+    with pytest.raises(ProvisionError, match=r"No space left on device; DBCLUSTER_DATA_DIR chooses another place$"):
+        LocalProvisioner().acquire(ONE)
+
+
+def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb, monkeypatch):
+    """The topology, its need, and that this provisioner has not got it."""
+    monkeypatch.setattr("pytest_dbcluster.topologies.standalone.Standalone.needs", frozenset({"block-devices"}))
+
+    with pytest.raises(Unsupported) as caught:
+        bring_up(ONE, mariadb, own, options={})
+    assert str(caught.value) == "standalone needs block-devices, which this provisioner does not offer"
+
+
+def test_tables_that_differ_between_nodes_void_the_rounds(bring):
+    """A row that one node alone has is found by the checksums; the cluster is not used again."""
+    cluster = bring("galera", 2)
+    one, other = cluster.nodes
+    one.query("CREATE DATABASE apart")
+    one.query("CREATE TABLE apart.t (id INT PRIMARY KEY)")
+    assert cluster.settle(10)
+    cluster.check(["apart.t"])
+    other.query("SET SESSION wsrep_on = OFF")
+    other.query("INSERT INTO apart.t VALUES (1)")
+
+    with pytest.raises(SeriesVoid) as caught:
+        cluster.check(["apart.t"])
+    assert re.fullmatch(
+        r"cluster galera2 failed its check after the rounds: "
+        r"table apart\.t differs between nodes: \{'node1': 0, 'node2': \d+\}",
+        str(caught.value),
+    )
+    assert cluster.dirty.startswith("table apart.t differs")
+    cluster.close()
+
+
+def test_a_missing_table_is_no_equal_table(standalone):
+    """A checksum of nothing is no checksum."""
+    with pytest.raises(SeriesVoid, match=r"table test\.none differs between nodes: \{'node1': None\}"):
+        standalone.check(["test.none"])
+    standalone.dirty = ""
+
+
+def test_a_new_error_line_voids_the_rounds(standalone):
+    """What was logged before the rounds does not count, what came since does, once."""
+    with Path(standalone.nodes[0].log).open("a") as log:
+        log.write("2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke\n")
+
+    with pytest.raises(SeriesVoid) as caught:
+        standalone.check()
+    assert str(caught.value) == (
+        "cluster standalone1 failed its check after the rounds: "
+        "node1 logged: 2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke"
+    )
+    standalone.check()
+    standalone.dirty = ""
+
+
+def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):
+    """Settling gives up after its time and says so; later it succeeds."""
+    one, other = galera2.nodes
+    one.query("CREATE DATABASE IF NOT EXISTS late")
+    one.query("CREATE TABLE IF NOT EXISTS late.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+    assert galera2.settle(10)
+    other.query("FLUSH TABLES WITH READ LOCK")
+    try:
+        one.query("INSERT INTO late.t VALUES ()")
+
+        assert galera2.settle(0.2) is False
+        assert any("wsrep_l" in problem for problem in galera2.backlog())
+    finally:
+        other.query("UNLOCK TABLES")
+    assert galera2.settle(10) is True
+
+
+def test_settling_flushes_a_log_that_commits_do_not(standalone):
+    """With flush=0 a commit is not on disk; after settling it is, with the option as before."""
+    node = standalone.nodes[0]
+    node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+    try:
+        node.query("CREATE DATABASE IF NOT EXISTS lazy")
+        node.query("CREATE OR REPLACE TABLE lazy.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        node.query("INSERT INTO lazy.t VALUES ()")
+
+        assert standalone.settle(5) is True
+        log = node.status("Innodb_lsn_%")
+        assert log["innodb_lsn_flushed"] == log["innodb_lsn_current"]
+        assert node.query("SELECT @@global.innodb_flush_log_at_trx_commit") == [(0,)]
+    finally:
+        node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
+def test_a_refused_statement_is_no_dead_node(standalone):
+    """The error holds node, statement, number and the server's words."""
+    with pytest.raises(SQLError) as caught:
+        standalone.nodes[0].query("SELECT * FROM none.at_all")
+
+    assert caught.value.number == 1146
+    assert str(caught.value).startswith("node1: 'SELECT * FROM none.at_all' was refused: 1146 ")
+
+
+@pytest.mark.parametrize("ask", ["query", "status", "variables", "unflushed"])
+def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
+    """Not that a connection was lost: its name, the signal and its log, whatever was asked."""
+    node = bring("standalone").nodes[0]
+    node.query("SELECT 1")
+    os.kill(node.process.pid, signal.SIGKILL)
+
+    with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL; the last lines of its error log"):
+        getattr(node, ask)(*(["SELECT 1"] if ask == "query" else []))
+
+
+def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):
+    """Not even when the supervisor was killed, and the servers with it."""
+    import psutil
+
+    cluster = bring_up(ONE, mariadb, own, options={})
+    supervisor = psutil.Process(cluster.nodes[0].process.pid).parent()
+    supervisor.kill()
+    wait.until(
+        lambda: [] if not supervisor.is_running() or supervisor.status() == "zombie" else ["alive"], "x", seconds=5
+    )
+
+    cluster.close()
+    cluster.close()
