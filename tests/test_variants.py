@@ -1,0 +1,160 @@
+"""Switching a running cluster from variant to variant, on real servers: arriving is proven each time."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.template import template
+from pytest_dbcluster.variants import References, Switch, split
+from tests.fakes import variable
+
+GALERA = ClusterSpec("galera", nodes=2)
+ONE = ClusterSpec("standalone")
+
+
+@pytest.fixture(scope="module")
+def variables(mariadb, provisioner, standalone):
+    """What the server says of its own variables."""
+    return template(mariadb, lambda: pytest.fail("the template is there"), {}).variables
+
+
+@pytest.fixture
+def changes(mariadb, provisioner, variables, empty_references):
+    """What a switch to a spec with these options sets, asked of servers and not of a cache; None: static."""
+    said = []
+
+    def changes(spec, **options):
+        variant = split(spec, mariadb, options, variables)
+        return References(provisioner, said.append).changes(variant, variables)
+
+    changes.said = said
+    return changes
+
+
+def running(cluster, name):
+    """One variable of each node."""
+    return [node.query(f"SELECT @@global.{name}")[0][0] for node in cluster.nodes]
+
+
+def appliers(cluster):
+    """The applier threads that each node really has."""
+    return [node.status("wsrep_applier_thread_count")["wsrep_applier_thread_count"] for node in cluster.nodes]
+
+
+def test_options_are_split_by_what_the_server_can_change(mariadb):
+    """Read-only variables and those that are no variables need a start; sizes of memory and log always do."""
+    known = {
+        "innodb_io_capacity": variable("innodb_io_capacity"),
+        "innodb_autoinc_lock_mode": variable("innodb_autoinc_lock_mode", read_only=True),
+        "innodb_buffer_pool_size": variable("innodb_buffer_pool_size"),
+    }
+    options = {
+        "innodb_io_capacity": "3000",
+        "innodb_autoinc_lock_mode": "2",
+        "innodb_buffer_pool_size": "1G",
+        "skip_name_resolve": "",
+    }
+    variant = split(ONE, mariadb, options, known)
+
+    assert variant.dynamic == (("innodb_io_capacity", "3000"),)
+    assert [name for name, _ in variant.static] == [
+        "innodb_autoinc_lock_mode",
+        "innodb_buffer_pool_size",
+        "skip_name_resolve",
+    ]
+    assert variant.options == options
+
+
+def test_variants_with_the_same_static_options_share_a_cluster(mariadb):
+    """Dynamic options make no difference to where a variant runs; nodes, proxy and static options do."""
+    known = {"innodb_io_capacity": variable("innodb_io_capacity")}
+    default = split(ONE, mariadb, {}, known)
+
+    assert split(ONE, mariadb, {"innodb_io_capacity": "1"}, known).cluster_key == default.cluster_key
+    assert split(ONE, mariadb, {"skip_networking": ""}, known).cluster_key != default.cluster_key
+    assert split(GALERA, mariadb, {}, known).cluster_key != default.cluster_key
+
+
+def test_a_switch_sets_what_moves_along(changes, bring):
+    """innodb_io_capacity=3000 raises innodb_io_capacity_max; back again both are what a cold start has."""
+    cluster = bring("standalone")
+    cold = cluster.nodes[0].variables()
+    found = changes(ONE, innodb_io_capacity="3000")
+    assert found == {"innodb_io_capacity": "3000", "innodb_io_capacity_max": "6000"}
+
+    switch = Switch(cluster)
+    switch.to(found)
+    assert running(cluster, "innodb_io_capacity_max") == [6000]
+    switch.to({})
+    assert cluster.nodes[0].variables() | {"timestamp": ""} == cold | {"timestamp": ""}
+
+
+def test_surplus_appliers_are_drained(galera2):
+    """From four appliers back to one: the count is exactly one on each node, not only the variable."""
+    switch = Switch(galera2)
+    switch.to({"wsrep_slave_threads": "4"})
+    four = appliers(galera2)
+    switch.to({})
+
+    assert four == ["4", "4"]
+    assert appliers(galera2) == ["1", "1"]
+    assert running(galera2, "wsrep_slave_threads") == [1, 1]
+
+
+def test_a_switch_to_what_is_there_does_nothing(standalone):
+    """Rounds of one variant in a row cost no statement."""
+    switch = Switch(standalone)
+    switch.to({"innodb_io_capacity": "300"})
+    asked = standalone.nodes[0].status("Questions")["questions"]
+    switch.to({"innodb_io_capacity": "300"})
+
+    assert int(standalone.nodes[0].status("Questions")["questions"]) == int(asked) + 1
+    switch.to({})
+
+
+def test_a_read_only_option_is_static(changes, variables):
+    """Nothing but a start changes innodb_autoinc_lock_mode, so no server is asked."""
+    assert variables["innodb_autoinc_lock_mode"].read_only
+    assert changes(GALERA, innodb_autoinc_lock_mode="2") == {}
+    assert changes.said == []
+
+
+def test_what_a_switch_cannot_take_back_is_static(changes):
+    """The way there and back is tried; where it does not end at a cold start, the variant gets its own servers."""
+    assert changes(ONE, innodb_monitor_enable="all") is None
+    assert changes.said[-1].startswith("standalone1 gets servers of its own: ")
+
+
+def test_a_reference_is_read_once(changes, empty_references):
+    """The second time the cache answers, without a server."""
+    first = changes(ONE, lock_wait_timeout="40")
+    changes.said.clear()
+
+    assert changes(ONE, lock_wait_timeout="40") == first == {"lock_wait_timeout": "40"}
+    assert changes.said == []
+    assert len(list(empty_references.glob("*.json"))) == 1
+
+
+def test_a_value_that_does_not_arrive_is_an_error(standalone):
+    """A switch that a server refuses names node, variable and value, and the server's words."""
+    switch = Switch(standalone)
+
+    with pytest.raises(ProvisionError) as caught:
+        switch.to({"innodb_io_capacity": "none"})
+    assert str(caught.value).startswith("could not switch node1 to innodb_io_capacity=none: node1: ")
+    assert "1232" in str(caught.value)
+
+
+def test_a_value_that_the_server_changes_is_an_error(standalone):
+    """Silently rounded is not arrived."""
+    switch = Switch(standalone)
+
+    with pytest.raises(ProvisionError) as caught:
+        switch.to({"key_cache_block_size": "1000"})
+    assert str(caught.value) == (
+        "after the switch of node1 these variables differ from a cold start: "
+        "{'key_cache_block_size': '512 instead of 1000'}"
+    )
+    switch.to({})
