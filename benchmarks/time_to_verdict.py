@@ -1,0 +1,102 @@
+"""Wall time to a correct verdict that flush=2 beats the default: by us, over the published way.
+
+    python benchmarks/time_to_verdict.py [--runs 3] [--mode write] [--iterations 10]
+
+Both begin with nothing running, programs and templates cached, and end with nothing running. Published: for each
+variant a cluster is started with its options, and mysqlslap's published command line runs 10 iterations; with
+fewer (--iterations) the time of the call is scaled to 10. Its clusters come up as ours do, which is in its favour,
+and its answer is two averages without an error rate: ours may be wrong in 1 of 2000.
+"""
+
+from __future__ import annotations
+
+from benchmarks import ratios, stage
+from fixtures.clusters import FLUSH_2, GALERA
+from pytest_dbcluster.claim import Outcome
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.measure import Measurement, Rules
+from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.variants import Variant
+from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap
+
+TARGET = 0.25
+ITERATIONS = 10
+
+
+def ours(mode: str, seed: int) -> tuple[float, Outcome]:
+    """Seconds until the claim is answered and everything has ended, and the answer."""
+    found: list[Outcome] = []
+
+    def answer() -> None:
+        with stage.clusters() as pool:
+            measurement = Measurement(stage.laboratory(pool, MySQLSlap(mode), [GALERA, FLUSH_2]), Rules(seed))
+            default, flush_2 = measurement.series
+            verdict = flush_2.beats(default).verdict
+            stage.tell(f"ours: {verdict.outcome.value}, {verdict.ratio:.2f} after {verdict.pairs} pairs")
+            found.append(verdict.outcome)
+
+    return ratios.seconds(answer), found[0]
+
+
+def published(mode: str, iterations: int) -> float:
+    """Seconds of the published way; the time of its calls is scaled to 10 iterations."""
+    calls: list[float] = []
+
+    def both() -> None:
+        with stage.clusters() as pool:
+            rooms = stage.laboratory(pool, MySQLSlap(mode), [GALERA, FLUSH_2], "paper")
+            averages = []
+            for variant in rooms.variants:
+                took, average = _call(pool, variant, MySQLSlap(mode, iterations=iterations))
+                calls.append(took)
+                averages.append(average)
+            stage.tell(f"published: {averages[0]:.3f} s and {averages[1]:.3f} s, ratio {averages[0] / averages[1]:.2f}")
+
+    return scaled(ratios.seconds(both), sum(calls), iterations)
+
+
+def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
+    """One cluster with the variant's options and one call on it: its wall time, and the average it reports."""
+    cluster = bring_up(variant.spec, variant.release, pool.provisioner, options=variant.options)
+    try:
+        place = Setting(cluster, pool.client(), variant.release, "paper", stage.tell)
+        average: list[float] = []
+        return ratios.seconds(lambda: average.append(load.run(place).seconds)), average[0]
+    finally:
+        cluster.close()
+        pool.provisioner.release(cluster.hosts)
+
+
+def scaled(wall: float, calls: float, iterations: int) -> float:
+    """The wall time as it would be with 10 iterations: ``calls`` seconds of it were spent on fewer."""
+    return wall - calls + calls * ITERATIONS / iterations
+
+
+def main() -> None:
+    """Reads the command line and prints the table."""
+    parser = ratios.arguments(__doc__, 3, "verdicts of each kind")
+    parser.add_argument("--mode", choices=sorted(WRITING), default="write")
+    parser.add_argument("--iterations", type=ratios.positive, default=ITERATIONS, help="of each published call")
+    said = parser.parse_args()
+    outcomes: list[Outcome] = []
+
+    def one() -> float:
+        took, outcome = ours(said.mode, len(outcomes))
+        outcomes.append(outcome)
+        return took
+
+    mine, theirs = ratios.alternate(said.runs, one, lambda: published(said.mode, said.iterations))
+    note = "" if said.iterations == ITERATIONS else f", scaled from {said.iterations} iterations"
+    found = ratios.ratio(mine, theirs)
+    print("| to a verdict | seconds |")
+    print("|---|---|")
+    print(f"| ours | {ratios.Figure.of(mine)} |")
+    print(f"| published{note} | {ratios.Figure.of(theirs)} |")
+    right = sum(outcome is Outcome.HOLDS for outcome in outcomes)
+    print(f"\n{right} of {said.runs} of our verdicts are correct; ours / published {found}, ", end="")
+    print(ratios.met(found.median, TARGET) if right == said.runs else "target not met: a verdict was not correct")
+
+
+if __name__ == "__main__":
+    ratios.run(main)
