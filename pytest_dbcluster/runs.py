@@ -6,11 +6,13 @@ Servers carry the run's id in their environment, so they are found without trust
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -67,6 +69,19 @@ def _marked() -> list[tuple[psutil.Process, str]]:
     return found
 
 
+def orphans() -> list[psutil.Process]:
+    """Processes of ours whose run's directory was removed under them: no file tells of them any more."""
+    found = []
+    for process, _ in _marked():
+        try:
+            # The kernel marks a working directory that is gone (proc_pid_cwd(5)).
+            if process.uids().real == os.getuid() and os.readlink(f"/proc/{process.pid}/cwd").endswith(" (deleted)"):
+                found.append(process)
+        except (psutil.Error, OSError):
+            continue
+    return found
+
+
 def claim(directory: Path, *, keep: bool = False) -> None:
     """Write down that this process owns the run in ``directory``."""
     owner = psutil.Process()
@@ -89,18 +104,21 @@ def known() -> list[Run]:
 def end(run: Run) -> int:
     """Kill the servers of a run and remove its directory; the number of processes that were ended."""
     processes = run.processes()
-    for process in processes:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(processes, timeout=10)
+    _kill(processes)
     shutil.rmtree(run.directory, ignore_errors=True)
     return len(processes)
 
 
+def _kill(processes: Sequence[psutil.Process]) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(processes, timeout=10)
+
+
 def reap() -> list[tuple[Run, int]]:
     """End every run whose owner is gone and that was not kept; each with the number of processes ended."""
+    _kill(orphans())
     uid = os.getuid()
     mine = [run for run in known() if run.directory.stat().st_uid == uid]
     return [(run, end(run)) for run in mine if not run.kept and not run.alive]
