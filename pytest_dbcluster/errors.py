@@ -16,6 +16,7 @@ ClaimFailed                 an AssertionError: the database is slower, or wrong 
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 
@@ -38,7 +39,8 @@ class ProvisionError(DBClusterError):
 class CommandFailed(ProvisionError):
     """A program ended with an error or did not end in time.
 
-    ``returncode`` is None when the program was stopped because its time was up.
+    ``returncode`` is None when the program was stopped because its time was up, negative for a signal; ``ended``
+    says it in words.
     """
 
     def __init__(
@@ -56,9 +58,13 @@ class CommandFailed(ProvisionError):
         self.stdout = stdout
         self.stderr = stderr
         self.host = host
-        ended = f"did not end within {seconds:g} s" if returncode is None else f"ended with {returncode}"
+        self.ended = f"ended with {returncode}"
+        if returncode is None:
+            self.ended = f"did not end within {seconds:g} s"
+        elif returncode < 0:
+            self.ended = f"was ended by {signal.Signals(-returncode).name}"
         words = (stderr.strip() or stdout.strip() or "(it printed nothing)")[-2000:]
-        super().__init__(f"{' '.join(self.command)} on {host} {ended}: {words}")
+        super().__init__(f"{' '.join(self.command)} on {host} {self.ended}: {words}")
 
 
 class NotReady(ProvisionError):

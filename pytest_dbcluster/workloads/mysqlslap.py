@@ -67,8 +67,9 @@ class MySQLSlap:
         if self.quick_queries is None:
             known = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
             object.__setattr__(self, "quick_queries", known.get(self.mode, self.queries))
-        if self.queries < self.concurrency or (self.quick_queries or 0) < self.concurrency:
-            raise ConfigError(f"mysqlslap: {self.concurrency} clients need as many queries or more, got {self.queries}")
+        fewest = min(self.queries, self.quick_queries or 0)
+        if fewest < self.concurrency:
+            raise ConfigError(f"mysqlslap: {self.concurrency} clients need as many queries or more, got {fewest}")
 
     def __str__(self) -> str:
         return f"mysqlslap {self.mode} c{self.concurrency}"
@@ -171,15 +172,19 @@ class MySQLSlap:
         total = self.round_queries(setting.profile)
         command = self._command(setting, total)
         try:
-            text = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment).stdout
+            done = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment)
         except CommandFailed as error:
-            for node in setting.cluster.nodes:
-                node.survived()
-            words = (error.stderr.strip() or error.stdout.strip() or "it said nothing")[-1000:]
-            ended = "was stopped" if error.returncode is None else f"ended with {error.returncode}"
-            raise WorkloadError(f"{self} {ended} on {setting.cluster.spec}: {words}") from error
-        found = parse(text, clients=self.concurrency)
+            raise self._failed(setting, error.ended, error.stderr.strip() or error.stdout) from error
+        if done.stderr.strip() and not done.stdout.strip():  # a query that failed ends the tool with status 0
+            raise self._failed(setting, "ended without a report", done.stderr)
+        found = parse(done.stdout, clients=self.concurrency)
         return dataclasses.replace(found, operations=total, commits=self._commits(total, setting.profile))
+
+    def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
+        """The tool's own words, unless it is a server that has died: then NodeDied is raised."""
+        for node in setting.cluster.nodes:
+            node.survived()
+        return WorkloadError(f"{self} {ended} on {setting.cluster.spec}: {words.strip()[-1000:] or 'it said nothing'}")
 
     def _commits(self, total: int, profile: str) -> int | None:
         """Committed statements while the tool ran; a published call loads its table in each iteration, row by row."""
