@@ -34,12 +34,15 @@ def read_cnf(path: Path) -> dict[str, str]:
         text = path.read_text()
         if directive := re.search(r"^\s*!include.*$", text, re.MULTILINE):
             raise ConfigError(f"{path}: {directive.group().strip()!r} is not followed; put the options into this file")
-        parser.read_string(text, source=str(path))
+        # In a my.cnf an indented line is an option like any other; to the parser it continues the one before.
+        parser.read_string(re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE), source=str(path))
     except FileNotFoundError:
         beside = sorted(entry.stem for entry in path.parent.glob("*.cnf"))
         raise ConfigError(f"there is no {path}; in its place: {', '.join(beside) or 'no .cnf file'}") from None
-    except configparser.Error as error:
+    except (configparser.Error, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no my.cnf: {str(error).replace(chr(10), ' ')}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} is no my.cnf: {error.strerror}") from None
     found: dict[str, str] = {}
     for section in SECTIONS:
         if parser.has_section(section):

@@ -1,0 +1,232 @@
+"""my.cnf fragments, what lies over what, and the checks against the server's own list."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_dbcluster import options as opts
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec
+from tests.fakes import variable
+
+KNOWN = {
+    "innodb_flush_log_at_trx_commit": variable(
+        "innodb_flush_log_at_trx_commit", kind="BIGINT UNSIGNED", minimum="0", maximum="3"
+    ),
+    "innodb_buffer_pool_size": variable(
+        "innodb_buffer_pool_size", kind="BIGINT UNSIGNED", minimum="2097152", maximum=str(2**63)
+    ),
+    "binlog_row_image": variable("binlog_row_image", kind="ENUM", choices=("MINIMAL", "NOBLOB", "FULL")),
+    "innodb_doublewrite": variable("innodb_doublewrite", kind="BOOLEAN", choices=("OFF", "ON")),
+    "sql_mode": variable("sql_mode", kind="SET"),
+}
+WORDS = frozenset({"skip_name_resolve", "innodb_flush_log_at_trx_commit"})
+RELEASE = "mariadb:10.11"
+
+
+@pytest.fixture
+def cnf(tmp_path):
+    """Write a my.cnf and read it."""
+
+    def read(text):
+        path = tmp_path / "some.cnf"
+        path.write_text(text)
+        return opts.read_cnf(path)
+
+    return read
+
+
+def refused(**given):
+    """The error for options."""
+    with pytest.raises(ConfigError) as caught:
+        opts.check(given, KNOWN, WORDS, RELEASE)
+    return str(caught.value)
+
+
+def test_all_server_sections_are_read(cnf):
+    """Those of clients are not."""
+    text = "[client]\nport=1\n[mysqld]\na=1\n[mariadb]\nb=2\n[galera]\nc=3\n"
+
+    assert cnf(text) == {"a": "1", "b": "2", "c": "3"}
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("innodb-io-capacity = 200", {"innodb_io_capacity": "200"}),
+        ("  innodb_io_capacity=200   # many", {"innodb_io_capacity": "200"}),
+        ("skip-name-resolve", {"skip_name_resolve": ""}),
+        ("sql_mode = 'A,B'", {"sql_mode": "A,B"}),
+        ('init_connect = "SET a = 1"', {"init_connect": "SET a = 1"}),
+        ("wsrep_provider_options = a=1;b=2", {"wsrep_provider_options": "a=1;b=2"}),
+        ("datadir = %h/x", {"datadir": "%h/x"}),
+        ("; a = 1\n# b = 2\nc = 3", {"c": "3"}),
+        ("a = 1\na = 2", {"a": "2"}),
+        ("a = 1\n    b = 2", {"a": "1", "b": "2"}),
+        ("x = 80 %", {"x": "80 %"}),
+    ],
+)
+def test_lines_are_read_as_the_server_reads_them(cnf, line, found):
+    """Spelling, comments, quotes, options without a value, indentation, repetition."""
+    assert cnf(f"[mysqld]\n{line}\n") == found
+
+
+def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
+    """The error names the file and its neighbours."""
+    (tmp_path / "flush_2.cnf").write_text("[mysqld]\n")
+    (tmp_path / "default.cnf").write_text("[mysqld]\n")
+
+    with pytest.raises(ConfigError) as caught:
+        opts.read_cnf(tmp_path / "flush2.cnf")
+    assert str(caught.value) == f"there is no {tmp_path}/flush2.cnf; in its place: default, flush_2"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = 1\n", "is no my.cnf: File contains no section headers."),
+        ("[mysqld\na = 1\n", "is no my.cnf: "),
+        ("[client]\nport = 1\n", "holds no server option; they stand in a section [mysqld], [server], [mariadb],"),
+        ("", "holds no server option; they stand in a section "),
+        ("[mysqld]\n!includedir /etc/x\n", ": '!includedir /etc/x' is not followed; put the options into this file"),
+    ],
+)
+def test_a_file_that_is_no_my_cnf_is_refused(cnf, tmp_path, text, words):
+    """The error names the file and what is wrong with it."""
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        cnf(text)
+
+    assert str(caught.value).startswith(str(tmp_path / "some.cnf"))
+
+
+def test_a_directory_or_a_program_is_no_my_cnf(tmp_path):
+    """What cannot be read as text is refused in the same way."""
+    (tmp_path / "binary.cnf").write_bytes(b"\x7fELF\xff\xfe")
+
+    with pytest.raises(ConfigError, match=r"^.*binary\.cnf is no my\.cnf: "):
+        opts.read_cnf(tmp_path / "binary.cnf")
+    with pytest.raises(ConfigError, match=r" is no my\.cnf: Is a directory$"):
+        opts.read_cnf(tmp_path)
+
+
+def test_what_is_nearer_to_the_test_wins(tmp_path):
+    """Lowest --db-cnf, then the fragments in order, then the spec itself; overridden lines are named."""
+    (tmp_path / "one.cnf").write_text("[mysqld]\na = 1\nb = 1\nc = 1\n")
+    (tmp_path / "two.cnf").write_text("[mysqld]\nb = 2\nc = 2\n")
+    spec = ClusterSpec("galera").with_cnf("one").with_cnf("two").with_options(c=3).named("mine")
+    below = {"a": "1", "b": "0", "d": "0"}
+
+    found, lines = opts.resolve(spec, fragments=tmp_path, below=below, memory=2**30)
+    assert found == {"a": "1", "b": "2", "c": "3", "d": "0"}
+    assert lines == ["mine: b = 2 overrides 0 of --db-cnf"]
+
+
+@pytest.mark.parametrize(
+    ("value", "found"), [("80 %", "819M"), ("12.5%", "128M"), ("80", "80"), ("1G", "1G"), ("80 % of it", "80 % of it")]
+)
+def test_percent_is_of_the_nodes_share_of_memory(value, found):
+    """In whole MiB; other values stay as they are."""
+    assert opts.share(value, 2**30) == found
+
+
+def test_a_misspelt_option_is_answered_with_the_right_one():
+    """Before any server is started."""
+    assert refused(innodb_flush_log_at_trx_comit="2") == (
+        "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; did you mean innodb_flush_log_at_trx_commit?"
+    )
+    assert refused(nothing_like_it="2") == "unknown option 'nothing_like_it' of mariadb:10.11"
+
+
+@pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "socket"])
+def test_options_of_ours_are_refused(name):
+    """A cluster could not be formed with another value."""
+    assert refused(**{name: "x"}) == (
+        f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "takes"),
+    [
+        ("innodb_flush_log_at_trx_commit", "4", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "-1", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "often", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "", "a number from 0 to 3"),
+        ("innodb_buffer_pool_size", "1K", f"a number from 2097152 to {2**63}"),
+        ("binlog_row_image", "SMALL", "one of MINIMAL, NOBLOB, FULL"),
+        ("innodb_doublewrite", "maybe", "ON or OFF"),
+    ],
+)
+def test_a_value_that_the_server_would_refuse_is_refused_before(name, value, takes):
+    """The error says what the server takes."""
+    assert refused(**{name: value}) == f"option {name}={value!r} of mariadb:10.11: the server takes {takes}"
+
+
+def test_values_that_the_server_takes_pass():
+    """With suffixes, as numbers of a choice, in any case, without a value."""
+    good = {
+        "innodb_flush_log_at_trx_commit": "2",
+        "innodb_buffer_pool_size": "128m",
+        "binlog_row_image": "minimal",
+        "innodb_doublewrite": "",
+        "sql_mode": "STRICT_TRANS_TABLES",
+        "skip_name_resolve": "",
+        "skip_innodb_doublewrite": "",
+        "loose_no_such_option": "1",
+    }
+
+    assert opts.check(good, KNOWN, WORDS, RELEASE) is None
+    assert opts.check({"binlog_row_image": "1"}, KNOWN, WORDS, RELEASE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("2", 2), ("1K", 1024), ("1.5M", 1.5 * 2**20), ("2g", 2**31), ("-1", -1), ("x", None), ("", None), ("1P", None)],
+)
+def test_numbers_have_the_servers_suffixes(text, number):
+    """Other text is no number."""
+    assert opts.as_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("asked", "running", "same"),
+    [
+        ("2", "2", True),
+        ("ON", "1", True),
+        ("off", "OFF", True),
+        ("", "ON", True),
+        ("1G", str(2**30), True),
+        ("1000M", str(2**30), True),
+        ("1000M", str(900 * 2**20), False),
+        ("1K", "1025", False),
+        ("2", "1", False),
+        ("a", "b", False),
+    ],
+)
+def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
+    """Sizes may be rounded up by less than a buffer pool's chunk; nothing else may differ."""
+    assert opts.same(asked, running) is same
+
+
+def test_a_server_that_runs_otherwise_is_refused():
+    """What it does not report is not compared."""
+    opts.compare_started({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE)
+
+    with pytest.raises(ConfigError) as caught:
+        opts.compare_started({"a": "1"}, {"a": "2"}, RELEASE)
+    assert str(caught.value) == "mariadb:10.11 was started with a=1 and runs with 2: it refused the value"
+
+
+def test_provider_options_are_joined():
+    """They are many in one; the user's come last and win, the cluster's own stay."""
+    needed = {"wsrep_provider_options": "base_port=1", "wsrep_on": "ON"}
+    merged = opts.merged(needed, {"wsrep_provider_options": "gcache.size=1G", "a": "1"})
+
+    assert merged == {"wsrep_provider_options": "base_port=1;gcache.size=1G", "wsrep_on": "ON", "a": "1"}
+
+
+def test_differences_name_what_one_side_lacks():
+    """A missing variable is the empty text."""
+    assert opts.differences({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}) == {"b": ("2", "3"), "c": ("", "4")}

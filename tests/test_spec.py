@@ -1,0 +1,134 @@
+"""Specs and release names: values that are checked when they are made."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec, Endpoint, ReleaseName, normal_option, option_text
+
+GALERA = ClusterSpec("galera", nodes=3)
+
+
+@pytest.mark.parametrize("nodes", [0, -1, 1.5, "3", True, None])
+def test_a_cluster_has_one_node_or_more(nodes):
+    """Anything but a whole number from 1 is refused when the spec is written."""
+    with pytest.raises(ConfigError) as caught:
+        ClusterSpec("galera", nodes=nodes)
+
+    assert str(caught.value) == f"nodes={nodes!r} of a galera cluster: a cluster has 1 node or more"
+
+
+def test_equal_specs_are_one_cluster():
+    """Equality decides about reuse; the short name makes no difference to it."""
+    assert ClusterSpec("galera", nodes=3) == GALERA == GALERA.named("mine")
+    assert hash(GALERA) == hash(GALERA.named("mine"))
+    assert GALERA.with_options(innodb_io_capacity=1) != GALERA
+    assert GALERA.with_cnf("flush_2") != GALERA
+
+
+def test_a_spec_cannot_be_changed():
+    """Every variation is a new value."""
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        GALERA.nodes = 2
+
+
+def test_the_short_name_is_the_test_id():
+    """Topology and nodes, or the name of the last variation."""
+    assert str(GALERA) == "galera3"
+    assert GALERA.with_cnf("flush_2").short_name == "flush_2"
+    assert GALERA.with_options(innodb_io_capacity=3000).short_name == "innodb_io_capacity_3000"
+    assert GALERA.with_options(wsrep_provider_options="gcache.size=1G; x=2").short_name == (
+        "wsrep_provider_options_gcache.size_1G_x_2"
+    )
+    assert GALERA.named("mine").short_name == "mine"
+
+
+def test_options_have_one_spelling_and_one_order():
+    """Two ways to write the same options give the same cluster."""
+    one = GALERA.with_options({"innodb-io-capacity": 200, "SQL_MODE": ""})
+    other = GALERA.with_options(sql_mode="").with_options(innodb_io_capacity="200")
+
+    assert one == other
+    assert one.options == (("innodb_io_capacity", "200"), ("sql_mode", ""))
+
+
+def test_later_options_win():
+    """As in a my.cnf."""
+    assert GALERA.with_options(a=1).with_options(a=2).options == (("a", "2"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(True, "ON"), (False, "OFF"), (1, "1"), (0.5, "0.5"), ("80 %", "80 %"), ("", "")]
+)
+def test_values_are_written_as_my_cnf_has_them(value, text):
+    """Truth becomes ON and OFF, everything else its text."""
+    assert option_text(value) == text
+
+
+@pytest.mark.parametrize("name", ["--innodb-io-capacity", " INNODB_IO_CAPACITY ", "innodb_io_capacity"])
+def test_names_are_written_with_underscores(name):
+    """However they are spelt."""
+    assert normal_option(name) == "innodb_io_capacity"
+
+
+def test_fragments_are_laid_over_each_other_in_order():
+    """They are read when the cluster is made."""
+    assert GALERA.with_cnf("a").with_cnf("b").cnf == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "product", "version", "directory"),
+    [
+        ("mariadb:10.11", "mariadb", "10.11", ""),
+        (" mariadb:path ", "mariadb", "path", ""),
+        ("mysql:8.4=/opt/mysql-8.4", "mysql", "8.4", "/opt/mysql-8.4"),
+    ],
+)
+def test_a_release_is_a_name_a_version_and_maybe_a_place(text, product, version, directory):
+    """The place is no part of its short name."""
+    assert ReleaseName.parse(text) == ReleaseName(product, version, directory)
+    assert str(ReleaseName.parse(text)) == f"{product}:{version}"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "mariadb", "10.11", "mariadb:", "mariadb:latest", "mariadb 10.11", "mariadb:1=", "MariaDB:1"]
+)
+def test_a_release_that_is_written_otherwise_is_refused(text):
+    """The error shows how it is written."""
+    with pytest.raises(ConfigError) as caught:
+        ReleaseName.parse(text)
+
+    assert str(caught.value) == (
+        "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or "
+        f"mariadb:11.4=/opt/mariadb-11.4; got {text!r}"
+    )
+
+
+def test_an_unknown_server_lists_the_known_ones():
+    """Vendors are a closed list."""
+    with pytest.raises(ConfigError) as caught:
+        ReleaseName.parse("postgresql:17")
+
+    assert str(caught.value) == "unknown server 'postgresql' in release 'postgresql:17'; known: mariadb, mysql"
+
+
+def test_versions_compare_as_numbers():
+    """10.11 comes after 10.5; what is on PATH has no number."""
+    assert ReleaseName.parse("mariadb:10.11").series > ReleaseName.parse("mariadb:10.5").series
+    assert ReleaseName.parse("mariadb:path").series == ()
+
+
+def test_a_spec_keeps_its_own_release():
+    """The release of the run is for those that name none."""
+    old, new = ReleaseName("mariadb", "10.5"), ReleaseName("mariadb", "11.8")
+
+    assert GALERA.on_release(new).release == new
+    assert GALERA.on_release(old).on_release(new).release == old
+
+
+def test_an_endpoint_never_shows_its_password():
+    """Not in a repr, so not in a traceback either."""
+    assert "secret" not in repr(Endpoint("127.0.0.1", 3306, "dbcluster", "secret"))
