@@ -47,7 +47,7 @@ class DBSession:
         self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName, item: Any
     ) -> Measurement:
         """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
-        if not on or not all(isinstance(spec, ClusterSpec) for spec in on):
+        if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
             raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
         laboratory = self.laboratory(workload, on, release)
         published = Published.of(item, self._config.rootpath)

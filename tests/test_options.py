@@ -202,11 +202,14 @@ def test_numbers_have_the_servers_suffixes(text, number):
         ("1000M", str(900 * 2**20), False),
         ("1K", "1025", False),
         ("2", "1", False),
-        ("a", "b", False),
+        ("utf8", "utf8mb3", True),
+        ("/data/binlog", "ON", True),
+        ("mrr=on", "index_merge=on,mrr=on", True),
+        ("1", "MINIMAL", True),
     ],
 )
 def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
-    """Sizes may be rounded up by less than a buffer pool's chunk; nothing else may differ."""
+    """Sizes may be rounded up by less than a buffer pool's chunk; text has more than one spelling."""
     assert opts.same(asked, running) is same
 
 

@@ -1,0 +1,162 @@
+"""A whole run as a user starts it: pytest, a real server, mysqlslap, verdicts, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+SUITE = """\
+import pytest
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+
+ONE = ClusterSpec("standalone")
+CACHED = ONE.with_options(query_cache_type=1, query_cache_size="64M").named("cached")
+IO = ONE.with_options(innodb_io_capacity=300)
+READ = MySQLSlap("read", concurrency=2, queries=60, rows=500)
+WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=200)
+
+
+def test_holds(measure):
+    default, cached = measure(READ, on=[ONE, CACHED])
+    assert cached.beats(default)
+
+
+def test_cause(measure):
+    default, flush_2 = measure(WRITE, on=[ONE, ONE.with_cnf("flush_2")])
+    assert flush_2.lower("fsyncs_per_commit", than=default)
+
+
+def test_fails(measure):
+    default, cached = measure(READ, on=[ONE, CACHED])
+    assert default.beats(cached)
+
+
+def test_open(measure):
+    default, io = measure(WRITE, on=[ONE, IO])
+    assert io.beats(default, by=0.001)
+
+
+def test_lower_cannot_be_per_commit(measure):
+    default, cached = measure(READ, on=[ONE, CACHED])
+    assert cached.lower("fsyncs_per_commit", than=default)
+
+
+def test_topology(measure):
+    measure(READ, on=[ClusterSpec("galara", nodes=3)])
+
+
+def test_option(measure):
+    measure(READ, on=[ONE.with_options(innodb_flush_log_at_trx_comit=2)])
+
+
+def test_release(measure):
+    measure(READ, on=[ONE.on_release(ReleaseName("mariadb", "9.9"))])
+
+
+def test_fragment(measure):
+    measure(READ, on=[ONE.with_cnf("flush2")])
+
+
+def test_not_a_list(measure):
+    measure(READ, on=ONE)
+"""
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Where the suite lies, with a my.cnf under every cluster."""
+    place = tmp_path_factory.mktemp("suite")
+    (place / "fixtures" / "mycnf").mkdir(parents=True)
+    (place / "fixtures" / "mycnf" / "flush_2.cnf").write_text("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n")
+    (place / "test_suite.py").write_text(SUITE)
+    (place / "site.cnf").write_text("[mysqld]\ninnodb_io_capacity = 250\nlock_wait_timeout = 55\n")
+    (place / "pytest.ini").write_text("[pytest]\n")
+    return place
+
+
+@pytest.fixture(scope="module")
+def result(place):
+    """The run, once for all tests."""
+    words = ["-W", "error", "-v", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    options = ["--db-max-pairs=28", "--db-seed=4", "--db-cnf=site.cnf"]
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *options],
+        cwd=place,
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def section(result, test):
+    """What the run printed about one failed test."""
+    _, _, after = result.stdout.partition(f"_ {test} _")
+    return after.partition("\n")[2].partition("\n___")[0].partition("\n===")[0]
+
+
+def test_outcomes_are_those_of_the_claims(result):
+    """Passed, failed and inconclusive; every piece of bad input is a failure of its own test alone."""
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "7 failed, 2 passed, 1 inconclusive" in result.stdout
+
+
+def test_a_failed_claim_shows_what_was_measured(result):
+    """Ratio with interval, noise, error, seed, durability and the variables that differ."""
+    said = section(result, "test_fails")
+
+    assert said.startswith("FAILED standalone1.beats(cached)")
+    assert "seed 4" in said
+    assert "(Hodges-Lehmann; sequential 99.9 % interval" in said
+    assert "durability: standalone1 flush=1, binlog off, one server" in said
+    assert "query_cache_type: ON -> OFF" in said
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        (
+            "test_lower_cannot_be_per_commit",
+            "counter 'fsyncs_per_commit': mysqlslap read c2 commits nothing, so there is no value per commit",
+        ),
+        ("test_topology", "unknown topology 'galara'; known: "),
+        (
+            "test_option",
+            "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; "
+            "did you mean innodb_flush_log_at_trx_commit?",
+        ),
+        ("test_release", "unknown release mariadb:9.9; known: "),
+        ("test_fragment", "there is no "),
+        ("test_not_a_list", "measure(workload, on=[...]) takes a list of ClusterSpec, got ClusterSpec(topology="),
+    ],
+)
+def test_bad_input_is_one_sentence(result, test, words):
+    """The test that gave it fails with that, without a traceback."""
+    assert section(result, test).startswith(words)
+    assert "Traceback" not in section(result, test)
+
+
+def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
+    """The spec's own option wins over --db-cnf, and the line that lost is printed."""
+    assert "innodb_io_capacity_300: innodb_io_capacity = 300 overrides 250 of --db-cnf" in result.stdout
+
+
+def test_every_claim_is_in_the_results(result, place):
+    """Whatever became of it."""
+    summary = (place / "reports" / "latest" / "summary.md").read_text()
+
+    assert "| `cached.beats(standalone1)` | mysqlslap read c2 |" in summary
+    assert "| `standalone1.beats(cached)` | mysqlslap read c2 |" in summary
+    assert '| `flush_2.lower("fsyncs_per_commit", than=standalone1)` | mysqlslap write c2 |' in summary
+
+
+def test_nothing_is_left(result, place):
+    """No directory of the run, and no server."""
+    assert list((place / "runs").glob("*")) == []
+    lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    assert [line for line in lines if str(place) in " ".join(line)] == []
