@@ -75,7 +75,9 @@ def orphans() -> list[psutil.Process]:
     for process, _ in _marked():
         try:
             # The kernel marks a working directory that is gone (proc_pid_cwd(5)).
-            if process.uids().real == os.getuid() and os.readlink(f"/proc/{process.pid}/cwd").endswith(" (deleted)"):
+            if process.uids().real == os.getuid() and str(Path(f"/proc/{process.pid}/cwd").readlink()).endswith(
+                " (deleted)"
+            ):
                 found.append(process)
         except (psutil.Error, OSError):
             continue
@@ -92,13 +94,13 @@ def claim(directory: Path, *, keep: bool = False) -> None:
 def known() -> list[Run]:
     """Every run with a directory, the oldest first."""
     runs = []
-    for file in sorted(directory().glob(f"*/{FILE}"), key=lambda path: path.stat().st_mtime):
+    for file in directory().glob(f"*/{FILE}"):
         try:
             said = json.loads(file.read_text())
             runs.append(Run(file.parent, said["owner"], said["born"], said["kept"], said["began"]))
         except (OSError, ValueError, KeyError):
             continue
-    return runs
+    return sorted(runs, key=lambda run: run.began)
 
 
 def end(run: Run) -> int:
@@ -120,5 +122,10 @@ def reap() -> list[tuple[Run, int]]:
     """End every run whose owner is gone and that was not kept; each with the number of processes ended."""
     _kill(orphans())
     uid = os.getuid()
-    mine = [run for run in known() if run.directory.stat().st_uid == uid]
-    return [(run, end(run)) for run in mine if not run.kept and not run.alive]
+    dead = [run for run in known() if not run.kept and not run.alive]
+    found = []
+    for run in dead:
+        with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
+            if run.directory.stat().st_uid == uid:
+                found.append((run, end(run)))
+    return found

@@ -1,0 +1,44 @@
+"""Waiting: until nothing is missing, or with the last problem when time is up."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import NotReady
+
+
+def test_it_ends_when_nothing_is_missing():
+    """The question is asked again until its answer is empty."""
+    answers = [["joining"], ["joining"], []]
+
+    assert wait.until(lambda: answers.pop(0), "node2", seconds=10, poll=0) >= 0
+    assert answers == []
+
+
+def test_what_is_ready_already_is_asked_once():
+    """Without a pause."""
+    asked = []
+
+    wait.until(lambda: asked.append(1) or [], "node2", seconds=0, poll=100)
+    assert asked == [1]
+
+
+def test_the_last_problems_are_in_the_error():
+    """Not the first ones: what was missing when time was up."""
+    answers = [["one"], ["two", "three"]]
+
+    with pytest.raises(NotReady) as caught:
+        wait.until(lambda: answers.pop(0) if len(answers) > 1 else answers[0], "node db2", seconds=0.05, poll=0.01)
+    assert str(caught.value) == "node db2 not ready after 0.05 s: two; three"
+    assert (caught.value.what, caught.value.problems) == ("node db2", ["two", "three"])
+
+
+def test_an_error_ends_the_waiting_at_once():
+    """That is how a dead server is told from a slow one."""
+
+    def problems():
+        raise ValueError("dead")
+
+    with pytest.raises(ValueError, match=r"^dead$"):
+        wait.until(problems, "node2", seconds=60)
