@@ -186,18 +186,18 @@ class Node:
 
     def last_lines(self, number: int = LAST_LINES) -> list[str]:
         """The last lines of the error log, after the [ERROR] lines before them: the cause often stands far above."""
-        lines = self._log_text().splitlines()
+        lines = self._log_text().decode("utf-8", "replace").splitlines()
         earlier = [line for line in lines[:-number] if "[ERROR]" in line]
         return earlier[:number] + lines[-number:]
 
-    def _log_text(self, offset: int = 0) -> str:
+    def _log_text(self, offset: int = 0) -> bytes:
         try:
-            return self.host.pull(self.log, offset=offset).decode("utf-8", "replace")
+            return self.host.pull(self.log, offset=offset)
         except FileNotFoundError:
-            return ""
+            return b""
 
     def new_errors(self) -> list[str]:
-        """The [ERROR] lines that came into the log since this was last asked."""
-        text = self._log_text(self._log_seen)
-        self._log_seen += len(text.encode())
-        return [line for line in text.splitlines() if "[ERROR]" in line]
+        """The [ERROR] lines that came into the log since this was last asked; one that is being written comes later."""
+        whole = self._log_text(self._log_seen).rpartition(b"\n")
+        self._log_seen += len(whole[0] + whole[1])
+        return [line for line in whole[0].decode("utf-8", "replace").splitlines() if "[ERROR]" in line]

@@ -1,0 +1,77 @@
+"""Counters of a round: deltas summed over nodes, states at their largest, values per commit."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import counters
+from pytest_dbcluster.errors import ConfigError
+
+BEFORE = [
+    {"innodb_data_fsyncs": 10.0, "wsrep_flow_control_paused_ns": 0.0, "wsrep_local_recv_queue_max": 3.0},
+    {"innodb_data_fsyncs": 20.0, "wsrep_flow_control_paused_ns": 5e8, "wsrep_local_recv_queue_max": 4.0},
+]
+AFTER = [
+    {"innodb_data_fsyncs": 15.0, "wsrep_flow_control_paused_ns": 1e9, "wsrep_local_recv_queue_max": 7.0},
+    {"innodb_data_fsyncs": 40.0, "wsrep_flow_control_paused_ns": 1.5e9, "wsrep_local_recv_queue_max": 5.0},
+]
+
+
+def test_deltas_are_summed_over_nodes():
+    """What a status had before the round does not count."""
+    found = counters.deltas(BEFORE, AFTER, seconds=2.0, commits=None)
+
+    assert found["fsyncs"] == 25.0
+    assert found["paused_ns"] == 2e9
+
+
+def test_states_are_the_largest_after_the_round():
+    """A queue on one node is what slows all of them down."""
+    assert counters.deltas(BEFORE, AFTER, seconds=2.0, commits=None)["recv_queue_max"] == 7.0
+
+
+def test_the_paused_share_is_of_all_nodes_time():
+    """Two nodes, two seconds, two seconds paused in all: a half."""
+    assert counters.deltas(BEFORE, AFTER, seconds=2.0, commits=None)["paused_share"] == 0.5
+
+
+def test_values_per_commit_need_commits():
+    """A load that writes nothing has none."""
+    assert counters.deltas(BEFORE, AFTER, seconds=2.0, commits=5)["fsyncs_per_commit"] == 5.0
+    assert "fsyncs_per_commit" not in counters.deltas(BEFORE, AFTER, seconds=2.0, commits=None)
+
+
+def test_what_one_node_lacks_is_no_counter():
+    """A sum over some of the nodes would be wrong."""
+    assert "fsyncs" not in counters.deltas(BEFORE, [AFTER[0], {}], seconds=2.0, commits=None)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("fsync", "unknown counter 'fsync'; known: "),
+        ("fsyncs_per_commit", "counter 'fsyncs_per_commit': a load commits nothing, so there is no value per commit"),
+        ("paused_ns", "counter 'paused_ns': these servers do not have wsrep_flow_control_paused_ns"),
+        ("appliers", "counter 'appliers': these servers do not have wsrep_applier_thread_count"),
+    ],
+)
+def test_a_counter_that_is_not_there_says_why(name, words):
+    """Unknown, without commits, or not kept by these servers."""
+    with pytest.raises(ConfigError) as caught:
+        counters.value({}, name, load="a load")
+
+    assert str(caught.value).startswith(words)
+
+
+def test_real_servers_have_the_counters_of_the_suites(galera2):
+    """Read from each node; a write on one is seen in them."""
+    before = counters.read(galera2.nodes)
+    galera2.nodes[0].query("CREATE DATABASE IF NOT EXISTS counted")
+    galera2.settle(10)
+    found = counters.deltas(before, counters.read(galera2.nodes), seconds=1.0, commits=1)
+
+    assert found["replicated"] >= 1
+    assert found["received"] >= 1
+    assert found["fsyncs"] > 0
+    for name in ("cert_deps_distance", "bf_aborts", "recv_queue_max", "log_waits", "fsyncs_per_commit", "appliers"):
+        assert name in found

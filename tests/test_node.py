@@ -1,0 +1,163 @@
+"""One server on a host that does nothing: its my.cnf, its command line, its end, its error log."""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+
+import pytest
+
+from pytest_dbcluster.errors import NodeDied, Unsupported
+from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.node import LAST_LINES, Node
+from pytest_dbcluster.provisioners.fake import FakeHost, FakeProcess
+
+
+@pytest.fixture
+def host():
+    """A host that records."""
+    return FakeHost()
+
+
+@pytest.fixture
+def node(host, mariadb):
+    """A node on it, not started."""
+    return Node("node1", host, mariadb, 3306, "secret")
+
+
+def options_of(host):
+    """The server options of the my.cnf that was pushed."""
+    server = host.files["/fake/my.cnf"].decode().partition("[mysqld]\n")[2].partition("\n\n")[0]
+    return dict(line.split(" = ", 1) if " = " in line else (line, "") for line in server.splitlines())
+
+
+def test_every_server_gets_the_same_pinned_options(node, host):
+    """A measurement must not depend on the host; what a spec asks for wins over them."""
+    node.configure({"binlog_format": "MIXED", "skip_name_resolve": ""})
+    found = options_of(host)
+
+    assert found["bind_address"] == "127.0.0.1"
+    assert found["innodb_buffer_pool_dump_at_shutdown"] == "OFF"
+    assert found["binlog_format"] == "MIXED"
+    assert found["skip_name_resolve"] == ""
+    assert (found["datadir"], found["port"], found["log_error"]) == ("/fake/data", "3306", "/fake/error.log")
+
+
+def test_a_socket_lies_beside_its_data_where_its_path_is_short_enough(host, mariadb):
+    """Longer ones go to /tmp, under the port, which no other node has."""
+    deep = FakeHost(directory="/fake/" + "x" * 100)
+
+    assert Node("node1", host, mariadb, 3306, "").socket == "/fake/sql.sock"
+    assert Node("node1", deep, mariadb, 3306, "").socket == "/tmp/dbcluster-3306.sock"
+
+
+def test_the_password_is_in_no_command_and_no_repr(node, host):
+    """Nor in the my.cnf of the server."""
+    node.configure({})
+    node.start()
+
+    assert "secret" not in " ".join(host.spawned[0])
+    assert b"secret" not in host.files["/fake/my.cnf"]
+    assert "secret" not in repr(node.endpoint)
+
+
+@pytest.mark.parametrize(("root", "words"), [(True, ["--user=root"]), (False, [])])
+def test_a_server_is_told_when_it_may_run_as_root(node, host, mariadb, root, words):
+    """Otherwise it refuses to."""
+    host.root = root
+    node.start("--wsrep-new-cluster")
+
+    assert host.spawned == [
+        [str(mariadb.bin / "mariadbd"), "--defaults-file=/fake/my.cnf", *words, "--wsrep-new-cluster"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(-9, "was ended by SIGKILL"), (-6, "was ended by SIGABRT"), (1, "ended with 1"), (0, "ended with 0")],
+)
+def test_the_end_of_a_server_shows_the_last_lines_of_its_log(node, host, status, words):
+    """With the way in which it ended and where the whole log is."""
+    host.files["/fake/error.log"] = "".join(f"line {n}\n" for n in range(40)).encode()
+    node.process = FakeProcess(7, ends=status)
+
+    with pytest.raises(NodeDied) as caught:
+        node.alive()
+    lines = [f"line {n}" for n in range(40 - LAST_LINES, 40)]
+    assert str(caught.value) == "\n    ".join(
+        [f"node node1 {words}; the last lines of its error log (/fake/error.log):", *lines]
+    )
+    assert caught.value.last_lines == lines
+
+
+def test_errors_far_above_the_last_lines_are_shown_too(node, host):
+    """The cause of an end often stands long before it."""
+    lines = ["0 [ERROR] the cause", *(f"0 [Note] {n}" for n in range(LAST_LINES))]
+    host.files["/fake/error.log"] = "\n".join(["0 [Note] begun", *lines, ""]).encode()
+
+    assert node.last_lines() == lines
+
+
+def test_a_server_without_a_log_says_so(node):
+    """It may die before it writes anything."""
+    node.process = FakeProcess(7, ends=127)
+
+    with pytest.raises(NodeDied, match=r"\(its error log is empty\)$"):
+        node.alive()
+
+
+def test_a_server_that_runs_is_alive(node):
+    """And no error."""
+    node.process = FakeProcess(7)
+
+    assert node.alive() is None
+    assert node.running is True
+
+
+def test_kill_and_stop_signal_a_server_that_runs(node):
+    """Once; one that has ended is left alone."""
+    node.process = process = FakeProcess(7)
+    node.kill()
+    node.stop()
+    assert process.signals == [signal.SIGKILL]
+
+    node.process = process = FakeProcess(8)
+    node.stop()
+    assert process.signals == [signal.SIGTERM]
+
+
+def test_errors_of_the_log_are_told_once(node, host):
+    """Those that came since the last question; notes and warnings are none."""
+    host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERROR] b\n"
+    assert node.new_errors() == ["0 [ERROR] b"]
+    host.files["/fake/error.log"] += b"0 [Warning] c\n0 [ERROR] d\n"
+
+    assert node.new_errors() == ["0 [ERROR] d"]
+    assert node.new_errors() == []
+
+
+def test_no_error_is_lost_behind_bytes_that_are_no_text(node, host):
+    """The log is counted in bytes, whatever they decode to."""
+    host.files["/fake/error.log"] = b"0 [Note] \xff\xfe\xfd\xfc\n"
+    node.new_errors()
+    host.files["/fake/error.log"] += b"0 [ERROR] x\n"
+
+    assert node.new_errors() == ["0 [ERROR] x"]
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(node, host):
+    """Its first half alone does not look like an error."""
+    host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERR"
+    assert node.new_errors() == []
+    host.files["/fake/error.log"] += b"OR] b\n"
+
+    assert node.new_errors() == ["0 [ERROR] b"]
+
+
+def test_a_vendor_without_words_is_planned(host, mariadb):
+    """The words of MySQL come later."""
+    with pytest.raises(Unsupported) as caught:
+        Node("node1", host, dataclasses.replace(mariadb, product="mysql"), 3306, "")
+
+    assert str(caught.value) == "mysql servers are planned and not built yet; built: mariadb"
+    assert flavour("mariadb").server == "mariadbd"
