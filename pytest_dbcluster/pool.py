@@ -14,9 +14,11 @@ from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.proxy import proxy
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.template import Template
+from pytest_dbcluster.topology import topology
 from pytest_dbcluster.variants import References, Switch, Variant, split
 
 SIDE_BY_SIDE = 2
@@ -63,13 +65,17 @@ class Pool:
         """The spec with its options resolved and checked against the server's own list. Starts no cluster."""
         if spec.release is None:
             raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
+        topology(spec.topology)  # unknown names are refused before anything is fetched or started
+        if spec.proxy:
+            proxy(spec.proxy, self.provisioner, ())
         release = self.release(spec.release)
         share = psutil.virtual_memory().total // spec.nodes
         options, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
         made = self._template(release, options)
         opts.check(options, made.variables, made.words, str(spec.release))
         self.overridden += [line for line in lines if line not in self.overridden]
-        variant = split(spec, release, options, made.variables)
+        common = {name: opts.share(value, share) for name, value in self._below.items()}
+        variant = split(spec, release, options, made.variables, common)
         if self._references.changes(variant, made.variables) is None:
             return Variant(spec, release, tuple(sorted(options.items())), ())
         return variant

@@ -77,15 +77,24 @@ def is_identity(name: str) -> bool:
 
 
 def split(
-    spec: ClusterSpec, release: Release, options: Mapping[str, str], variables: Mapping[str, Variable]
+    spec: ClusterSpec,
+    release: Release,
+    options: Mapping[str, str],
+    variables: Mapping[str, Variable],
+    common: Mapping[str, str] | None = None,
 ) -> Variant:
-    """A variant whose options are dynamic where the server says that it can change them while it runs."""
+    """A variant whose options are dynamic where the server says that it can change them while it runs.
+
+    ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
+    wants another value switches to it.
+    """
+    base = dict(common or {})
     dynamic = {
         name: value
         for name, value in options.items()
-        if name in variables and not variables[name].read_only and name not in ALWAYS_STATIC
+        if name in variables and not variables[name].read_only and name not in ALWAYS_STATIC and base.get(name) != value
     }
-    static = {name: value for name, value in options.items() if name not in dynamic}
+    static = base | {name: value for name, value in options.items() if name not in dynamic}
     return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
 
 
@@ -178,19 +187,20 @@ class Switch:
         self._now = dict(changes)
 
     def _set(self, node: Node, changes: Mapping[str, str]) -> None:
-        wanted = {**self._cold[node.name], **changes}
+        cold = self._cold[node.name]
+        wanted = {**cold, **changes}
+        wrong = _wrong(wanted, {**cold, **self._now})
         for _ in range(3):  # setting one may move another: the second pass sets that one back
-            wrong = _wrong(wanted, node.variables())
-            if not wrong:
-                return
             for name in sorted(wrong):
                 try:
                     node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
                 except SQLError as error:
                     raise ProvisionError(f"could not switch {node.name} to {name}={wanted[name]}: {error}") from error
-        left = {name: f"{now} instead of {wanted[name]}" for name, now in _wrong(wanted, node.variables()).items()}
-        if left:
-            raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
+            wrong = _wrong(wanted, node.variables())
+            if not wrong:
+                return
+        left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
+        raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
 
     def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
         """Surplus appliers end only when a writeset wakes them: write until their number is the asked one."""

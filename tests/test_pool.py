@@ -1,0 +1,120 @@
+"""Running clusters: built once, shared while they are equal, ended when others need their place."""
+
+from __future__ import annotations
+
+import types
+
+import psutil
+import pytest
+
+from pytest_dbcluster import pool as pools
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+
+ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
+
+
+@pytest.fixture
+def said():
+    """What the pool told."""
+    return []
+
+
+@pytest.fixture
+def pool(provisioner, tmp_path, said):
+    """A pool of real servers, closed afterwards; one option lies under every cluster."""
+    made = Pool(provisioner, fragments=tmp_path, below={"max_connections": "120"}, progress=said.append)
+    yield made
+    made.close()
+
+
+def running(pool, *specs):
+    """The running clusters of these specs."""
+    return [one.cluster for one in pool.running([pool.variant(spec) for spec in specs])]
+
+
+def test_equal_specs_share_one_cluster(pool, said):
+    """So do those that differ in what a running server can change; it is started once."""
+    one, other, switched = running(pool, ONE, ONE.named("again"), ONE.with_options(lock_wait_timeout=40))
+
+    assert one is other is switched
+    assert sum(line.startswith("starting 1 x ") for line in said) == 1
+    assert one.nodes[0].variables()["max_connections"] == "120"
+
+
+def test_a_static_difference_needs_servers_of_its_own(pool):
+    """Side by side, and both go on running."""
+    one, other = running(pool, ONE, ONE.with_options(innodb_log_file_size="32M"))
+
+    assert one is not other
+    assert (one.problems(), other.problems()) == ([], [])
+
+
+def test_a_dirty_cluster_is_not_used_again(pool):
+    """It is ended, and a fresh one takes its place."""
+    (old,) = running(pool, ONE)
+    old.dirty = "a round ended early"
+    (new,) = running(pool, ONE)
+
+    assert new is not old
+    assert not old.nodes[0].running
+    assert new.problems() == []
+
+
+def test_the_cluster_that_was_used_last_stays_longest(pool):
+    """Two run side by side; a third ends the one that was not needed for longer."""
+    first, second, third = (ONE.with_options(innodb_log_file_size=size) for size in ("16M", "32M", "48M"))
+    (one,), (two,) = running(pool, first), running(pool, second)
+    running(pool, first)
+    (three,) = running(pool, third)
+
+    assert [cluster.nodes[0].running for cluster in (one, two, three)] == [True, False, True]
+
+
+def test_what_overrides_the_common_options_is_told_once(pool):
+    """However often the spec is used."""
+    for _ in range(2):
+        pool.variant(ONE.with_options(max_connections=99).named("few"))
+
+    assert pool.overridden == ["few: max_connections = 99 overrides 120 of --db-cnf"]
+
+
+def test_closing_ends_every_cluster(pool):
+    """A second time is no error."""
+    clusters = running(pool, ONE)
+    pool.close()
+    pool.close()
+
+    assert [cluster.nodes[0].running for cluster in clusters] == [False]
+
+
+def test_wrong_names_are_refused_before_anything_is_fetched_or_started(tmp_path, monkeypatch):
+    """Topology and proxy are checked first, then the options."""
+    monkeypatch.setattr(pools.releases, "find", lambda *_, **__: pytest.fail("nothing is fetched for a wrong name"))
+    pool = Pool(FakeProvisioner(), fragments=tmp_path, below={}, progress=print)
+
+    with pytest.raises(ConfigError, match=r"^unknown topology 'galara'; known: "):
+        pool.variant(ClusterSpec("galara", release=ONE.release))
+    with pytest.raises(ConfigError, match=r"^unknown proxy 'haprox'; known: .*did you mean haproxy\?$"):
+        pool.variant(ClusterSpec("galera", proxy="haprox", release=ONE.release))
+
+
+def test_a_spec_without_a_release_is_refused(pool):
+    """The run gives every spec one; whoever calls the pool by hand has to."""
+    with pytest.raises(ConfigError) as caught:
+        pool.variant(ClusterSpec("standalone"))
+
+    assert str(caught.value) == "cluster standalone1 names no release, and the run gave it none"
+
+
+def test_too_little_memory_is_said_before_a_server_is_started(pool, monkeypatch, said):
+    """It would end a server in the middle of a round."""
+    variant = pool.variant(ONE)
+    memory = types.SimpleNamespace(available=10 * 2**20, total=2**34)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+
+    with pytest.raises(Unsupported, match=r"^no memory for 1 more servers beside those that run: 10 MiB available, "):
+        pool.running([variant])
+    assert not any(line.startswith("starting") for line in said)
