@@ -9,8 +9,8 @@ ARGS ?=
 MAIN_RELEASE := mariadb:10.11
 TEST_RELEASES := mariadb:10.5 mariadb:11.8 sysbench haproxy
 RESULTS := reports/latest
-# Not among the speed scripts: one calibrates a table (for hours), one replays traces that it is given.
-SPEED = $(filter-out %/critical_values.py %/noise_replay.py, $(shell grep -l '^if __name__' benchmarks/*.py))
+# Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
+SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile

@@ -20,8 +20,7 @@ from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import critical, estimate, verdict
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workload import PROFILES
+from pytest_dbcluster.spec import PROFILES, ClusterSpec
 from pytest_dbcluster.workloads.mysqlslap import MODES, WRITING, MySQLSlap
 
 RUNS = 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import itertools
 import signal
@@ -106,7 +107,7 @@ def bring_up(
     for attempt in itertools.count(1):
         cluster = _start(spec, release, provisioner, options, progress)
         try:
-            cluster.ready_seconds = wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.01)
+            cluster.ready_seconds = wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.05)
             for node in cluster.nodes:
                 node.new_errors()  # what a start logs is not an error of a later round
             opts.compare_started(options, cluster.nodes[0].variables(), release.name)
@@ -131,8 +132,8 @@ def _start(
     nodes: list[Node] = []
     try:
         nodes += [Node(host.name, host, release, _port(host), made.password) for host in hosts]
-        for node in nodes:
-            cast(Trees, node.host).copy_tree(str(made.data), node.data)
+        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
+            list(copies.map(lambda node: cast(Trees, node.host).copy_tree(str(made.data), node.data), nodes))
         for node in nodes:
             node.configure(opts.merged(form.options(node, nodes), options))
         before = proxy(spec.proxy, provisioner, nodes) if spec.proxy else None

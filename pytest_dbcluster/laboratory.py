@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster import counters, doctor, wait
 from pytest_dbcluster.cluster import Cluster
@@ -48,8 +49,9 @@ class ClusterLaboratory:
         found = self._pool.running(self.variants)
         for running in found:
             if running.prepared != self._load:
-                self._load.prepare(self._setting(running))
-                running.cluster.settle(DRAIN_SECONDS)
+                with _marked_when_ended(running.cluster):
+                    self._load.prepare(self._setting(running))
+                    running.cluster.settle(DRAIN_SECONDS)
                 running.prepared = self._load
         return found
 
@@ -60,11 +62,8 @@ class ClusterLaboratory:
         """
         began = time.monotonic()
         running = self._ready()[variant]
-        try:
+        with _marked_when_ended(running.cluster):
             return self._round(running, variant, block, position, began)
-        except BaseException as error:
-            running.cluster.dirty = f"a round ended early: {type(error).__name__}"
-            raise
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, setting = running.cluster, self._setting(running)
@@ -135,6 +134,16 @@ class ClusterLaboratory:
             f"{self.names[baseline]} {self.durability(baseline)}",
             f"variables that differ ({self.names[baseline]} -> {self.names[candidate]}): {shown}",
         ]
+
+
+@contextlib.contextmanager
+def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
+    """Nobody uses a cluster again whose tables were left in the middle of something."""
+    try:
+        yield
+    except BaseException as error:
+        cluster.dirty = f"a round ended early: {type(error).__name__}"
+        raise
 
 
 def durability_label(variables: Mapping[str, str], topology: str) -> str:

@@ -43,6 +43,8 @@ class Published:
             known = sorted(entry.stem for entry in path.parent.glob("*.toml"))
             raise registry.unknown("published measurement", name, known)
         said = tomllib.loads(path.read_text())
+        if "columns" not in said:
+            raise ConfigError(f"published measurement {name!r} has no [columns.NAME] with seconds for each mode")
         cells = {
             column: {key: tuple(map(float, value)) for key, value in rows.items() if isinstance(value, list)}
             for column, rows in said["columns"].items()

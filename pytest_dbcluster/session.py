@@ -130,8 +130,8 @@ class DBSession:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
         if self._closed:
             return
-        self._closed = True
         if self.settings.keep and self.pool.clusters:
+            self._closed = True
             for cluster in self.pool.clusters:
                 self._reporter.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
             return
@@ -139,6 +139,7 @@ class DBSession:
         close = getattr(self.provisioner, "close", None)
         if close:
             close()
+        self._closed = True  # not before: Ctrl-C in the middle is followed by another call
 
 
 def fingerprint() -> Mapping[str, str]:

@@ -7,17 +7,16 @@ import secrets
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import critical, registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.measure import Rules
-from pytest_dbcluster.options import read_cnf
-from pytest_dbcluster.provisioner import PLANNED as PLANNED_PROVISIONERS
-from pytest_dbcluster.provisioner import provisioner_class
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ReleaseName
-from pytest_dbcluster.workload import PROFILES
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PROFILES, ReleaseName
 
+if TYPE_CHECKING:
+    from pytest_dbcluster.measure import Rules
+
+# Loaded by every run of pytest where the plugin is installed: whatever is heavier is imported when it is used.
 DEFAULT_BUDGET = 120.0
 
 
@@ -43,6 +42,9 @@ class Settings:
     @classmethod
     def read(cls, option: Any, root: Path) -> Settings:
         """The settings from parsed command-line options. Raises ConfigError for the first one that is wrong."""
+        from pytest_dbcluster.options import read_cnf
+        from pytest_dbcluster.provisioner import provisioner_class
+
         names = option.db_release or [DEFAULT_RELEASE]
         provisioner_class(option.db_provisioner)
         if option.db_profile not in PROFILES:
@@ -74,6 +76,8 @@ class Settings:
 
     def rules(self) -> Rules:
         """How long claims draw."""
+        from pytest_dbcluster.measure import Rules
+
         return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)
 
     def _run_over(self) -> str:
@@ -95,7 +99,7 @@ def add_options(group: Any) -> None:
         "--db-provisioner",
         default="local",
         metavar="NAME",
-        help=f"where clusters run: local (default); planned: {', '.join(PLANNED_PROVISIONERS)}",
+        help="where clusters run: local (default); container, vm and ec2 are planned",
     )
     add(
         "--db-profile",

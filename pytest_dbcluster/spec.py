@@ -16,6 +16,7 @@ from pytest_dbcluster.errors import ConfigError
 VENDORS = ("mariadb", "mysql")
 TOOLS = ("haproxy", "sysbench")
 DEFAULT_RELEASE = "mariadb:10.11"
+PROFILES = ("quick", "paper")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

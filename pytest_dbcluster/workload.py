@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from pytest_dbcluster.release import Release
 
 PLANNED = ("sysbench", "tpcc")
-PROFILES = ("quick", "paper")
 
 
 @dataclasses.dataclass(frozen=True)

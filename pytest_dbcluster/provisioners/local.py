@@ -116,7 +116,10 @@ class LocalHost:
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it."""
+        """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it.
+
+        When we are killed the supervisor ends it, which knows it by the run's mark.
+        """
         start = time.monotonic()
         process = self._begin(command, environment or {})
         try:
@@ -143,7 +146,6 @@ class LocalHost:
                 env={**os.environ, **environment, supervisor.RUN_VARIABLE: self._client.run},
                 cwd=self.directory,
                 start_new_session=True,
-                preexec_fn=supervisor.die_with_parent(os.getpid()),  # noqa: PLW1509, one system call
             )
         except OSError as error:
             words = f"{error.strerror}: {error.filename}"

@@ -197,7 +197,7 @@ def test_a_failed_query_is_in_the_tools_own_words(standalone, client, mariadb):
     try:
         with pytest.raises(WorkloadError) as caught:
             load.run(setting)
-        assert str(caught.value).startswith("mysqlslap key c2 ended without a report on standalone1: ")
+        assert str(caught.value).startswith("mysqlslap key c2 ended with clients that failed on standalone1: ")
         assert "Table 'dbcluster_slap.t1' doesn't exist" in str(caught.value)
     finally:
         load.clean(setting)
