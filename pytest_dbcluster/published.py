@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
     from pytest_dbcluster.answer import Answer

@@ -1,0 +1,80 @@
+"""The options of a run as one checked value; the texts of wrong ones are tested through pytest."""
+
+from __future__ import annotations
+
+import argparse
+
+import pytest
+
+from pytest_dbcluster import settings as module
+from pytest_dbcluster.settings import Settings, add_options
+
+
+class Group:
+    """An option group of pytest, as argparse has it."""
+
+    def __init__(self):
+        self.parser = argparse.ArgumentParser()
+        self.addoption = self.parser.add_argument
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The settings of a command line."""
+
+    def read(*words):
+        group = Group()
+        add_options(group)
+        return Settings.read(group.parser.parse_args(words), tmp_path)
+
+    return read
+
+
+def test_a_run_without_options_has_the_stated_defaults(read, tmp_path):
+    """Those of the help texts."""
+    found = read()
+
+    assert [str(name) for name in found.releases] == ["mariadb:10.11"]
+    assert (found.provisioner, found.profile, found.max_pairs, found.budget) == ("local", "quick", 160, 120.0)
+    assert (found.alpha, found.strict, found.keep, found.run_budget) == (0.0005, False, False, None)
+    assert found.results == tmp_path / "reports" / "latest"
+    assert found.fragments == tmp_path / "fixtures" / "mycnf"
+
+
+def test_a_seed_is_drawn_unless_it_is_given(read):
+    """A given one is kept, and 0 is given."""
+    assert read("--db-seed=0").seed == 0
+    assert len({read().seed for _ in range(20)}) > 1
+
+
+def test_releases_are_repeatable(read):
+    """In the order in which they were given."""
+    found = read("--db-release=mariadb:11.8", "--db-release=mariadb:10.5=/opt/old")
+
+    assert [str(name) for name in found.releases] == ["mariadb:11.8", "mariadb:10.5"]
+    assert found.releases[1].directory == "/opt/old"
+
+
+def test_common_options_are_read_from_their_file(read, tmp_path):
+    """By their normal names."""
+    (tmp_path / "site.cnf").write_text("[mysqld]\nmax-connections = 99\n")
+
+    assert read(f"--db-cnf={tmp_path / 'site.cnf'}").below == {"max_connections": "99"}
+
+
+def test_rules_are_what_claims_are_drawn_by(read):
+    """Seed, alpha, cap and budget."""
+    rules = read("--db-seed=3", "--db-alpha=0.0001", "--db-max-pairs=40", "--db-budget=7").rules()
+
+    assert (rules.seed, rules.alpha, rules.cap, rules.budget) == (3, 0.0001, 40, 7.0)
+    assert rules.run_over() == ""
+
+
+def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
+    """Counted from the beginning of the run."""
+    found = read("--db-run-budget=10")
+    monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 9.9)
+    assert found.rules().run_over() == ""
+    monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 10)
+
+    assert found.rules().run_over() == "the run's budget of 10 s is used (--db-run-budget)"

@@ -1,0 +1,84 @@
+"""Templates: made once for a release, whole or not at all, and what they say of the server."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import template as module
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.template import template
+
+
+@pytest.fixture
+def host(provisioner):
+    """Hosts to make templates on, given back afterwards."""
+    borrowed = []
+
+    def host():
+        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", name="template")))
+        return borrowed[-1]
+
+    yield host
+    provisioner.release(borrowed)
+
+
+@pytest.fixture
+def made(mariadb, host):
+    """The template of the release, out of the shared cache when it is there."""
+    return template(mariadb, host, {})
+
+
+def test_a_template_is_made_once(mariadb, host, empty_templates):
+    """The second time nothing is started; the account's password stays the same, and only its owner can read it."""
+    told = []
+    first = template(mariadb, host, {}, told.append)
+    again = template(mariadb, lambda: pytest.fail("it is there"), {}, told.append)
+
+    assert again == first
+    assert told == [f"making the data template of mariadb:10.11 {mariadb.version}"]
+    assert stat.S_IMODE(first.data.parent.stat().st_mode) == 0o700
+    assert first.password not in repr(first)
+    state = (first.data / "grastate.dat").read_text()
+    assert "seqno:   -1" not in state
+    assert not (first.data / "gvwstate.dat").exists()
+
+
+def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypatch):
+    """What a killed process left is swept away by the next one, and an error leaves nothing."""
+    stale = []
+
+    def fail(source, target):
+        stale.append(Path(target).parent)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.shutil, "copytree", fail)
+        with pytest.raises(KeyboardInterrupt):
+            template(mariadb, host, {})
+    assert not stale[0].exists()
+    assert [path for path in empty_templates.iterdir() if path.is_dir()] == []
+
+    stale[0].mkdir()  # as if it had been killed instead
+    made = template(mariadb, host, {})
+    assert [path for path in empty_templates.iterdir() if path.is_dir()] == [made.data.parent]
+
+
+def test_the_servers_own_list_is_kept(made):
+    """Every variable with its kind, bounds and choices; options that are no variables are words."""
+    commit = made.variables["innodb_flush_log_at_trx_commit"]
+
+    assert (commit.minimum, commit.maximum, commit.read_only, commit.value) == ("0", "3", False, "1")
+    assert made.variables["innodb_autoinc_lock_mode"].read_only
+    assert "FULL" in made.variables["binlog_row_image"].choices
+    assert {"skip_name_resolve", "innodb_io_capacity", "wsrep_slave_threads"} <= made.words
+
+
+def test_options_that_are_fixed_at_birth_select_another_template(mariadb, host, empty_templates):
+    """The page size of a data directory cannot be changed later."""
+    made = template(mariadb, host, {"innodb_page_size": "8K"})
+
+    assert made.variables["innodb_page_size"].value == "8192"
+    assert len([path for path in empty_templates.iterdir() if path.is_dir()]) == 1
