@@ -83,7 +83,7 @@ def place(tmp_path_factory):
 def result(place):
     """The run, once for all tests."""
     words = ["-W", "error", "-v", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    options = ["--db-max-pairs=28", "--db-seed=4", "--db-cnf=site.cnf"]
+    options = ["--db-max-pairs=40", "--db-seed=4", "--db-cnf=site.cnf"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *options],
         cwd=place,

@@ -21,40 +21,48 @@ ONE = ClusterSpec("standalone")
 
 
 def test_claim(measure):
-    load = MySQLSlap("read", concurrency=2, queries={queries}, quick_queries={queries})
-    default, flush_2 = measure(load, on=[ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2)])
-    assert default.against(flush_2)
+    load = MySQLSlap("read", concurrency=2, queries={queries}, quick_queries={queries}, rows={rows})
+    default, other = measure(load, on=[ONE, ONE.with_options(lock_wait_timeout=40)])
+    assert default.against(other)
 """
-# The first server that is ended waits until somebody interrupts.
+# The first cluster that is ended at the end of the run waits until somebody interrupts.
 SLOW_END = """\
 import time
 from pathlib import Path
-from pytest_dbcluster.node import Node
+from pytest_dbcluster.cluster import Cluster
 
-kill = Node.kill
+close = Cluster.close
 
 def slow(self):
-    kill_now = Path("ending").exists()
-    Path("ending").touch()
-    if not kill_now:
+    if not Path("ending").exists():
+        Path("ending").touch()
         time.sleep(600)
-    kill(self)
+    close(self)
 
 def pytest_sessionfinish():
-    Node.kill = slow
+    Cluster.close = slow
 """
-ENDLESS, SHORT = 20_000, 4
+ENDLESS, SHORT = 4_000, 4
 
 
 class Run:
     """A run of pytest in a place of its own, as a process of its own."""
 
     def __init__(self, place, queries, environment):
-        (place / "test_claim.py").write_text(SUITE.format(queries=queries))
+        (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
         self.place = place
         self.data = place / "runs"
         self.ids: set[str] = set()
-        words = ["-p", "no:cacheprovider", "--db-max-pairs=1", "-W", "error", "--override-ini=addopts="]
+        words = [
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+            "--db-max-pairs=1",
+            "-W",
+            "error",
+            "--override-ini=addopts=",
+        ]
         with (place / "out").open("wb") as out:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *words],
@@ -64,6 +72,12 @@ class Run:
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
             )
+
+    def end(self):
+        """End it, when nobody has."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
 
     def programs(self):
         """The command lines of what carries the mark of this run."""
@@ -90,34 +104,34 @@ class Run:
         return lambda: any(word in line and where in line for line in self.programs())
 
 
-def at_template(place):
+def at_template(place, begin):
     """A run in the middle of making its data template."""
     own = place / "cache" / "pytest-dbcluster"
     own.mkdir(parents=True)
     (own / "releases").symlink_to(cache.releases())
-    run = Run(place, SHORT, {"XDG_CACHE_HOME": str(place / "cache")})
+    run = begin(SHORT, {"XDG_CACHE_HOME": str(place / "cache")})
     run.reach(run.running("mariadbd", "1-template"))
     return run
 
 
-def at_bring_up(place):
+def at_bring_up(place, begin):
     """A run whose server has just been started."""
-    run = Run(place, SHORT, {})
+    run = begin(SHORT, {})
     run.reach(run.running("mariadbd", "-standalone1"))
     return run
 
 
-def at_round(place):
+def at_round(place, begin):
     """A run in the middle of a round that takes very long."""
-    run = Run(place, ENDLESS, {})
+    run = begin(ENDLESS, {})
     run.reach(run.running("slap", "--query"))
     return run
 
 
-def at_teardown(place):
+def at_teardown(place, begin):
     """A run that is about to end its servers."""
     (place / "conftest.py").write_text(SLOW_END)
-    run = Run(place, SHORT, {})
+    run = begin(SHORT, {})
     run.reach((place / "ending").exists)
     assert run.programs()
     return run
@@ -126,11 +140,13 @@ def at_teardown(place):
 @pytest.fixture(params=[at_template, at_bring_up, at_round, at_teardown], ids=lambda stage: stage.__name__)
 def run(request, tmp_path):
     """A run at each of its stages."""
-    made = request.param(tmp_path)
-    yield made
-    if made.process.poll() is None:
-        os.killpg(made.process.pid, signal.SIGKILL)
-    made.process.wait(30)
+
+    def begin(queries, environment):
+        made = Run(tmp_path, queries, environment)
+        request.addfinalizer(made.end)
+        return made
+
+    return request.param(tmp_path, begin)
 
 
 def test_ctrl_c_ends_every_server_at_once(run):
