@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import random
+import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -14,11 +17,12 @@ from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.sampler import Sampler
 from pytest_dbcluster.variants import Variant, is_identity
-from pytest_dbcluster.workload import Round, Setting, Workload
+from pytest_dbcluster.workload import Outcome, Round, Setting, Workload
 
 SETTLE_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
 JITTER = 0.1
+TURN = 3  # rounds a start, where clusters take turns
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
 
@@ -41,19 +45,34 @@ class ClusterLaboratory:
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
 
+    @functools.cached_property
+    def in_turns(self) -> bool:
+        """Whether memory holds one of the clusters at a time only: then each turn is a start and several rounds."""
+        several = len({variant.cluster_key for variant in self.variants}) > 1
+        if not several or self._pool.room_for_all(self.variants):
+            return False
+        self._progress(f"{self.load}: no memory for all clusters at once: in turns, {TURN} rounds a start, one value")
+        return True
+
+    def _needed(self, variant: int) -> list[Variant]:
+        return [self.variants[variant]] if self.in_turns else self.variants
+
+    def _serving(self, variant: int) -> Running:
+        found = self._pool.running(self._needed(variant))
+        return found[0] if self.in_turns else found[variant]
+
     def _setting(self, running: Running) -> Setting:
         # One client binary for all variants of a comparison: the first variant's.
         return Setting(running.cluster, self._pool.client(), self.variants[0].release, self._profile, self._progress)
 
-    def _ready(self) -> list[Running]:
-        found = self._pool.running(self.variants)
-        for running in found:
+    def _ready(self, variant: int) -> Running:
+        for running in self._pool.running(self._needed(variant)):
             if running.prepared != self._load:
                 with _marked_when_ended(running.cluster):
                     self._load.prepare(self._setting(running))
                     running.cluster.settle(DRAIN_SECONDS)
                 running.prepared = self._load
-        return found
+        return self._serving(variant)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Switch, reset, settle; then measure between two readings of the counters; then drain.
@@ -61,9 +80,15 @@ class ClusterLaboratory:
         Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused.
         """
         began = time.monotonic()
-        running = self._ready()[variant]
+        running = self._ready(variant)
         with _marked_when_ended(running.cluster):
-            return self._round(running, variant, block, position, began)
+            if not self.in_turns:
+                return self._round(running, variant, block, position, began)
+            # The first round after a start is a warm-up of its own.
+            rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
+            self._effective(variant)
+            running.cluster.check(self._tables())
+            return merged(rounds)
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, setting = running.cluster, self._setting(running)
@@ -93,9 +118,13 @@ class ClusterLaboratory:
 
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line."""
-        tables = () if self._profile == "paper" else self._load.tables
+        if self.in_turns:  # each turn ended with its check, and only the last cluster still runs
+            return
         for running in {id(item): item for item in self._pool.running(self.variants)}.values():
-            running.cluster.check(tables)
+            running.cluster.check(self._tables())
+
+    def _tables(self) -> Sequence[str]:
+        return () if self._profile == "paper" else self._load.tables
 
     def blind(self, candidate: int, baseline: int) -> str:
         """Claims about flushing say nothing where a flush costs nothing."""
@@ -116,7 +145,7 @@ class ClusterLaboratory:
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first node, read once: each switch proves them anew."""
         if variant not in self._variables:
-            running = self._pool.running(self.variants)[variant]
+            running = self._serving(variant)
             running.switch.to(self._changes[variant])
             self._variables[variant] = running.cluster.nodes[0].variables()
         return self._variables[variant]
@@ -144,6 +173,28 @@ def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
     except BaseException as error:
         cluster.dirty = f"a round ended early: {type(error).__name__}"
         raise
+
+
+def merged(rounds: Sequence[Round]) -> Round:
+    """The rounds of one start as one: times, operations and commits added up, the rest as means."""
+    outcomes = [item.outcome for item in rounds]
+    commits = [one.commits for one in outcomes if one.commits is not None]
+    return dataclasses.replace(
+        rounds[-1],
+        outcome=Outcome(
+            seconds=sum(one.seconds for one in outcomes),
+            operations=sum(one.operations for one in outcomes),
+            commits=sum(commits) if commits else None,
+        ),
+        started=rounds[0].started,
+        settled=all(item.settled for item in rounds),
+        counters=_means([item.counters for item in rounds]),
+        samples=_means([item.samples for item in rounds]),
+    )
+
+
+def _means(many: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: statistics.fmean(one[name] for one in many if name in one) for name in many[0]}
 
 
 def durability_label(variables: Mapping[str, str], topology: str) -> str:

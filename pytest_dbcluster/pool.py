@@ -128,6 +128,13 @@ class Pool:
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
             )
 
+    def room_for_all(self, variants: Sequence[Variant]) -> bool:
+        """Whether the clusters of these variants can run side by side in the memory there is."""
+        sizes = {variant.cluster_key: variant.spec.nodes for variant in variants}
+        missing = sum(nodes for key, nodes in sizes.items() if key not in self._running)
+        spare = sum(len(old.cluster.nodes) for key, old in self._running.items() if key not in sizes)
+        return psutil.virtual_memory().available + spare * NODE_MEMORY >= missing * NODE_MEMORY
+
     @property
     def clusters(self) -> list[Cluster]:
         """The clusters that run now."""

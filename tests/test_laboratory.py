@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 
+import psutil
 import pytest
 
 from pytest_dbcluster import doctor
 from pytest_dbcluster.errors import WorkloadError
-from pytest_dbcluster.laboratory import ClusterLaboratory, durability_label, unique_names
-from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.laboratory import ClusterLaboratory, durability_label, merged, unique_names
+from pytest_dbcluster.pool import NODE_MEMORY, Pool
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import Outcome
+from pytest_dbcluster.workload import Outcome, Round
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
 ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
@@ -82,6 +84,43 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
         "durability: other flush=1, binlog off, one server; standalone1 flush=1, binlog off, one server",
         "variables that differ (standalone1 -> other): lock_wait_timeout: 86400 -> 40",
     ]
+
+
+def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
+    """Each turn is a start with several rounds that count as one; the other cluster does not run meanwhile."""
+    own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
+    made = laboratory(pool, WRITE, ONE, own)
+    room = lambda: types.SimpleNamespace(total=2**34, available=int((1.5 - len(pool.clusters)) * NODE_MEMORY))  # noqa: E731
+    monkeypatch.setattr(psutil, "virtual_memory", room)
+
+    turns = [made.round(number, block=0, position=number) for number in (0, 1)]
+    made.check()
+
+    assert made.in_turns is True
+    assert [turn.outcome.operations for turn in turns] == [3 * 20, 3 * 20]
+    assert [cluster.spec.short_name for cluster in pool.clusters] == ["own"]
+    assert made.differences(1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
+
+
+def test_clusters_run_side_by_side_where_memory_holds_them(pool):
+    """Then a turn is one round, and both stay."""
+    made = laboratory(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
+
+    assert made.round(0, block=0, position=0).outcome.operations == 20
+    assert made.in_turns is False
+    assert len(pool.clusters) == 2
+
+
+def test_the_rounds_of_a_turn_add_up():
+    """Times, operations and commits are summed, counters are means; one that was not settled is remembered."""
+    one = Round("a", 0, 0, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"fsyncs": 4.0}, samples={"steal": 0.0})
+    two = Round("a", 0, 0, Outcome(3.0, 100, 50), 4.0, 20.0, settled=False, counters={"fsyncs": 8.0})
+
+    both = merged([one, two])
+
+    assert both.outcome == Outcome(4.0, 200, 100)
+    assert (both.throughput, both.wall, both.started, both.settled) == (50.0, 4.0, 10.0, False)
+    assert both.counters == {"fsyncs": 6.0}
 
 
 @pytest.mark.parametrize("step", ["prepare", "reset", "run"])
