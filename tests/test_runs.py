@@ -114,3 +114,17 @@ def test_processes_are_found_by_their_mark(data):
 
     assert found == [process.pid]
     assert after == []
+
+
+def test_a_server_whose_directory_was_removed_is_reaped(data):
+    """No run.json tells of it any more; its working directory, which is gone, does."""
+    place = data / "gone"
+    place.mkdir()
+    environment = {**os.environ, RUN_VARIABLE: "feedgone"}
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], cwd=place, env=environment) as lost:
+        assert psutil.Process(lost.pid) not in runs.orphans()
+        place.rmdir()
+
+        runs.reap()
+
+        assert lost.wait(10) == -9
