@@ -13,6 +13,7 @@ def test_4_threads_beat_the_default(measure, mode):
     """Four appliers keep up where one lets flow control hold the writers back."""
     default, threads_4 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_4])
 
+    assert threads_4.lower("paused_share", than=default)  # the cause, even where the cores are the limit
     assert threads_4.beats(default)
 
 
