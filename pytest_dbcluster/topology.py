@@ -8,7 +8,6 @@ from typing import Protocol
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.node import Node
-from pytest_dbcluster.release import Release
 
 PLANNED = ("async_replication", "drbd", "group_replication", "semisync")
 
@@ -50,9 +49,3 @@ def topology(name: str) -> Topology:
     module = registry.find("topology", "pytest_dbcluster.topologies", name, planned=PLANNED)
     made: Topology = importlib.import_module(module).TOPOLOGY()
     return made
-
-
-def supports(release: Release, name: str) -> str:
-    """Why this release cannot form the topology; empty when it can."""
-    check = getattr(topology(name), "lacks", None)
-    return check(release) if check else ""

@@ -100,13 +100,6 @@ class Workload(Protocol):
         """Drop the tables."""
 
 
-class Violations(Protocol):
-    """An extra power: a load that knows what must be true of its tables after a run."""
-
-    def violations(self, setting: Setting) -> list[str]:
-        """What is not true; empty when all is well."""
-
-
 def workload_class(name: str) -> Callable[..., Workload]:
     """The class of a workload by its file's name. Raises ConfigError that lists the known names."""
     module = registry.find("workload", "pytest_dbcluster.workloads", name, planned=PLANNED)
