@@ -51,7 +51,7 @@ class Release:
 class Known:
     """One row of ``dbcluster releases``.
 
-    state: "cached", "on PATH", "can be fetched", "not found" or "planned". version: exact where it is known. size:
+    state: "cached", "on PATH", "can be fetched" or "not found". version: exact where it is known. size:
     bytes on disk, 0 where it is not known. source: where it is, or where it would be fetched from.
     """
 
@@ -89,8 +89,6 @@ def _fetched(name: ReleaseName, progress: Callable[[str], None], mirror: str | N
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
         known = ", ".join(each.name for each in catalogue.OFFERS)
-        if str(name) in catalogue.PLANNED:
-            raise Unsupported(f"{name} is planned and cannot be fetched yet; {name}=DIRECTORY takes an unpacked one")
         raise ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
     mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
     places = sources.candidates(offer, sources.host_entries(), mirror)
@@ -142,8 +140,6 @@ def known(mirror: str | None = None) -> list[Known]:
         row = Known(offer.name, "can be fetched" if places else "not found", source=where)
         rows[offer.name] = fetched.pop(offer.name, row)
     rows |= fetched
-    for name in catalogue.PLANNED:
-        rows.setdefault(name, Known(name, "planned"))
     for product in VENDORS:
         program = path.server(product)
         rows[f"{product}:path"] = Known(

@@ -80,18 +80,10 @@ def test_an_unknown_version_lists_the_known_ones():
     """The error has every version that can be fetched."""
     with pytest.raises(
         ConfigError,
-        match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, haproxy, sysbench; "
-        r"others as mariadb:12\.9=DIRECTORY$",
+        match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, mysql:9\.7, haproxy, "
+        r"sysbench; others as mariadb:12\.9=DIRECTORY$",
     ):
         release.find("mariadb:12.9")
-
-
-def test_a_planned_version_is_not_unknown():
-    """mysql:9.7 comes later; an unpacked one can be named today."""
-    with pytest.raises(
-        Unsupported, match=r"^mysql:9.7 is planned and cannot be fetched yet; mysql:9.7=DIRECTORY takes"
-    ):
-        release.find("mysql:9.7")
 
 
 def test_without_network_the_error_says_the_ways_out(tmp_path):
@@ -158,7 +150,7 @@ def test_a_tool_that_is_nowhere_says_install(monkeypatch):
 
 
 def test_every_offer_is_known_with_its_state(monkeypatch):
-    """One row each: cached, to be fetched, not found, planned; and what is on PATH."""
+    """One row each: cached, to be fetched, not found; and what is on PATH."""
     monkeypatch.setenv("PATH", "/nonexistent")
     entry = fake_entry()
 
@@ -168,7 +160,7 @@ def test_every_offer_is_known_with_its_state(monkeypatch):
     assert rows["mariadb:11.8"].state == "can be fetched"
     assert rows["mariadb:11.8"].source == "trixie of the same mirror as this system"
     assert rows["mariadb:10.6"].state == "not found"
-    assert rows["mysql:9.7"].state == "planned"
+    assert rows["mysql:9.7"].state == "can be fetched"
     assert rows["mariadb:path"].state == "not found"
     assert {offer.name for offer in catalogue.OFFERS} <= set(rows)
 

@@ -1,4 +1,4 @@
-"""Which version comes from which suite, in which packages. Data; mysql:9.7 takes its place here (sid)."""
+"""Which version comes from which suite, in which packages. Data."""
 
 from __future__ import annotations
 
@@ -17,6 +17,10 @@ MARIADB_PROGRAMS = (
     *(f"mariadb-{name}" for name in ("admin", "backup", "binlog", "check", "dump", "install-db", "slap", "upgrade")),
     *(f"mysql{name}" for name in ("admin", "binlog", "check", "dump", "_install_db", "slap", "_upgrade")),
     "wsrep_sst_*", "galera_recovery", "socat", "pv", "ss", "ip", "ps",
+)  # fmt: skip
+
+MYSQL_PROGRAMS = (
+    "mysqld", "mysql", "mysqladmin", "mysqlbinlog", "mysqldump", "mysqlslap", "mysqlrouter*", "my_print_defaults",
 )  # fmt: skip
 
 # Of the closure, what a server in the foreground does not use, or what is part of every Debian and Ubuntu.
@@ -72,12 +76,10 @@ OFFERS = (
     ),
     Offer("mariadb", "10.11", (Origin("bookworm", _MARIADB), Origin("noble", _MARIADB)), MARIADB_PROGRAMS),
     Offer("mariadb", "11.8", (Origin("trixie", _MARIADB),), MARIADB_PROGRAMS),
+    Offer("mysql", "9.7", (Origin("sid", ("mysql-server", "mysql-client", "mysql-router")),), MYSQL_PROGRAMS),
     _tool("haproxy"),
     _tool("sysbench"),
 )
-
-
-PLANNED = ("mysql:8.4", "mysql:9.7")
 
 
 def offer(product: str, version: str) -> Offer | None:
