@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import itertools
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -13,13 +14,13 @@ from pytest_dbcluster import options as opts
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NotReady, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.host import Host, Trees
-from pytest_dbcluster.node import Node
+from pytest_dbcluster.node import LOAD, Node
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.proxy import Proxy, proxy
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec, Endpoint
 from pytest_dbcluster.template import Template, template
-from pytest_dbcluster.topology import Settles, Topology, topology
+from pytest_dbcluster.topology import Divides, Settles, Topology, Verifies, topology
 
 READY_SECONDS = 90.0
 TRIES = 3
@@ -40,13 +41,18 @@ class Cluster:
         self.dirty = ""
         self.ready_seconds = 0.0
 
+    @property
+    def writers(self) -> Sequence[Node]:
+        """The nodes that take writes, the one that a load is sent to first. Raises ProvisionError for none."""
+        return writers(self.topology, self.nodes)
+
     def writer(self) -> Endpoint:
         """Where a load goes that must meet one node only."""
-        return self.proxy.writer() if self.proxy else self.nodes[0].endpoint
+        return _for_loads(self.proxy.writer() if self.proxy else self.writers[0].endpoint)
 
     def reader(self) -> Endpoint:
-        """Where a load goes that every node may take: the proxy's round robin, or the first node without one."""
-        return self.proxy.reader() if self.proxy else self.nodes[0].endpoint
+        """Where a load goes that every node may take: the proxy's round robin, or the first writer without one."""
+        return _for_loads(self.proxy.reader() if self.proxy else self.writers[0].endpoint)
 
     def problems(self) -> list[str]:
         """What keeps the cluster from being ready. Raises NodeDied."""
@@ -74,6 +80,8 @@ class Cluster:
             sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
             if len(set(sums.values())) > 1 or None in sums.values():
                 found.append(f"table {table} differs between nodes: {sums}")
+        if not found and hasattr(self.topology, "violations"):
+            found += cast(Verifies, self.topology).violations(self.nodes)
         for node in self.nodes:
             found += [f"{node.name} logged: {line}" for line in node.new_errors()]
         if found:
@@ -90,6 +98,21 @@ class Cluster:
                     node.process.signal(signal.SIGKILL)
             for node in self.nodes:
                 node.kill()
+
+
+def writers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a topology that take writes; all of them where it makes no difference between them."""
+    return cast(Divides, form).writers(nodes) if hasattr(form, "writers") else nodes
+
+
+def readers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a topology over which reads are spread; all of them where it makes no difference."""
+    return cast(Divides, form).readers(nodes) if hasattr(form, "readers") else nodes
+
+
+def _for_loads(endpoint: Endpoint) -> Endpoint:
+    """Loads have an account of their own, which cannot write where a server is read-only."""
+    return dataclasses.replace(endpoint, user=LOAD, tls=False)
 
 
 def bring_up(
@@ -160,7 +183,8 @@ def ready_template(
     """The template that these options start from; made on a host of its own when the cache has none."""
     from pytest_dbcluster.flavour import flavour
 
-    initial = {name: value for name, value in options.items() if name in flavour(release.product).initial}
+    fixed = flavour(release.product, release.version).initial
+    initial = {name: value for name, value in options.items() if name in fixed}
     borrowed: list[Host] = []
 
     def host() -> Host:

@@ -18,7 +18,7 @@ from pytest_dbcluster.proxy import proxy
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.template import Template
-from pytest_dbcluster.topology import topology
+from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import References, Switch, Variant, split
 
 SIDE_BY_SIDE = 2
@@ -69,6 +69,8 @@ class Pool:
         if spec.proxy:
             proxy(spec.proxy, self.provisioner, ())
         release = self.release(spec.release)
+        if lacking := lacks(topology(spec.topology), release):
+            raise Unsupported(lacking)
         share = psutil.virtual_memory().total // spec.nodes
         options, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
         made = self._template(release, options)

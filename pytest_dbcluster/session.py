@@ -24,6 +24,8 @@ from pytest_dbcluster.reporting import allure, terminal
 from pytest_dbcluster.reporting.results import Results
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.topology import lacks, topology
+from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Workload
 
 
@@ -63,8 +65,14 @@ class DBSession:
 
     def laboratory(self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName) -> ClusterLaboratory:
         """What runs the rounds of this load on these specs."""
-        variants = [self.pool.variant(spec.on_release(release)) for spec in on]
+        variants = [self._variant(spec, release) for spec in on]
         return ClusterLaboratory(workload, variants, self.pool, self.settings.profile, self._reporter.line)
+
+    def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
+        # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
+        if spec.release and (lacking := lacks(topology(spec.topology), self.pool.release(spec.release))):
+            raise ConfigError(f"{spec} asks for {spec.release} by name: {lacking}")
+        return self.pool.variant(spec.on_release(release))
 
     def test_begins(self, release: ReleaseName) -> None:
         """A test asked for ``measure``; said before it measures, so that a failure is reported alike."""

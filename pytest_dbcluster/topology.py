@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.node import Node
+from pytest_dbcluster.release import Release
 
 PLANNED = ("async_replication", "drbd", "group_replication", "semisync")
 
@@ -42,6 +43,55 @@ class Rejoins(Protocol):
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start this one node again; not yet ready."""
+
+
+class Divides(Protocol):
+    """An extra power: not every node does everything. Without it every node takes writes and reads."""
+
+    def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """The nodes that take writes now, the one that a load is sent to first. Raises ProvisionError for none."""
+
+    def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """The nodes over which a proxy spreads reads."""
+
+
+class Suits(Protocol):
+    """An extra power: not every release can do it."""
+
+    def lacks(self, release: Release) -> str:
+        """Why a release cannot do it; empty when it can."""
+
+
+class Watches(Protocol):
+    """An extra power: something may happen in mid-round after which the round measured something else."""
+
+    def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """What is read before and after a round: statuses by their own names."""
+
+    def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+        """Why the round between two readings does not count; empty when it does."""
+
+
+class Verifies(Protocol):
+    """An extra power: a promise of its own that can be checked on nodes that have drained."""
+
+    def violations(self, nodes: Sequence[Node]) -> list[str]:
+        """What is wrong after the rounds: transactions that others lack, or that no primary wrote."""
+
+
+class Acknowledges(Protocol):
+    """An extra power: says what a commit that has returned is worth. Without it one server has it."""
+
+    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
+        """Who has a commit when it returns: ``certified on all nodes``, ``received by 1 replica``."""
+
+    def consistency(self, variables: Mapping[str, str]) -> str:
+        """What a read on another node may miss, in the vendor's words; empty where there is no choice."""
+
+
+def lacks(form: Topology, release: Release) -> str:
+    """Why a release cannot be this topology; empty when it can."""
+    return cast(Suits, form).lacks(release) if hasattr(form, "lacks") else ""
 
 
 def topology(name: str) -> Topology:

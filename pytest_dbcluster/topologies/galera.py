@@ -36,6 +36,14 @@ class Galera:
             return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
         return ""
 
+    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
+        """A commit returns when it is certified; the others have received it and may still apply it."""
+        return "certified on all nodes" if nodes > 1 else "one server"
+
+    def consistency(self, variables: Mapping[str, str]) -> str:
+        """Which statements wait until the node has applied what was committed before them."""
+        return f"wsrep_sync_wait={variables.get('wsrep_sync_wait', '?')}"
+
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """The node's place in the group. Raises Unsupported for a release without the Galera library."""
         if lacking := self.lacks(node.release):

@@ -16,7 +16,7 @@ class Standalone:
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Nothing beyond what every server gets. Raises ConfigError for more than one node."""
         if len(peers) != 1:
-            raise ConfigError(f"a standalone server is one node, not {len(peers)}; for more: galera")
+            raise ConfigError(f"a standalone server is one node, not {len(peers)}; for more take another topology")
         return {}
 
     def form(self, nodes: Sequence[Node]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.cluster import bring_up
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.node import LOAD
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.proxies import haproxy
 from pytest_dbcluster.proxies.haproxy import HAProxy
@@ -84,11 +85,11 @@ def test_the_reader_takes_the_nodes_in_turn(cluster):
 
 
 def test_the_endpoints_have_the_account_of_the_nodes(cluster):
-    """A load that can connect to a node can connect to the proxy."""
+    """A load that can connect to a node can connect to the proxy, with the account that loads have."""
     node = cluster.nodes[0].endpoint
 
     for endpoint in (cluster.writer(), cluster.reader()):
-        assert (endpoint.user, endpoint.password) == (node.user, node.password)
+        assert (endpoint.user, endpoint.password) == (LOAD, node.password)
 
 
 def test_a_desynced_node_leaves_the_rotation_and_comes_back(cluster):

@@ -18,4 +18,4 @@ def test_more_nodes_are_refused():
     with pytest.raises(ConfigError) as caught:
         Standalone().options("node1", ["node1", "node2"])
 
-    assert str(caught.value) == "a standalone server is one node, not 2; for more: galera"
+    assert str(caught.value) == "a standalone server is one node, not 2; for more take another topology"
