@@ -17,6 +17,7 @@ from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import Connection, SQLError
 
 ADMIN = "dbcluster"
+LOAD = "dbcluster_load"
 LAST_LINES = 15
 # A socket's path has at most 107 bytes (unix(7)).
 LONGEST_SOCKET = 100
@@ -31,7 +32,7 @@ class Node:
         self.host = host
         self.release = release
         self.port = port
-        self.flavour: Flavour = flavour(release.product)
+        self.flavour: Flavour = flavour(release.product, release.version)
         self.password = password
         self.data = f"{host.directory}/data"
         self.log = f"{host.directory}/error.log"
@@ -44,7 +45,8 @@ class Node:
     @property
     def endpoint(self) -> Endpoint:
         """Where clients reach this node directly."""
-        return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,))
+        tls = self.flavour.control_tls
+        return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
 
     @property
     def socket(self) -> str:
@@ -65,6 +67,7 @@ class Node:
         self.options = {**self.flavour.pinned, **self.release.server_options, **places, **options}
         lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
+        client += [word.removeprefix("--") for word in self.flavour.plain]
         text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
 
@@ -139,8 +142,7 @@ class Node:
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now; what is still not on disk, empty when all is."""
         lazy = self.query(f"SELECT @@global.{self.flavour.lazy_flush}")[0][0]
-        log = self.status("Innodb_lsn_%")
-        if log["innodb_lsn_flushed"] == log["innodb_lsn_current"]:
+        if not self._unflushed():
             return []
         if lazy != 1:
             self.query(f"SET GLOBAL {self.flavour.lazy_flush} = 1")
@@ -149,10 +151,14 @@ class Node:
         finally:
             if lazy != 1:
                 self.query(f"SET GLOBAL {self.flavour.lazy_flush} = {lazy}")
-        log = self.status("Innodb_lsn_%")
-        if log["innodb_lsn_flushed"] == log["innodb_lsn_current"]:
+        return self._unflushed()
+
+    def _unflushed(self) -> list[str]:
+        current, flushed = self.flavour.log_current, self.flavour.log_flushed
+        log = self.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ('{current}', '{flushed}')")
+        if log[flushed] == log[current]:
             return []
-        return [f"{self.name}: log flushed to {log['innodb_lsn_flushed']} of {log['innodb_lsn_current']}"]
+        return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""

@@ -142,3 +142,4 @@ class Endpoint:
     password: str = dataclasses.field(repr=False)
     nodes: tuple[str, ...] = ()
     directory: Path | None = None
+    tls: bool = False

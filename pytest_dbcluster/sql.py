@@ -78,7 +78,7 @@ class Connection:
                 charset="utf8mb4",
                 collation="utf8mb4_general_ci",
                 autocommit=True,
-                ssl_disabled=True,
+                ssl_disabled=not self.endpoint.tls,
                 connection_timeout=self._seconds,
                 use_pure=True,
             )

@@ -39,6 +39,7 @@ class Watched:
     port: int
     status_port: int
     wanted: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    tls: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,7 +136,7 @@ def serve(settings: Settings) -> list[socketserver.TCPServer]:
     """Listen for every node, each in a thread of its own; ``shutdown()`` ends one. Raises OSError for a taken port."""
     servers = []
     for node in settings.nodes:
-        endpoint = Endpoint(node.address, node.port, settings.user, settings.password)
+        endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls)
         state = State(node, Connection(node.name, endpoint, seconds=PATIENCE))
         try:
             servers.append(_Server((settings.listen, node.status_port), state))

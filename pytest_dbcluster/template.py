@@ -19,12 +19,14 @@ from typing import Any
 from filelock import FileLock
 
 from pytest_dbcluster import cache, secrets
-from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.flavour import Flavour, flavour
 from pytest_dbcluster.host import Host
-from pytest_dbcluster.node import ADMIN, Node
+from pytest_dbcluster.node import ADMIN, LOAD, Node
 from pytest_dbcluster.release import Release
+from pytest_dbcluster.sql import SQLError
 
-FORMAT = 1  # raised when what a template holds changes
+READ_ONLY_VARIABLE, SESSION_VARIABLE = 1238, 1228  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_LOCAL_VARIABLE
+FORMAT = 2  # raised when what a template holds changes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,28 +78,21 @@ def template(
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
-    words = flavour(release.product)
+    words = flavour(release.product, release.version)
     node = Node("template", host, release, host.port(), secrets.new_password())  # type: ignore[attr-defined]
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
+    program, *install = [word.format(data=node.data) for word in words.install]
     host.run(
-        [
-            str(release.program("mariadb-install-db")),
-            "--no-defaults",
-            f"--datadir={node.data}",
-            "--auth-root-authentication-method=normal",
-            "--skip-test-db",
-            *(["--user=root"] if host.root else []),
-            *server,
-        ],
+        [str(release.program(program)), *install, *(["--user=root"] if host.root else []), *server],
         seconds=120,
         environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
-    host.push(_first_sql(words.create_admin, node.password).encode(), f"{host.directory}/first.sql")
-    node.configure({**initial, **_alone(release), "init_file": f"{host.directory}/first.sql"})
+    host.push(_first_sql(words.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
+    node.configure({**initial, **_alone(release, words), "init_file": f"{host.directory}/first.sql"})
     try:
         node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
         node.wait_answering(120)
-        for (account,) in node.query(words.drop_others.format(user=ADMIN)):
+        for (account,) in node.query(words.drop_others.format(user=ADMIN, load=LOAD)):
             node.query(f"DROP USER {account}")
         said = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
         node.stop()
@@ -108,13 +103,15 @@ def _make(release: Release, host: Host, initial: dict[str, str], place: Path) ->
 
 
 def _first_sql(statements: tuple[str, ...], password: str) -> str:
-    return "".join(f"{statement.format(user=ADMIN, password=password)};\n" for statement in statements)
+    return "".join(f"{statement.format(user=ADMIN, load=LOAD, password=password)};\n" for statement in statements)
 
 
-def _alone(release: Release) -> dict[str, str]:
+def _alone(release: Release, words: Flavour) -> dict[str, str]:
+    plugins = [name for name in words.plugins if (plugin_directory(release) / name).exists()]
+    own = {**words.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
     if release.wsrep_provider is None:
-        return {}
-    return {
+        return own
+    return own | {
         "wsrep_on": "ON",
         "wsrep_provider": str(release.wsrep_provider),
         "wsrep_cluster_address": "gcomm://",
@@ -123,17 +120,19 @@ def _alone(release: Release) -> dict[str, str]:
     }
 
 
+def plugin_directory(release: Release) -> Path:
+    """Where the server of a release has its plugins."""
+    return Path(release.server_options.get("plugin-dir", release.bin))
+
+
 def _variables(node: Node) -> list[dict[str, Any]]:
-    rows = node.query(
-        "SELECT LOWER(variable_name), COALESCE(global_value, default_value, ''), read_only = 'YES', variable_type, "
-        "COALESCE(numeric_min_value, ''), COALESCE(numeric_max_value, ''), COALESCE(enum_value_list, ''), "
-        "variable_scope FROM information_schema.system_variables ORDER BY 1"
-    )
+    rows = node.query(node.flavour.variables)
+    fixed = {name for name, *_ in rows if not _settable(node, name)} if node.flavour.probed else set()
     return [
         {
             "name": name,
             "value": value,
-            "read_only": bool(read_only),
+            "read_only": bool(read_only) or name in fixed,
             "kind": kind,
             "minimum": minimum,
             "maximum": maximum,
@@ -142,6 +141,15 @@ def _variables(node: Node) -> list[dict[str, Any]]:
         }
         for name, value, read_only, kind, minimum, maximum, choices, scope in rows
     ]
+
+
+def _settable(node: Node, name: str) -> bool:
+    """Whether a running server lets a variable be set; it is set to the value that it has."""
+    try:
+        node.query(f"SET GLOBAL {name} = @@global.{name}")
+    except SQLError as error:
+        return error.number not in (READ_ONLY_VARIABLE, SESSION_VARIABLE)
+    return True
 
 
 def _option_words(node: Node) -> set[str]:
@@ -167,7 +175,7 @@ def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
     fresh = place.with_name(f"{place.name}.{tokens.token_hex(4)}")
     fresh.mkdir(mode=0o700)
     try:
-        for leftover in ("galera.cache", "gvwstate.dat", "ib_buffer_pool"):
+        for leftover in ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf"):
             (data / leftover).unlink(missing_ok=True)
         shutil.copytree(data, fresh / "data")
         description = fresh / "template.json"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 import signal
 
 import pytest
 
-from pytest_dbcluster.errors import NodeDied, Unsupported
-from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.node import LAST_LINES, Node
 from pytest_dbcluster.provisioners.fake import FakeHost, FakeProcess
 
@@ -152,12 +150,3 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(node, host):
     host.files["/fake/error.log"] += b"OR] b\n"
 
     assert node.new_errors() == ["0 [ERROR] b"]
-
-
-def test_a_vendor_without_words_is_planned(host, mariadb):
-    """The words of MySQL come later."""
-    with pytest.raises(Unsupported) as caught:
-        Node("node1", host, dataclasses.replace(mariadb, product="mysql"), 3306, "")
-
-    assert str(caught.value) == "mysql servers are planned and not built yet; built: mariadb"
-    assert flavour("mariadb").server == "mariadbd"

@@ -107,6 +107,7 @@ class HAProxy:
                 node.port,
                 _port(host, FIRST_STATUS_PORT + n),
                 status_port.SYNCED if node.options.get("wsrep_on") == "ON" else {},
+                node.endpoint.tls,
             )
             for n, node in enumerate(self.nodes)
         ]
@@ -161,7 +162,8 @@ class HAProxy:
 
     def _endpoint(self, port: int, nodes: Sequence[Node]) -> Endpoint:
         address = self.host.address if self.host else self.nodes[0].host.address
-        return Endpoint(address, port, *_account(self.nodes[0]), nodes=tuple(node.name for node in nodes))
+        tls = self.nodes[0].endpoint.tls
+        return Endpoint(address, port, *_account(self.nodes[0]), nodes=tuple(node.name for node in nodes), tls=tls)
 
     def close(self) -> None:
         """End both processes and give the host back. Never raises for what is gone already."""

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
-from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.flavour import Flavour, flavour
 from pytest_dbcluster.workload import Outcome, Setting
 
 MODES = ("key", "mixed", "read", "update", "write")
@@ -204,7 +204,13 @@ class MySQLSlap:
         setting.client.push(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generated(setting, self.concurrency, total)
         places = [f"--{name.replace('_', '-')}={value}" for name, value in setting.release.client_options.items()]
-        connect = [*places, f"--host={endpoint.host}", f"--port={endpoint.port}", "--protocol=tcp"]
+        connect = [
+            *places,
+            *_words(setting).plain,
+            f"--host={endpoint.host}",
+            f"--port={endpoint.port}",
+            "--protocol=tcp",
+        ]
         if setting.profile == "paper":
             return [program, f"--defaults-file={secret}", *connect, *published, f"--iterations={self.iterations}"]
         own = [f"--create-schema={SCHEMA}", "--no-drop", f"--query={self._list(setting)}", "--delimiter=;"]
@@ -214,7 +220,7 @@ class MySQLSlap:
     def _generated(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
         return [
-            str(setting.release.program(flavour(setting.release.product).slap)),
+            str(setting.release.program(_words(setting).slap)),
             "--auto-generate-sql",
             "--auto-generate-sql-add-autoincrement",
             f"--auto-generate-sql-load-type={self.mode}",
@@ -224,6 +230,10 @@ class MySQLSlap:
             f"--concurrency={clients}",
             f"--number-of-queries={queries}",
         ]
+
+
+def _words(setting: Setting) -> Flavour:
+    return flavour(setting.release.product, setting.release.version)
 
 
 def parse(text: str, *, clients: int) -> Outcome:

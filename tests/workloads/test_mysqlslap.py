@@ -149,7 +149,9 @@ def test_paper_is_the_published_command_line(standalone, mariadb):
     command = host.commands[0]
     assert Path(command[0]).name == "mariadb-slap"
     assert [
-        word for word in command[1:] if not re.match(r"--(defaults-file|host|port|protocol|plugin-dir)=", word)
+        word
+        for word in command[1:]
+        if not re.match(r"--(defaults-file=|host=|port=|protocol=|plugin-dir=|skip-ssl)", word)
     ] == [
         "--auto-generate-sql",
         "--auto-generate-sql-add-autoincrement",
