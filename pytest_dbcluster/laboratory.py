@@ -21,7 +21,7 @@ from pytest_dbcluster.workload import Outcome, Round, Setting, Workload
 
 SETTLE_SECONDS = 1.0
 DRAIN_SECONDS = 30.0
-JITTER = 0.1
+JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_at_timeout, 1 s) where that is shorter
 TURN = 3  # rounds a start, where clusters take turns
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
@@ -96,7 +96,7 @@ class ClusterLaboratory:
         if self._load.writes:
             self._load.reset(setting)
         settled = cluster.settle(SETTLE_SECONDS)
-        time.sleep(self._coin.uniform(0, JITTER) * self._last)
+        time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         before = counters.read(cluster.nodes)
         started = time.time()
         with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
