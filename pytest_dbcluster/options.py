@@ -102,7 +102,12 @@ def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: 
 
 def _check_value(variable: Variable, value: str, release: str) -> None:
     wanted = ""
-    if variable.kind == "ENUM" and value.upper() not in map(str.upper, variable.choices) and not value.isdigit():
+    if (
+        variable.kind == "ENUM"
+        and variable.choices
+        and value.upper() not in map(str.upper, variable.choices)
+        and not value.isdigit()
+    ):
         wanted = f"one of {', '.join(variable.choices)}"
     elif variable.kind == "BOOLEAN" and value.upper() not in ("ON", "OFF", "1", "0", "TRUE", "FALSE", ""):
         wanted = "ON or OFF"

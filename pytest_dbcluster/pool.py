@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 
 from pytest_dbcluster import options as opts
+from pytest_dbcluster import parity
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
@@ -16,7 +17,7 @@ from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.proxy import proxy
 from pytest_dbcluster.release import Release
-from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.template import Template
 from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import References, Switch, Variant, split
@@ -35,7 +36,11 @@ class Running:
 
 
 class Pool:
-    """Every cluster of a run. ``below`` are the options of ``--db-cnf``, ``fragments`` the place of my.cnf pieces."""
+    """Every cluster of a run.
+
+    ``below`` are the options of ``--db-cnf``, ``fragments`` the place of my.cnf pieces, ``parity_profile`` is that of
+    specs that name none.
+    """
 
     def __init__(
         self,
@@ -44,10 +49,12 @@ class Pool:
         fragments: Path,
         below: Mapping[str, str],
         progress: Callable[[str], None],
+        parity_profile: str = PARITIES[0],
     ) -> None:
         self.provisioner = provisioner
         self._fragments = fragments
         self._below = dict(below)
+        self._parity = parity_profile
         self._progress = progress
         self._running: dict[tuple[object, ...], Running] = {}
         self._releases: dict[ReleaseName, Release] = {}
@@ -72,11 +79,13 @@ class Pool:
         if lacking := lacks(topology(spec.topology), release):
             raise Unsupported(lacking)
         share = psutil.virtual_memory().total // spec.nodes
-        options, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
+        same = parity.options(spec.parity or self._parity, release, spec.topology)
+        own, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
+        options = {**same, **own}
         made = self._template(release, options)
         opts.check(options, made.variables, made.words, str(spec.release))
         self.overridden += [line for line in lines if line not in self.overridden]
-        common = {name: opts.share(value, share) for name, value in self._below.items()}
+        common = {**same, **{name: opts.share(value, share) for name, value in self._below.items()}}
         variant = split(spec, release, options, made.variables, common)
         if self._references.changes(variant, made.variables) is None:
             return Variant(spec, release, tuple(sorted(options.items())), ())

@@ -42,7 +42,11 @@ class DBSession:
         self._closed = False
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
         self.pool = Pool(
-            self.provisioner, fragments=settings.fragments, below=settings.below, progress=self._reporter.line
+            self.provisioner,
+            fragments=settings.fragments,
+            below=settings.below,
+            progress=self._reporter.line,
+            parity_profile=settings.parity,
         )
 
     def measurement(

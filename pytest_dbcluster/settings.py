@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import critical, registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.spec import DEFAULT_RELEASE, PROFILES, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Rules
@@ -27,6 +27,7 @@ class Settings:
     releases: tuple[ReleaseName, ...]
     provisioner: str
     profile: str
+    parity: str
     below: Mapping[str, str]
     fragments: Path
     results: Path
@@ -49,6 +50,8 @@ class Settings:
         provisioner_class(option.db_provisioner)
         if option.db_profile not in PROFILES:
             raise registry.unknown("profile", option.db_profile, PROFILES)
+        if option.db_parity not in PARITIES:
+            raise registry.unknown("parity", option.db_parity, PARITIES)
         if option.db_alpha not in critical.ALPHAS:
             known = ", ".join(f"{alpha:g}" for alpha in critical.ALPHAS)
             raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
@@ -62,6 +65,7 @@ class Settings:
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=option.db_provisioner,
             profile=option.db_profile,
+            parity=option.db_parity,
             below=read_cnf(Path(option.db_cnf)) if option.db_cnf else {},
             fragments=root / "fixtures" / "mycnf",
             results=root / option.db_results,
@@ -106,6 +110,13 @@ def add_options(group: Any) -> None:
         default="quick",
         metavar="quick|paper",
         help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
+    )
+    add(
+        "--db-parity",
+        default=PARITIES[0],
+        metavar="vendor|normalised",
+        help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
+        "isolation and character set on all",
     )
     add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
     add(

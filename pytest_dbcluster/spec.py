@@ -17,6 +17,7 @@ VENDORS = ("mariadb", "mysql")
 TOOLS = ("haproxy", "sysbench")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
+PARITIES = ("vendor", "normalised")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -78,7 +79,8 @@ class ClusterSpec:
 
     ``options`` are my.cnf options of the server, sorted by their normal name. ``cnf`` names the fragments of
     ``fixtures/mycnf`` that are laid under them in order; they are read when the cluster is made, by
-    ``pytest_dbcluster.options``. ``release`` None is the release of the run (``--db-release``).
+    ``pytest_dbcluster.options``. ``release`` None is the release of the run (``--db-release``), ``parity`` None the
+    run's parity profile (``--db-parity``).
     """
 
     topology: str
@@ -88,6 +90,7 @@ class ClusterSpec:
     cnf: tuple[str, ...] = ()
     proxy: str | None = None
     needs: HostNeeds = HostNeeds()
+    parity: str | None = None
     name: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -107,6 +110,10 @@ class ClusterSpec:
     def with_cnf(self, name: str) -> ClusterSpec:
         """The same cluster with the fragment ``fixtures/mycnf/NAME.cnf`` laid over it; its short name is NAME."""
         return dataclasses.replace(self, cnf=(*self.cnf, name), name=name)
+
+    def with_parity(self, parity: str) -> ClusterSpec:
+        """The same cluster with the vendor's defaults (``vendor``) or with comparable ones (``normalised``)."""
+        return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
 
     def named(self, name: str) -> ClusterSpec:
         """The same cluster with another short name, which is its test id."""

@@ -19,7 +19,7 @@ LAYERS = {
     "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical",
     "specs": "spec",
     "hosts": "host release releases flavour sql runs",
-    "nodes": "node template options status_port",
+    "nodes": "node template options parity status_port",
     "protocols": "topology workload proxy provisioner",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster variants pool kept hand",

@@ -196,6 +196,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-provisioner=docker", "unknown provisioner 'docker'; known: "),
         ("--db-provisioner=ec2", "provisioner 'ec2' is planned and not built yet; built: "),
         ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),
+        ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
         ("--db-alpha=0.05", "--db-alpha 0.05 has no critical values; known: 0.0005, 0.0001"),
         ("--db-max-pairs=0", "--db-max-pairs 0: it takes a number above 0"),
         ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 at the most"),
