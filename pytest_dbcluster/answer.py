@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import estimate, stalls
+from pytest_dbcluster import estimate, stalls, verdict
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.critical import LOOKS
 from pytest_dbcluster.errors import ClaimFailed, Undecided
 from pytest_dbcluster.message import message
-from pytest_dbcluster.verdict import Outcome, Verdict, judge, judge_ordered
+from pytest_dbcluster.verdict import Outcome, Verdict
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement, Series
@@ -96,10 +97,11 @@ def ask(
     cap = min(cap or rules.cap, rules.cap)
     blind = measurement.laboratory.blind(numbers[0], numbers[-1]) if claim.kind != "lower" else ""
     shown: tuple[float, float, float] | None = None
-    found = _replayed(claim, series, metric, cap, blind, measurement.over(numbers))
+    judged = functools.partial(_judged, claim, series, metric, cap, blind)
+    found = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None
     while found is None:
         measurement.draw(numbers, shown, cap)
-        found = _judged(claim, series, metric, cap, blind, measurement.over(numbers), measurement.pairs)
+        found = judged(measurement.over(numbers))
         if measurement.pairs in LOOKS and len(series) == 2:
             shown = _so_far(series, metric, rules.alpha)
     measurement.check()
@@ -109,50 +111,45 @@ def ask(
     return answer
 
 
-def _replayed(
-    claim: Claim, series: Sequence[Series], metric: str, cap: int, blind: str, over: str | None
-) -> Verdict | None:
-    pairs = series[0].measurement.pairs
-    for look in (look for look in LOOKS if look < pairs):
-        found = _judged(claim, series, metric, cap, blind, None, look)
-        if found:
-            return found
-    return _judged(claim, series, metric, cap, blind, over, pairs) if pairs else None
-
-
 def _judged(
-    claim: Claim, series: Sequence[Series], metric: str, cap: int, blind: str, over: str | None, pairs: int
+    claim: Claim,
+    series: Sequence[Series],
+    metric: str,
+    cap: int,
+    blind: str,
+    over: str | None,
+    *,
+    drawn_before: bool = False,
 ) -> Verdict | None:
-    """The verdict of the first ``pairs`` pairs, as if no more had been drawn."""
-    rules = series[0].measurement.rules
+    """The verdict after the pairs that there are; with ``drawn_before`` that of the first look at them."""
+    measurement, alpha = series[0].measurement, series[0].measurement.rules.alpha
     if claim.kind == "ordered":
-        steps = [_ratios(fast, slow, metric, pairs) for fast, slow in itertools.pairwise(series)]
-        return judge_ordered(
-            list(reversed(steps)), step=claim.margin, alpha=rules.alpha, cap=cap, out_of_budget=over, blind=blind
-        )
-    times = [[item.seconds for item in one.rounds[:pairs]] for one in series]
+        steps = [_ratios(fast, slow, metric) for fast, slow in itertools.pairwise(series)]
+        answer = verdict.replay_ordered if drawn_before else verdict.judge_ordered
+        return answer(steps[::-1], step=claim.margin, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
+    candidate, baseline = ([item.seconds for item in one.rounds] for one in series)
     if claim.kind == stalls.KIND:
-        return stalls.judge_stalls(times[0], times[1], alpha=rules.alpha, out_of_budget=over)
-    ratios = _ratios(series[0], series[1], metric, pairs)
-    orders = series[0].measurement.baseline_first(series[0].number, series[1].number)[:pairs]
-    return judge(
+        looked_at = slice(stalls.PAIRS)
+        return stalls.judge_stalls(candidate[looked_at], baseline[looked_at], alpha=alpha, out_of_budget=over)
+    answer_one = verdict.replay if drawn_before else verdict.judge
+    return answer_one(
         claim,
-        ratios,
-        alpha=rules.alpha,
-        orders=orders,
+        _ratios(series[0], series[1], metric),
+        alpha=alpha,
+        orders=measurement.baseline_first(series[0].number, series[1].number),
         cap=cap,
         out_of_budget=over,
         blind=blind,
-        times=(times[1], times[0]),
+        times=(baseline, candidate),
     )
 
 
-def _ratios(candidate: Series, baseline: Series, metric: str, pairs: int) -> list[float]:
-    both = zip(candidate.values(metric)[:pairs], baseline.values(metric)[:pairs], strict=True)
+def _ratios(candidate: Series, baseline: Series, metric: str) -> list[float]:
+    both = zip(candidate.values(metric), baseline.values(metric), strict=True)
     return [estimate.log_ratio(one, other) for one, other in both]
 
 
 def _so_far(series: Sequence[Series], metric: str, alpha: float) -> tuple[float, float, float]:
-    ratios = _ratios(series[0], series[1], metric, series[0].measurement.pairs)
+    ratios = _ratios(series[0], series[1], metric)
     low, high = estimate.interval(ratios, alpha)
     return estimate.factor(estimate.hodges_lehmann(ratios)), estimate.factor(low), estimate.factor(high)

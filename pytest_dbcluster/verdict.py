@@ -7,7 +7,7 @@ the error it promises is that of all of them together.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypedDict, Unpack
 
@@ -108,17 +108,15 @@ def replay(claim: Claim, log_ratios: Sequence[float], **terms: Unpack[Terms]) ->
     """
     past: Terms = {**terms, "out_of_budget": None}
     orders, times = terms.get("orders"), terms.get("times")
-    for look in critical.LOOKS:
-        if look > min(len(log_ratios), terms.get("cap", CAP)):
-            break
+
+    def judged(look: int) -> Verdict | None:
         if orders is not None:
             past["orders"] = orders[:look]
         if times is not None:
             past["times"] = times[0][:look], times[1][:look]
-        verdict = judge(claim, log_ratios[:look], **past)
-        if verdict is not None:
-            return verdict
-    return judge(claim, log_ratios, **terms)
+        return judge(claim, log_ratios[:look], **past)
+
+    return _first(judged, len(log_ratios), terms.get("cap", CAP)) or judge(claim, log_ratios, **terms)
 
 
 def judge_ordered(
@@ -162,17 +160,19 @@ def replay_ordered(
     blind: str | None = None,
 ) -> Verdict | None:
     """What ``replay`` is to ``judge``, for an order: takes what ``judge_ordered`` takes."""
-    drawn = min(map(len, log_ratios_per_neighbour), default=0)
-    for look in critical.LOOKS:
-        if look > min(drawn, cap):
-            break
+
+    def judged(look: int) -> Verdict | None:
         seen = [values[:look] for values in log_ratios_per_neighbour]
-        verdict = judge_ordered(seen, step=step, alpha=alpha, cap=cap, blind=blind)
-        if verdict is not None:
-            return verdict
-    return judge_ordered(
+        return judge_ordered(seen, step=step, alpha=alpha, cap=cap, blind=blind)
+
+    return _first(judged, min(map(len, log_ratios_per_neighbour), default=0), cap) or judge_ordered(
         log_ratios_per_neighbour, step=step, alpha=alpha, cap=cap, out_of_budget=out_of_budget, blind=blind
     )
+
+
+def _first(judged: Callable[[int], Verdict | None], drawn: int, cap: int) -> Verdict | None:
+    """The verdict of the first look at so many drawn pairs that decides."""
+    return next(filter(None, (judged(look) for look in critical.LOOKS if look <= min(drawn, cap))), None)
 
 
 def _decide(asked: Asked, alpha: float, cap: int, out_of_budget: str | None) -> tuple[Outcome, str] | None:

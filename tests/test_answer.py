@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, Undecided
-from pytest_dbcluster.measure import Measurement, Rules
+from pytest_dbcluster.measure import Measurement, Rules, ordered
 from tests.fakes import FakeLaboratory, noisy
 
 
@@ -131,3 +131,26 @@ def test_it_makes_no_difference_which_claim_is_asked_first():
 
     assert second.verdict == alone.verdict
     assert second.measurement.pairs > alone.verdict.pairs
+
+
+def test_an_order_that_is_asked_again_answers_as_before():
+    """Its blocks are drawn already; a claim of two of its variants has drawn more of them in between."""
+    slow, middle, fast = series(1.0, 0.8, 0.6, names=("slow", "middle", "fast"), sd=0.1)
+    first = ordered(slow, middle, fast)
+    middle.same_as(slow, within=0.17)
+    again = ordered(slow, middle, fast)
+
+    assert again.verdict == first.verdict
+    assert again.measurement.pairs > first.verdict.pairs
+
+
+def test_stalls_are_counted_in_the_first_40_pairs():
+    """However many were drawn before for another claim."""
+    default, flush_2 = series(1.0, 1.0, sd=0.3)
+    assert flush_2.against(default).verdict.pairs <= 20
+    with pytest.raises(Undecided):
+        bool(flush_2.beats(default, by=0.001))
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.measurement.pairs > 40
+    assert answer.verdict.pairs == 40
