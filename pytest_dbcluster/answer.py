@@ -130,7 +130,8 @@ def _judged(
     candidate, baseline = ([item.seconds for item in one.rounds] for one in series)
     if claim.kind == stalls.KIND:
         looked_at = slice(stalls.PAIRS)
-        return stalls.judge_stalls(candidate[looked_at], baseline[looked_at], alpha=alpha, out_of_budget=over)
+        end = over or (f"cap of {cap} pairs" if cap <= measurement.pairs < stalls.PAIRS else None)
+        return stalls.judge_stalls(candidate[looked_at], baseline[looked_at], alpha=alpha, out_of_budget=end)
     answer_one = verdict.replay if drawn_before else verdict.judge
     return answer_one(
         claim,

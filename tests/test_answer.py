@@ -154,3 +154,13 @@ def test_stalls_are_counted_in_the_first_40_pairs():
 
     assert answer.measurement.pairs > 40
     assert answer.verdict.pairs == 40
+
+
+def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
+    """Its one look comes after 40 pairs; with fewer the guard is open."""
+    default, flush_2 = series(1.0, 1.0, cap=8)
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.verdict.pairs == 8
+    with pytest.raises(Undecided, match="cap of 8 pairs: 0 v 0"):
+        bool(answer)
