@@ -26,6 +26,12 @@ def mariadb() -> Release:
 
 
 @pytest.fixture(scope="session")
+def mysql() -> Release:
+    """The other vendor's release."""
+    return releases.find("mysql:9.7")
+
+
+@pytest.fixture(scope="session")
 def provisioner() -> Iterator[LocalProvisioner]:
     """Hosts of this machine; everything on them ends with the session."""
     local = LocalProvisioner()
