@@ -19,12 +19,14 @@ from pytest_dbcluster.errors import ProvisionError
 ROOT = "root"
 LOADERS = "loader"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-# Names that some suites have and others do not; either one is there everywhere.
+# Names that some suites of a product have and others do not; either one is there everywhere.
 OTHER_NAMES = {
-    "mariadb": "mysql", "mariadb-admin": "mysqladmin", "mariadb-backup": "mariabackup", "mariadb-binlog": "mysqlbinlog",
-    "mariadb-check": "mysqlcheck", "mariadb-dump": "mysqldump", "mariadb-import": "mysqlimport",
-    "mariadb-install-db": "mysql_install_db", "mariadb-show": "mysqlshow", "mariadb-slap": "mysqlslap",
-    "mariadb-upgrade": "mysql_upgrade", "mariadbd": "mysqld",
+    "mariadb": {
+        "mariadb": "mysql", "mariadb-admin": "mysqladmin", "mariadb-backup": "mariabackup",
+        "mariadb-binlog": "mysqlbinlog", "mariadb-check": "mysqlcheck", "mariadb-dump": "mysqldump",
+        "mariadb-import": "mysqlimport", "mariadb-install-db": "mysql_install_db", "mariadb-show": "mysqlshow",
+        "mariadb-slap": "mysqlslap", "mariadb-upgrade": "mysql_upgrade", "mariadbd": "mysqld",
+    },
 }  # fmt: skip
 
 _SHIM = """\
@@ -68,7 +70,6 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
             name.startswith("wsrep_")
         ):
             shutil.copy(program, bin_ / name)
-    add_other_names(bin_)
     return bin_
 
 
@@ -134,9 +135,9 @@ def _is_elf(path: Path) -> bool:
         return file.read(4) == b"\x7fELF"
 
 
-def add_other_names(bin_: Path) -> None:
-    """Link the vendor's old names to the new ones and the other way round, where one is missing."""
-    for new, old in OTHER_NAMES.items():
+def add_other_names(bin_: Path, product: str) -> None:
+    """Link a product's old names to the new ones and the other way round, where one is missing."""
+    for new, old in OTHER_NAMES.get(product, {}).items():
         for name, other in ((new, old), (old, new)):
             if (bin_ / name).exists() and not (bin_ / other).exists():
                 (bin_ / other).symlink_to(name)

@@ -53,15 +53,30 @@ def test_scripts_are_copied_and_perl_is_not(entry):
     """Shell scripts lie beside the programs that they call; what needs perl is left out, perl is not fetched."""
     names = {path.name for path in made(entry).iterdir()}
 
-    assert {
-        "mariadb-install-db",
-        "wsrep_sst_common",
-        "mariadb-slap",
-        "mysqld",
-        "mysqlslap",
-        "mysql_install_db",
-    } <= names
+    assert {"mariadb-install-db", "wsrep_sst_common", "mariadb-slap", "mysqld"} <= names
     assert not {"mariadb-report", "unwanted"} & names
+
+
+def test_a_product_has_both_of_its_names(entry):
+    """Suites differ in which of MariaDB's names they have; a link that is there is kept."""
+    bin_ = made(entry)
+    before = (bin_ / "mysqld").read_text()
+    shims.add_other_names(bin_, "mariadb")
+
+    assert {path.name: path.readlink().name for path in bin_.iterdir() if path.is_symlink()} == {
+        "mysqlslap": "mariadb-slap",
+        "mysql_install_db": "mariadb-install-db",
+    }
+    assert (bin_ / "mysqld").read_text() == before
+
+
+def test_one_products_names_are_not_given_to_another(tmp_path):
+    """MySQL has one name for each program; a link named mariadb would lead to the wrong server."""
+    for name in ("mysqld", "mysqlslap"):
+        (tmp_path / name).touch()
+    shims.add_other_names(tmp_path, "mysql")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mysqld", "mysqlslap"]
 
 
 def test_absolute_links_stay_inside_the_release(entry):

@@ -79,6 +79,7 @@ def _whole(offer: Offer) -> Release:
 def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]) -> None:
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
     shims.make(staging, offer.programs, native)
+    shims.add_other_names(staging / "bin", offer.product)
     link_prefix(staging)
     exact = _ask(staging / "bin", offer)
     if not f"{exact}.".startswith(f"{offer.version}." if offer.version else ""):

@@ -23,6 +23,9 @@ MYSQL_PROGRAMS = (
     "mysqld", "mysql", "mysqladmin", "mysqlbinlog", "mysqldump", "mysqlslap", "mysqlrouter*", "my_print_defaults",
 )  # fmt: skip
 
+# What is taken out of a directory or PATH where users have put a server; there the shell may lie beside it.
+PROGRAMS = {"mariadb": MARIADB_PROGRAMS, "mysql": (*MYSQL_PROGRAMS, "mysqlsh")}
+
 # Of the closure, what a server in the foreground does not use, or what is part of every Debian and Ubuntu.
 # apt is told that these are installed. Nearly all of it is perl and what installs packages.
 NOT_FETCHED = (

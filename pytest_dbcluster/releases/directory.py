@@ -12,7 +12,7 @@ from pytest_dbcluster import cache, shims
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.releases import cached, installed, layout
-from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS
+from pytest_dbcluster.releases.catalogue import PROGRAMS
 from pytest_dbcluster.spec import ReleaseName
 
 _BINS = ("bin", "sbin", "scripts", "libexec")
@@ -40,13 +40,12 @@ def find(name: ReleaseName) -> Release:
 def _programs(prefix: Path, directory: Path, name: ReleaseName) -> dict[str, Path]:
     # An older tarball keeps its installer in scripts/; unpacked packages may have ss and ip outside usr.
     places = [prefix / part for part in _BINS] + [directory / part for part in ("bin", "sbin")]
-    patterns = MARIADB_PROGRAMS if name.product == "mariadb" else ("mysql*", "my_print_defaults")
-    return installed.programs_in(places, patterns)
+    return installed.programs_in(places, PROGRAMS[name.product])
 
 
 def _at(name: ReleaseName, directory: Path, prefix: Path, programs: dict[str, Path]) -> Release:
     whole = prefix != directory and shims.has_loader(directory)
-    entry = installed.linked(f"{name.product} {directory}", programs, directory if whole else None)
+    entry = installed.linked(name.product, str(directory), programs, directory if whole else None)
     if whole and not (entry / "share").exists():
         cached.link_prefix(entry)
     found = installed.release(name, entry / "bin", prefix, str(directory))

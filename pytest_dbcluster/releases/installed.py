@@ -28,13 +28,13 @@ def programs_in(directories: Iterable[Path], patterns: Iterable[str]) -> dict[st
     return found
 
 
-def linked(place: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
+def linked(product: str, place: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
     """A directory of the cache with ``bin/``: links to the programs, or shims when ``root`` has its own libraries.
 
-    ``place`` tells one such directory from others. It is made anew only when the programs have changed, because
-    servers may be running out of it.
+    ``product`` and ``place`` tell one such directory from others. It is made anew only when the programs have
+    changed, because servers may be running out of it.
     """
-    name = "at-" + hashlib.sha256(place.encode()).hexdigest()[:12]
+    name = "at-" + hashlib.sha256(f"{product} {place}".encode()).hexdigest()[:12]
     entry = cache.releases() / name
     signature = json.dumps([cache.FORMAT, _stamps(programs), str(root or "")], indent=1)
     with cache.lock(name, progress=lambda line: None):
@@ -49,7 +49,7 @@ def linked(place: str, programs: Mapping[str, Path], root: Path | None = None) -
                 (staging / "bin").mkdir()
                 for program, path in programs.items():
                     (staging / "bin" / program).symlink_to(path.resolve())
-                shims.add_other_names(staging / "bin")
+            shims.add_other_names(staging / "bin", product)
             (staging / "sbin").symlink_to("bin")
             (staging / _SIGNATURE).write_text(signature, encoding="utf-8")
     return entry

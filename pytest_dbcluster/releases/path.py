@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.releases import apt, installed, layout
-from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS
+from pytest_dbcluster.releases.catalogue import OFFERS, PROGRAMS
 from pytest_dbcluster.spec import ReleaseName
 
 APPARMOR = Path("/sys/kernel/security/apparmor/profiles")
@@ -35,14 +35,14 @@ def find(name: ReleaseName) -> Release:
     program = server(name.product)
     if program is None:
         looked = ":".join(map(str, directories()))
+        offers = ", ".join(offer.name for offer in OFFERS if offer.product == name.product)
         raise ConfigError(
             f"{name}: no {' or '.join(layout.SERVERS[name.product])} on PATH ({looked}); "
-            f"install one, or name a version such as mariadb:10.11, which is fetched"
+            f"install one, or name a version that is fetched: {offers}"
         )
-    patterns = MARIADB_PROGRAMS if name.product == "mariadb" else ("mysql*", "my_print_defaults")
     beside = [program.parent, program.parent.parent / "bin"]
-    programs = installed.programs_in([*beside, *directories()], patterns)
-    entry = installed.linked(f"{name.product} on PATH", programs)
+    programs = installed.programs_in([*beside, *directories()], PROGRAMS[name.product])
+    entry = installed.linked(name.product, "on PATH", programs)
     source = f"PATH ({program}{_confined(program)})"
     return installed.release(name, entry / "bin", program.resolve().parent.parent, source)
 
@@ -68,7 +68,7 @@ def tool(name: str, reason: str) -> Release | None:
         words = apt.run([program, "-v" if name == "haproxy" else "--version"], seconds=60)
     except ProvisionError:
         return None
-    entry = installed.linked(f"{name} on PATH", {name: Path(program)})
+    entry = installed.linked(name, "on PATH", {name: Path(program)})
     scripts = Path(program).resolve().parent.parent / "share/sysbench"
     return Release(
         name=name,

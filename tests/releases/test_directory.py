@@ -81,6 +81,33 @@ def test_a_vendors_tarball_is_taken_as_it_is(tarball):
     assert found.program("mariadb-install-db").resolve() == tarball / "scripts/mariadb-install-db"
 
 
+@pytest.fixture
+def mysql_tarball(tmp_path):
+    """A tarball of MySQL: libraries of its own beside the plugins, no Galera, one name for each program."""
+    root = tmp_path / "mysql-8.4.3-linux-glibc2.28-x86_64"
+    for name in ("bin/mysqld", "bin/mysql", "bin/mysqlslap", "bin/mysqlrouter", "bin/mysqlsh", "bin/mysql_upgrade"):
+        program(root / name, "Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)")
+    for part in ("lib/plugin", "lib/private", "lib/mysqlrouter"):
+        (root / part).mkdir(parents=True)
+    share(root / "share")
+    return root
+
+
+def test_a_tarball_of_mysql_is_taken_with_its_router(mysql_tarball):
+    """Server, clients, and router and shell where they lie beside them; nothing of it is called mariadb."""
+    found = release.find(f"mysql:8.4={mysql_tarball}")
+
+    assert (found.name, found.version, found.wsrep_provider) == ("mysql:8.4", "8.4.3", None)
+    assert found.server_options == {
+        "basedir": str(mysql_tarball),
+        "plugin-dir": f"{mysql_tarball}/lib/plugin",
+        "lc-messages-dir": f"{mysql_tarball}/share",
+        "character-sets-dir": f"{mysql_tarball}/share/charsets",
+    }
+    assert found.client_options == {"plugin-dir": f"{mysql_tarball}/lib/plugin"}
+    assert {path.name for path in found.bin.iterdir()} == {"mysqld", "mysql", "mysqlslap", "mysqlrouter", "mysqlsh"}
+
+
 def test_both_names_of_a_program_are_there(tarball):
     """What the vendor calls mariadb-slap is mysqlslap too."""
     found = release.find(f"mariadb:11.4={tarball}")

@@ -47,14 +47,22 @@ def test_a_server_in_sbin_is_found_without_its_being_on_path(installed, monkeypa
     assert release.find("mariadb:path").version == "10.11.19"
 
 
-def test_no_server_on_path_says_where_was_looked(monkeypatch):
-    """The error has the PATH, and the way to a fetched one."""
+@pytest.mark.parametrize(
+    ("name", "servers", "fetched"),
+    [
+        ("mariadb:path", "mariadbd or mysqld", r"mariadb:10\.5, mariadb:10\.6, mariadb:10\.11, mariadb:11\.8"),
+        ("mysql:path", "mysqld", r"mysql:9\.7"),
+    ],
+)
+def test_no_server_on_path_says_where_was_looked(monkeypatch, name, servers, fetched):
+    """The error has the PATH, and the versions of the same vendor that can be fetched."""
     monkeypatch.setenv("PATH", "/nonexistent")
+    text = (
+        rf"^{name}: no {servers} on PATH \(/nonexistent\); install one, or name a version that is fetched: {fetched}$"
+    )
 
-    with pytest.raises(
-        ConfigError, match=r"^mariadb:path: no mariadbd or mysqld on PATH \(/nonexistent\); install one,"
-    ):
-        release.find("mariadb:path")
+    with pytest.raises(ConfigError, match=text):
+        release.find(name)
 
 
 def test_another_product_on_path_is_refused(installed):
