@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement, Series
     from pytest_dbcluster.session import DBSession
     from pytest_dbcluster.settings import Settings
-    from pytest_dbcluster.spec import ClusterSpec
+    from pytest_dbcluster.spec import ClusterSpec, ReleaseName
     from pytest_dbcluster.workload import Workload
 
 SESSION = pytest.StashKey["DBSession"]()
@@ -41,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "published(file, table=N, columns={name: column}): the published measurement that a test repeats; its ratio "
         "is printed beside the measured one",
     )
+    config.addinivalue_line(
+        "markers",
+        "releases(*names): the releases that a measuring test runs on when --db-release names none; without any name "
+        "the test names its releases itself",
+    )
 
 
 def settings(config: pytest.Config) -> Settings:
@@ -65,12 +70,26 @@ def session_of(config: pytest.Config) -> DBSession:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat measuring tests for each ``--db-release``; a single one leaves the test ids alone."""
-    if FIXTURE not in metafunc.fixturenames or len(metafunc.config.option.db_release or ()) < 2:
+    """Repeat measuring tests for each release of the run or of their mark; a single one leaves the test ids alone."""
+    if FIXTURE not in metafunc.fixturenames:
         return
     with contextlib.suppress(pytest.UsageError):  # raised again after collection, where pytest shows it as one
-        names = settings(metafunc.config).releases
-        metafunc.parametrize("db_release", names, ids=[str(name) for name in names], indirect=True, scope="session")
+        names = _releases(metafunc)
+        ids = [str(name) for name in names] if len(names) > 1 else [pytest.HIDDEN_PARAM]
+        if names:
+            metafunc.parametrize("db_release", names, ids=ids, indirect=True, scope="session")
+
+
+def _releases(metafunc: pytest.Metafunc) -> Sequence[ReleaseName]:
+    """What a test is repeated for; nothing where the run's one release will do, or the test names its own."""
+    from pytest_dbcluster.spec import ReleaseName
+
+    mark = metafunc.definition.get_closest_marker("releases")
+    if mark and not mark.args:
+        return ()
+    if mark and not metafunc.config.option.db_release:
+        return [ReleaseName.parse(name) for name in mark.args]
+    return settings(metafunc.config).releases if len(metafunc.config.option.db_release or ()) > 1 else ()
 
 
 @pytest.hookimpl(trylast=True)

@@ -226,3 +226,32 @@ def test_a_module_that_cannot_be_collected_is_shown_as_such(run):
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(["ERROR test_suite.py", "*1 error*"])
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+RELEASED = "import pytest\n@pytest.mark.releases({})\ndef test_it(measure, db_release):\n    print('on', db_release)\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "seen"),
+    [
+        ("'mysql:9.7'", (), ["test_it"]),
+        ("'mysql:9.7', 'mariadb:10.11'", (), ["test_it[mysql:9.7]", "test_it[mariadb:10.11]"]),
+        ("'mysql:9.7'", ("--db-release=mariadb:11.8",), ["test_it"]),
+        (
+            "'mysql:9.7'",
+            ("--db-release=mariadb:11.8", "--db-release=mysql:8.4"),
+            ["test_it[mariadb:11.8]", "test_it[mysql:8.4]"],
+        ),
+        ("", ("--db-release=mariadb:11.8", "--db-release=mysql:8.4"), ["test_it"]),
+    ],
+)
+def test_a_mark_says_which_releases_a_test_is_for(run, names, said, seen):
+    """The run's own come first; an empty mark is for a test that names its releases itself."""
+    result = run(RELEASED.format(names), "--collect-only", "-q", *said)
+
+    assert [line.removeprefix("test_suite.py::") for line in result.outlines if "::" in line] == seen
+
+
+def test_the_release_of_the_mark_is_the_one_that_is_measured(run):
+    """Not the default of runs that name none."""
+    run(RELEASED.format("'mysql:9.7'"), "-s").stdout.fnmatch_lines(["*on mysql:9.7*"])
