@@ -47,7 +47,7 @@ class Published:
         if "columns" not in said:
             raise ConfigError(f"published measurement {name!r} has no [columns.NAME] with seconds for each mode")
         cells = {
-            column: {key: tuple(map(float, value)) for key, value in rows.items() if isinstance(value, list)}
+            column: {key: cell for key, value in rows.items() if (cell := _cell(value))}
             for column, rows in said["columns"].items()
         }
         return cls(said["title"], cells, columns)
@@ -67,3 +67,10 @@ class Published:
         if name in self.columns and column not in self.cells:
             raise registry.unknown(f"published column of {name}", column, list(self.cells))
         return self.cells.get(column, {}).get(mode, ())
+
+
+def _cell(value: object) -> tuple[float, ...]:
+    """Seconds as a cell has them: an average alone, or with the least and the most; empty for anything else."""
+    if isinstance(value, float):
+        return (value,)
+    return tuple(map(float, value)) if isinstance(value, list) else ()

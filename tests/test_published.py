@@ -109,3 +109,13 @@ def test_the_tables_of_the_galera_suites_can_be_read():
     assert {"default", "flush_2", "slave_threads_4", "buffer_pool", "io_capacity_3000"} <= set(found.cells)
     assert all({"key", "read", "write", "mixed", "update"} <= set(rows) for rows in found.cells.values())
     assert all(min(cell) > 0 for rows in found.cells.values() for cell in rows.values())
+
+
+def test_a_cell_may_be_an_average_alone(root):
+    """Some tables give no least and most."""
+    file = root / "fixtures" / "published" / "other.toml"
+    file.write_text('title = "x"\n[columns]\nslow = { write = 0.4 }\nfast = { write = 0.1, read = 2.0 }\n')
+    found = Published.read(root, "other", columns={})
+
+    assert found.ratio(variant("fast"), variant("slow"), answer("write")) == pytest.approx(4.0)
+    assert found.seconds(variant("slow"), "read") == ()

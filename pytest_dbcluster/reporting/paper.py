@@ -35,4 +35,6 @@ def _measured(rounds: Sequence[Round]) -> tuple[float, ...]:
 
 def seconds(cell: Sequence[float]) -> str:
     """``0.474 (0.416 .. 0.652)``, or a dash where there is nothing."""
-    return f"{cell[0]:.3f} ({cell[1]:.3f} .. {cell[2]:.3f})" if len(cell) == 3 else "-"
+    if len(cell) == 3:
+        return f"{cell[0]:.3f} ({cell[1]:.3f} .. {cell[2]:.3f})"
+    return f"{cell[0]:.3f}" if cell else "-"
