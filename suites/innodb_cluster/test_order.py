@@ -1,0 +1,18 @@
+"""Published: asynchronous replication is fastest, then semi-synchronous, then InnoDB Cluster."""
+
+import pytest
+
+from fixtures.clusters import ASYNC, GROUP, SEMISYNC
+from fixtures.loads import WRITING, cluster_slap
+from pytest_dbcluster.measure import ordered
+
+pytestmark = [pytest.mark.published("innodb-cluster-2022"), pytest.mark.releases("mysql:9.7")]
+
+
+@pytest.mark.parametrize("mode", WRITING)
+def test_more_acknowledgements_cost_throughput(measure, mode):
+    """Waiting for a majority is slower than waiting for one replica, and that is slower than waiting for nobody."""
+    # What a commit is worth differs between the three, and that is the question: what does each promise cost?
+    group, semisync, async_ = measure(cluster_slap(mode), on=[GROUP, SEMISYNC, ASYNC], across_durability=True)
+
+    assert ordered(group, semisync, async_)

@@ -1,0 +1,18 @@
+"""Does a replica that applies in parallel keep up better?"""
+
+import pytest
+
+from fixtures.clusters import ASYNC, with_appliers
+from fixtures.loads import cluster_slap
+
+pytestmark = pytest.mark.releases("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
+
+
+@pytest.mark.parametrize("mode", ["write", "update"])
+def test_4_appliers_drain_faster_than_1(measure, db_release, mode):
+    """The backlog that a round leaves behind is gone sooner when four threads apply it."""
+    one, four = measure(
+        cluster_slap(mode), on=[with_appliers(ASYNC, db_release, 1), with_appliers(ASYNC, db_release, 4)]
+    )
+
+    assert four.lower("drain_seconds", than=one)

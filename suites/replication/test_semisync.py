@@ -1,0 +1,20 @@
+"""Published: asynchronous replication is faster than semi-synchronous."""
+
+import pytest
+
+from fixtures.clusters import ASYNC, SEMISYNC
+from fixtures.loads import WRITING, cluster_slap
+
+pytestmark = [
+    pytest.mark.published("innodb-cluster-2022"),
+    pytest.mark.releases("mariadb:10.11", "mariadb:11.8", "mysql:9.7"),
+]
+
+
+@pytest.mark.parametrize("mode", WRITING)
+def test_async_beats_semisync(measure, mode):
+    """A commit that waits for a replica's acknowledgement is slower than one that waits for nobody."""
+    # What a commit is worth differs between the two, and that is the question: what does the promise cost?
+    semisync, async_ = measure(cluster_slap(mode), on=[SEMISYNC, ASYNC], across_durability=True)
+
+    assert async_.beats(semisync)
