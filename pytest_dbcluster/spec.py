@@ -80,7 +80,8 @@ class ClusterSpec:
     ``options`` are my.cnf options of the server, sorted by their normal name. ``cnf`` names the fragments of
     ``fixtures/mycnf`` that are laid under them in order; they are read when the cluster is made, by
     ``pytest_dbcluster.options``. ``release`` None is the release of the run (``--db-release``), ``parity`` None the
-    run's parity profile (``--db-parity``).
+    run's parity profile (``--db-parity``). ``instance`` tells clusters apart that are alike otherwise: each of them is
+    started afresh, with data of its own.
     """
 
     topology: str
@@ -91,6 +92,7 @@ class ClusterSpec:
     proxy: str | None = None
     needs: HostNeeds = HostNeeds()
     parity: str | None = None
+    instance: int = 0
     name: str = dataclasses.field(default="", compare=False)
 
     def __post_init__(self) -> None:

@@ -68,7 +68,7 @@ class Variant:
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
         spec = self.spec
-        return (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, self.static)
+        return (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, spec.instance, self.static)
 
 
 def is_identity(name: str) -> bool:

@@ -132,3 +132,11 @@ def test_a_spec_keeps_its_own_release():
 def test_an_endpoint_never_shows_its_password():
     """Not in a repr, so not in a traceback either."""
     assert "secret" not in repr(Endpoint("127.0.0.1", 3306, "dbcluster", "secret"))
+
+
+def test_another_instance_is_another_cluster():
+    """Two that are alike otherwise are not one running cluster."""
+    one = ClusterSpec("standalone")
+
+    assert dataclasses.replace(one, instance=1) != one
+    assert str(dataclasses.replace(one, instance=1)) == str(one)
