@@ -19,6 +19,8 @@ from pytest_dbcluster.errors import ProvisionError
 ROOT = "root"
 LOADERS = "loader"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
+# Where packages keep libraries that only their own programs use; the loader does not look there by itself.
+OWN_LIBRARIES = ("usr/lib/mysql-router",)
 # Names that some suites of a product have and others do not; either one is there everywhere.
 OTHER_NAMES = {
     "mariadb": {
@@ -81,7 +83,8 @@ def machine() -> str:
 def library_directories(unpacked: Path, architecture: str) -> list[Path]:
     """Where the libraries of an unpacked release are."""
     triplet = TRIPLETS[architecture]
-    return [path for path in (unpacked / "lib" / triplet, unpacked / "usr/lib" / triplet) if path.is_dir()]
+    places = (unpacked / "lib" / triplet, unpacked / "usr/lib" / triplet, *(unpacked / own for own in OWN_LIBRARIES))
+    return [path for path in places if path.is_dir()]
 
 
 def _loader(unpacked: Path, architecture: str) -> Path:

@@ -49,6 +49,14 @@ def test_programs_run_through_the_releases_own_loader(entry):
     assert (entry / "loader/mariadbd").resolve().name == "ld-linux-own.so.2"
 
 
+def test_libraries_of_one_package_are_found(entry):
+    """The router's plugins need libraries beside those that every program finds; they come last."""
+    (entry / "root/usr/lib/mysql-router").mkdir()
+    text = (made(entry) / "mariadbd").read_text()
+
+    assert f'{shims.TRIPLETS[NATIVE]}:$home/root/usr/lib/mysql-router" ' in text
+
+
 def test_scripts_are_copied_and_perl_is_not(entry):
     """Shell scripts lie beside the programs that they call; what needs perl is left out, perl is not fetched."""
     names = {path.name for path in made(entry).iterdir()}
