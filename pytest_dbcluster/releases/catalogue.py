@@ -6,6 +6,7 @@ import dataclasses
 
 DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
 UBUNTU = ("jammy", "noble")
+WITHOUT_SECURITY = ("sid",)  # repairs come to it as new versions
 ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
 
 _GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.releases.catalogue import ALIASES, DEBIAN, UBUNTU, Offer, Origin
+from pytest_dbcluster.releases.catalogue import ALIASES, DEBIAN, UBUNTU, WITHOUT_SECURITY, Offer, Origin
 
 APT = Path("/etc/apt")
 KEYRINGS = Path("/usr/share/keyrings")
@@ -134,7 +134,8 @@ def _further(origin: Origin, known: Sequence[Entry], home: str, named: str | Non
         mains, securities = [Entry(named, origin.suite, ("main",))], []
     else:
         mains = [entry for entry in known if entry.suite == entry.base]
-        securities = [entry for entry in known if entry.suite.endswith("-security")]
+        has = origin.suite not in WITHOUT_SECURITY
+        securities = [entry for entry in known if has and entry.suite.endswith("-security")]
     mains.sort(key=lambda entry: not _ARCHIVE.search(entry.uri))
     if not mains:
         return []

@@ -136,6 +136,13 @@ def test_debian_12_gets_mariadb_11_8_from_trixie_of_its_mirror(apt, keyrings):
     assert dict(found.entries[0].options)["Signed-By"] == f"{KEYRING} {keyrings}/debian-archive-keyring.gpg"
 
 
+def test_sid_is_not_asked_for_security_updates(apt, keyrings):
+    """Debian's unstable suite has none of its own, so nothing is missing where a mirror has no sid-security."""
+    (found,) = sources.candidates(catalogue.offer("mysql", "9.7"), entries(apt, DEBIAN_12), None, keyrings)
+
+    assert suites(found) == (["sid"], [])
+
+
 def test_debian_13_has_mariadb_11_8_itself(apt, keyrings):
     """The table is read for whichever suite the host has."""
     text = DEBIAN_12.replace("bookworm", "trixie")
