@@ -22,6 +22,11 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[Measurement]"]()
 FIXTURE = "measure"
 UNDECIDED = "dbcluster_undecided"
+REFUSED = "dbcluster_refused"  # by a worker of pytest-xdist, told to the process that the user started
+PARALLEL = (
+    "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
+    "run measuring tests without -n"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -98,6 +103,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
     if not measuring:
         return
+    if hasattr(config, "workerinput"):
+        # Only workers collect, and one that raised would be replaced by another: it finds nothing, and says why.
+        config.workeroutput[REFUSED] = PARALLEL  # type: ignore[attr-defined]
+        items.clear()
+        return
     settings(config)
     if not __debug__:
         raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
@@ -106,6 +116,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             raise pytest.UsageError(
                 f"{item.nodeid}: a measuring test is not rerun until it is green; drop the flaky mark or --reruns"
             )
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """The first worker that has refused to measure ends the run as a usage error, before any test."""
+    if REFUSED in (getattr(node, "workeroutput", None) or {}):
+        raise pytest.UsageError(node.workeroutput[REFUSED])
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
@@ -141,10 +158,7 @@ def db_release(request: pytest.FixtureRequest) -> Any:
 def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
     """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds."""
     if hasattr(request.config, "workerinput"):
-        raise errors.ConfigError(
-            "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
-            "run measuring tests without -n"
-        )
+        raise errors.ConfigError(PARALLEL)  # the fixture was asked for by name, in mid-test
     made: list[Measurement] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
     session.test_begins(db_release)

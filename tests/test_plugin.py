@@ -166,17 +166,38 @@ def test_python_without_asserts_is_refused(pytester):
     assert "ERROR: python -O removes assert statements, so no claim would be read: run without -O" in done.stderr
 
 
-def test_parallel_workers_are_refused(run):
-    """They would slow each other down; the error says so, and nothing is started."""
-    result = run(HOLDS, "-n2")
+PLAIN = "def test_plain():\n    pass\n"
 
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(
-        [
-            "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
-            "run measuring tests without -n"
-        ]
+
+@pytest.mark.parametrize(
+    ("source", "how"),
+    [(HOLDS, ["-n2"]), (PLAIN + HOLDS, ["-n2", "--dist=loadfile"]), (HOLDS, ["-n1", "--db-profile=fast"])],
+)
+def test_parallel_workers_are_refused(run, source, how):
+    """They would slow each other down; the error says so once, before any test runs."""
+    result = run(source, *how)
+
+    assert refusal(result) == (
+        "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
+        "run measuring tests without -n"
     )
+    assert result.parseoutcomes() == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "how", "passed"), [(HOLDS, ["-n0"], 1), (PLAIN, ["-n2"], 1), (PLAIN + HOLDS, ["-n2", "-k", "plain"], 1)]
+)
+def test_workers_that_measure_nothing_are_left_alone(run, source, how, passed):
+    """-n0 is no worker, and tests of another kind run beside each other as before."""
+    run(source, *how).assert_outcomes(passed=passed)
+
+
+def test_a_fixture_asked_for_in_mid_test_is_refused_there(run):
+    """Nothing tells before that this test measures."""
+    result = run("def test_it(request):\n    request.getfixturevalue('measure')\n", "-n2")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["parallel workers (-n) would measure on the same cores*"])
 
 
 def test_two_releases_repeat_each_test(run):
