@@ -106,12 +106,22 @@ def _fetch(
     for remark in remarks:
         progress(remark)
     packages = private.plan(wanted)
+    _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
     progress(f"fetching {name} from {suite}: {megabytes(size)} MB in {len(packages)} packages")
     start = time.monotonic()
     unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
     return Fetched(tuple(packages), suite, candidate.where, tuple(remarks))
+
+
+def _check_version(name: str, candidate: Candidate, packages: Sequence[Package]) -> None:
+    """Raise ProvisionError, before anything is downloaded, when the suite has moved on to another version."""
+    version = name.partition(":")[2]
+    for package in packages:
+        upstream = package.version.rpartition(":")[2]
+        if package.name == candidate.origin.packages[0] and not re.match(rf"{re.escape(version)}\b", upstream):
+            raise ProvisionError(f"{candidate.where} has {package.name} {package.version}, not {version}")
 
 
 def megabytes(size: int) -> str:

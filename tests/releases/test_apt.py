@@ -101,6 +101,19 @@ def test_the_closure_is_downloaded_and_unpacked(tmp_path, archive):
     assert lines[-1].startswith("mariadb:10.11: unpacked, ")
 
 
+def test_a_suite_that_has_moved_on_is_refused_before_the_download(tmp_path):
+    """A suite that gets new versions may have another one than the one it is known for; both are in the error."""
+    archive = Archive(tmp_path, "sid")
+    archive.add("mysql-server", "9.70.1-1")
+    archive.publish()
+    lines = []
+    candidate = Candidate(Origin("sid", ("mysql-server",)), (archive.entry(),), (), "sid of a directory")
+
+    with pytest.raises(ProvisionError, match=r"^sid of a directory has mysql-server 9\.70\.1-1, not 9\.7$"):
+        apt.fetch("mysql:9.7", candidate, tmp_path / "staging", tmp_path / "root", lines.append)
+    assert lines == ["reading sid of a directory"]
+
+
 def test_apts_own_files_are_gone_afterwards(tmp_path, archive):
     """The state directory with its lists and archives is removed, after errors too."""
     with pytest.raises(ProvisionError):
