@@ -1,0 +1,175 @@
+"""MySQL that was really fetched: what it has, and that it runs from wherever it lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import cache, release
+from pytest_dbcluster.cluster import ready_template
+from pytest_dbcluster.node import Node
+from pytest_dbcluster.releases import path
+from pytest_dbcluster.spec import ClusterSpec
+from tests.releases.test_fetched import run
+
+PLUGINS = {
+    "group_replication": "group_replication.so",
+    "rpl_semi_sync_source": "semisync_source.so",
+    "rpl_semi_sync_replica": "semisync_replica.so",
+    "clone": "mysql_clone.so",
+}
+# Stands for a program of a vendor's tarball, whose own libraries are in lib/private.
+WRAPPED = """\
+#!/bin/sh
+here=$(readlink -f "$0"); private=${{here%/*/*}}/lib/private
+exec "$private/{loader}" --inhibit-cache --library-path "$private" --argv0 "$0" "$private/{program}" "$@"
+"""
+
+
+def test_the_server_says_its_version(mysql):
+    """The program runs on this host, and its version is the named one."""
+    assert f"Ver {mysql.version}" in run(mysql.program("mysqld"), "--version")
+    assert mysql.version.startswith("9.7.")
+
+
+def test_every_path_of_it_exists(mysql):
+    """Whatever is told to a server or a client is there; a Galera library is not."""
+    paths = [*mysql.server_options.values(), *mysql.client_options.values()]
+
+    assert [one for one in paths if not Path(one).exists()] == []
+    assert {"basedir", "plugin-dir", "lc-messages-dir", "character-sets-dir"} == set(mysql.server_options)
+    assert mysql.wsrep_provider is None
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["mysql", "mysqladmin", "mysqlbinlog", "mysqldump", "mysqlslap", "mysqlrouter", "mysqlrouter_passwd"],
+)
+def test_clients_and_router_run(mysql, program):
+    """Each is of the server's version."""
+    assert f"Ver {mysql.version}" in run(mysql.program(program), "--version")
+
+
+def test_nothing_of_it_has_a_name_of_mariadb(mysql):
+    """A script that asks for mariadb hears that there is none, and does not get MySQL's client."""
+    assert [one.name for one in mysql.bin.iterdir() if one.name.startswith("mariadb")] == []
+
+
+@pytest.fixture(scope="module")
+def made(mysql, provisioner):
+    """The template of the release, out of the machine's own cache."""
+    return ready_template(mysql, provisioner, {}, print)
+
+
+@pytest.fixture
+def answers(made, provisioner):
+    """``answers(found)``: a server of that release, started on a copy of the template's data."""
+    hosts, nodes = [], []
+
+    def answers(found):
+        hosts.extend(provisioner.acquire(ClusterSpec("standalone", name="fetched")))
+        place = hosts[-1]
+        node = Node(place.name, place, found, place.port(), made.password)
+        place.copy_tree(str(made.data), node.data)
+        node.configure({})
+        node.start()
+        nodes.append(node)
+        node.wait_answering()
+        return node
+
+    yield answers
+    for node in nodes:
+        node.kill()
+    provisioner.release(hosts)
+
+
+def link_or_copy(source, target):
+    """A hard link, or a copy where the target is another file system."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+@pytest.fixture
+def copied(made, mysql, tmp_path, monkeypatch):
+    """The release out of a cache that was copied to another place, while the original cannot be asked."""
+    entry = mysql.bin.parent
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
+    shutil.copytree(entry, cache.releases() / entry.name, symlinks=True, copy_function=link_or_copy)
+    monkeypatch.setattr(release, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+    return release.find("mysql:9.7")
+
+
+@pytest.fixture
+def tarball(made, mysql, tmp_path, monkeypatch):
+    """The fetched server, laid out as the vendor's tarball is."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    unpacked, made = mysql.bin.parent / "root", tmp_path / "mysql-9.7.4-linux-glibc2.28-x86_64"
+    private = made / "lib" / "private"
+    for part in ("bin", "lib/private", "share"):
+        (made / part).mkdir(parents=True)
+    for library in (unpacked / "usr/lib").glob("*-linux-gnu/*.so*"):
+        (private / library.name).symlink_to(library)
+    loader = next(private.glob("ld-linux*.so.*")).name
+    for program in ("sbin/mysqld", "bin/mysql", "bin/mysqlslap"):
+        original = unpacked / "usr" / program
+        (private / original.name).symlink_to(original)
+        (made / "bin" / original.name).write_text(WRAPPED.format(loader=loader, program=original.name))
+        (made / "bin" / original.name).chmod(0o755)
+    (made / "lib" / "plugin").symlink_to(unpacked / "usr/lib/mysql/plugin")
+    for part in ("english", "charsets"):
+        (made / "share" / part).symlink_to(unpacked / "usr/share/mysql" / part)
+    return made
+
+
+def test_its_plugins_can_be_loaded(answers, mysql):
+    """What replication needs is there, and the server takes it."""
+    node = answers(mysql)
+    for plugin, library in PLUGINS.items():
+        node.query(f"INSTALL PLUGIN {plugin} SONAME '{library}'")
+
+    states = dict(node.query("SELECT plugin_name, plugin_status FROM information_schema.plugins"))
+    assert {plugin: states[plugin] for plugin in PLUGINS} == dict.fromkeys(PLUGINS, "ACTIVE")
+
+
+def asked(node):
+    """Where a server says that its files are, and what one of its clients gets from it."""
+    client = [node.release.program("mysql"), f"--defaults-extra-file={node.host.directory}/my.cnf"]
+    login = ["-h127.0.0.1", f"-P{node.port}", f"-u{node.endpoint.user}", f"-p{node.password}"]
+    return run(*client, *login, "-BNe", "SELECT @@version, @@plugin_dir, @@character_sets_dir").strip().split("\t")
+
+
+def test_it_runs_from_a_copy_of_the_cache(answers, copied, tmp_path):
+    """Nothing in the entry knows where it was made."""
+    version, plugins, charsets = asked(answers(copied))
+
+    assert version.startswith(copied.version)
+    assert plugins.startswith(str(tmp_path))
+    assert charsets.startswith(str(tmp_path))
+
+
+def test_it_runs_from_a_vendors_tarball(answers, tarball):
+    """``mysql:9.7=DIRECTORY``: the tarball's server and client are used where they lie, with its own files."""
+    found = release.find(f"mysql:9.7={tarball}")
+    version, plugins, charsets = asked(answers(found))
+
+    assert version.startswith(found.version)
+    assert plugins == f"{tarball}/lib/plugin/"
+    assert charsets == f"{tarball}/share/charsets/"
+    assert found.program("mysqlslap").resolve() == tarball / "bin" / "mysqlslap"
+
+
+def test_it_runs_from_path(answers, tarball, monkeypatch):
+    """``mysql:path`` takes the server on PATH with the files beside it."""
+    monkeypatch.setenv("PATH", f"{tarball}/bin:/usr/bin:/bin")
+    monkeypatch.setattr(path, "_SBIN", ())
+    found = release.find("mysql:path")
+    version, plugins, _ = asked(answers(found))
+
+    assert found.source == f"PATH ({tarball}/bin/mysqld)"
+    assert version.startswith(found.version)
+    assert plugins == f"{tarball}/lib/plugin/"
