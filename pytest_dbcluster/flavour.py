@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_dbcluster.always import Always, always
 from pytest_dbcluster.errors import Unsupported
 
 
@@ -16,8 +17,7 @@ class Flavour:
 
     Programs: ``server``; ``slap``, its mysqlslap; ``install`` makes a data directory, ``{data}`` is its place.
     pinned: options every server of ours starts with, because a measurement must not depend on the host.
-    always: of the options that are pinned elsewhere, those that this version does not have because it always
-    behaves so, with the sentence that says it.
+    always: options that this version does not have because it always behaves so.
     initial: options that are fixed when a data directory is made; they select another template.
     alone: options of the server that makes a template, whose commits must leave no trace for replication.
     plugins: libraries whose variables belong to the list that options are checked against.
@@ -35,7 +35,7 @@ class Flavour:
     slap: str
     install: tuple[str, ...]
     pinned: Mapping[str, str]
-    always: Mapping[str, str]
+    always: Mapping[str, Always]
     initial: tuple[str, ...]
     alone: Mapping[str, str]
     plugins: tuple[str, ...]
@@ -49,6 +49,11 @@ class Flavour:
     probed: bool
     control_tls: bool
     plain: tuple[str, ...]
+
+    @property
+    def preset(self) -> dict[str, str]:
+        """The pinned options that this version has."""
+        return {name: value for name, value in self.pinned.items() if name not in self.always}
 
 
 # A dump of the buffer pool at shutdown and its load at start would warm one variant and not another.
@@ -162,7 +167,8 @@ def flavour(vendor: str, version: str = "") -> Flavour:
     """
     if vendor not in _FLAVOURS:
         raise Unsupported(f"{vendor} servers are not known; known: {', '.join(_FLAVOURS)}")
-    words, series = _FLAVOURS[vendor], numbers(version)
+    series = numbers(version)
+    words = dataclasses.replace(_FLAVOURS[vendor], always=always(vendor, series))
     if series and series < _OLDEST[vendor][: len(series)]:
         oldest = ".".join(map(str, _OLDEST[vendor]))
         raise Unsupported(f"{vendor} {version} is too old: statements and statuses are known from {oldest} on")

@@ -27,8 +27,8 @@ def leave_running(
         memory = psutil.virtual_memory().total // spec.nodes
         options, overridden = opts.resolve(spec, fragments=Path(), below=below, memory=memory)
         made = ready_template(release, provisioner, options, progress)
-        opts.check(options, made.variables, made.words, release.name)
-        for line in overridden:
+        options, absent = opts.fit(options, made, release)
+        for line in (*overridden, *absent):
             progress(line.replace("--db-cnf", "--cnf"))
         progress(f"starting {spec.nodes} x {release.name} {release.version} as {spec.topology}")
         cluster = bring_up(spec, release, provisioner, options=options, progress=progress)

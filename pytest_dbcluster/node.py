@@ -64,7 +64,7 @@ class Node:
             "pid_file": f"{self.host.directory}/server.pid",
             "tmpdir": self.host.directory,
         }
-        self.options = {**self.flavour.pinned, **self.release.server_options, **places, **options}
+        self.options = {**self.flavour.preset, **self.release.server_options, **places, **options}
         lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
         client += [word.removeprefix("--") for word in self.flavour.plain]

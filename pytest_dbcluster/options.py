@@ -9,8 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec, normal_option
-from pytest_dbcluster.template import Variable
+from pytest_dbcluster.template import Template, Variable
 
 SECTIONS = ("mysqld", "server", "mariadb", "mariadbd", "galera")
 OURS = frozenset(
@@ -82,6 +84,33 @@ def share(value: str, memory: int) -> str:
     if not match:
         return value
     return f"{int(memory * float(match.group(1)) / 100 / 2**20)}M"
+
+
+def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[dict[str, str], list[str]]:
+    """The options that this server takes, and a line for each that it lacks because it always behaves so.
+
+    Those of our own that it lacks are named too. Raises what ``check`` raises, and ConfigError for an option that it
+    lacks because it always behaves otherwise.
+    """
+    words = flavour(release.product, release.version)
+    lacking = {name: known for name, known in words.always.items() if name not in made.variables.keys() | made.words}
+    lines = []
+    for name, value in {**words.pinned, **options}.items():
+        if name in lacking and not _equal(value, lacking[name].value):
+            raise ConfigError(
+                f"option {name}={value!r} of {release.name}: the server has no such option and behaves as with "
+                f"{lacking[name].value}: {lacking[name].because}"
+            )
+        if name in lacking:
+            lines.append(f"{release.name} has no {name}={value} and behaves so: {lacking[name].because}")
+    taken = {name: value for name, value in options.items() if name not in lacking}
+    check(taken, made.variables, made.words, release.name)
+    return taken, lines
+
+
+def _equal(asked: str, value: str) -> bool:
+    left, right = (TRUTH.get(text.strip().lower(), text.strip().upper()) for text in (asked, value))
+    return left == right
 
 
 def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: str) -> None:

@@ -83,9 +83,10 @@ class Pool:
         own, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
         options = {**same, **own}
         made = self._template(release, options)
-        opts.check(options, made.variables, made.words, str(spec.release))
-        self.overridden += [line for line in lines if line not in self.overridden]
+        options, absent = opts.fit(options, made, release)
+        self.overridden += [line for line in (*lines, *absent) if line not in self.overridden]
         common = {**same, **{name: opts.share(value, share) for name, value in self._below.items()}}
+        common = {name: value for name, value in common.items() if name in options}
         variant = split(spec, release, options, made.variables, common)
         if self._references.changes(variant, made.variables) is None:
             return Variant(spec, release, tuple(sorted(options.items())), ())

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
+from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster import options as opts
+from pytest_dbcluster.always import Always
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.flavour import MYSQL
+from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.template import Template
 from tests.fakes import variable
 
 KNOWN = {
@@ -162,6 +168,61 @@ def test_options_of_ours_are_refused(name):
 def test_a_value_that_the_server_would_refuse_is_refused_before(name, value, takes):
     """The error says what the server takes."""
     assert refused(**{name: value}) == f"option {name}={value!r} of mariadb:10.11: the server takes {takes}"
+
+
+MADE = Template(Path(), "", KNOWN | {"innodb_buffer_pool_instances": variable("innodb_buffer_pool_instances")}, WORDS)
+OLD = Release("mariadb:10.5", "mariadb", "10.5.23", Path("bin"))
+
+
+def test_what_a_server_always_does_is_left_out_and_named():
+    """An older version that behaves as asked runs beside one that has to be told; the line says why it may."""
+    asked = {"innodb_flush_log_at_trx_commit": "2", "innodb_snapshot_isolation": "off"}
+
+    assert opts.fit(asked, MADE, OLD) == (
+        {"innodb_flush_log_at_trx_commit": "2"},
+        [
+            "mariadb:10.5 has no innodb_snapshot_isolation=off and behaves so: "
+            "a transaction may change a row that another one has changed since its snapshot"
+        ],
+    )
+
+
+def test_what_a_server_never_does_is_refused():
+    """Left out it would be another measurement; the error says how the server behaves."""
+    with pytest.raises(ConfigError) as caught:
+        opts.fit({"innodb_snapshot_isolation": "ON"}, MADE, OLD)
+
+    assert str(caught.value) == (
+        "option innodb_snapshot_isolation='ON' of mariadb:10.5: the server has no such option and behaves as with OFF: "
+        "a transaction may change a row that another one has changed since its snapshot"
+    )
+
+
+def test_an_option_that_the_server_knows_is_not_left_out():
+    """The server's own list is right where the table of versions is not."""
+    newer = dataclasses.replace(OLD, version="10.11.19")
+    asked = {"innodb_buffer_pool_instances": "1"}
+
+    assert opts.fit(asked, MADE, newer) == (asked, [])
+    assert opts.fit(asked, dataclasses.replace(MADE, variables=KNOWN), newer)[0] == {}
+
+
+def test_options_that_fit_are_checked():
+    """A misspelt one is refused as ever."""
+    with pytest.raises(ConfigError, match=r"^unknown option 'innodb_snapshot_insulation' of mariadb:10\.5$"):
+        opts.fit({"innodb_snapshot_insulation": "OFF"}, MADE, OLD)
+
+
+def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
+    """What is pinned on every server and is not in this one's my.cnf is no secret."""
+    words = dataclasses.replace(MYSQL, always={"binlog_format": Always("ROW", "the binlog always holds rows")})
+    monkeypatch.setattr(opts, "flavour", lambda *_: words)
+
+    assert "binlog_format" in words.pinned
+    assert "binlog_format" not in words.preset
+    assert opts.fit({}, MADE, OLD) == (
+        {}, ["mariadb:10.5 has no binlog_format=ROW and behaves so: the binlog always holds rows"]
+    )  # fmt: skip
 
 
 def test_values_that_the_server_takes_pass():
