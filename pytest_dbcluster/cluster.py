@@ -16,11 +16,12 @@ from pytest_dbcluster.errors import NotReady, ProvisionError, SeriesVoid, Unsupp
 from pytest_dbcluster.host import Host, Trees
 from pytest_dbcluster.node import LOAD, Node
 from pytest_dbcluster.provisioner import Provisioner
-from pytest_dbcluster.proxy import Proxy, proxy
+from pytest_dbcluster.proxy import Follows, Proxy, proxy_class
+from pytest_dbcluster.proxy import lacks as proxy_lacks
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec, Endpoint
 from pytest_dbcluster.template import Template, template
-from pytest_dbcluster.topology import Divides, Settles, Topology, Verifies, topology
+from pytest_dbcluster.topology import Settles, Topology, Verifies, topology, writers
 
 READY_SECONDS = 90.0
 TRIES = 3
@@ -56,7 +57,15 @@ class Cluster:
 
     def problems(self) -> list[str]:
         """What keeps the cluster from being ready. Raises NodeDied."""
-        return self.topology.problems(self.nodes) or (self.proxy.problems() if self.proxy else [])
+        found = self.topology.problems(self.nodes)
+        if found or self.proxy is None:
+            return found
+        self._follow()
+        return self.proxy.problems()
+
+    def _follow(self) -> bool:
+        """Tell the proxy who takes writes and reads now; True when it has to get ready for that."""
+        return hasattr(self.proxy, "follow") and cast(Follows, self.proxy).follow()
 
     def backlog(self) -> list[str]:
         """What is still to be applied, and then to be flushed, on some node; empty when the cluster is settled."""
@@ -64,7 +73,16 @@ class Cluster:
         return late or [problem for node in self.nodes for problem in node.unflushed()]
 
     def settle(self, seconds: float = 1.0) -> bool:
-        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
+        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough.
+
+        Before that the proxy is led to the nodes that take writes now. Raises NotReady when it does not get there.
+        """
+        try:
+            changed = self._follow()
+        except ProvisionError:  # nobody takes writes at this moment
+            changed = True
+        if changed:
+            wait.until(self.problems, f"cluster {self.spec}", seconds=READY_SECONDS)
         try:
             wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:
@@ -98,16 +116,6 @@ class Cluster:
                     node.process.signal(signal.SIGKILL)
             for node in self.nodes:
                 node.kill()
-
-
-def writers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
-    """The nodes of a topology that take writes; all of them where it makes no difference between them."""
-    return cast(Divides, form).writers(nodes) if hasattr(form, "writers") else nodes
-
-
-def readers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
-    """The nodes of a topology over which reads are spread; all of them where it makes no difference."""
-    return cast(Divides, form).readers(nodes) if hasattr(form, "readers") else nodes
 
 
 def _for_loads(endpoint: Endpoint) -> Endpoint:
@@ -148,6 +156,8 @@ def _start(
     spec: ClusterSpec, release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
 ) -> Cluster:
     form = topology(spec.topology)
+    if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
+        raise Unsupported(lacking)
     if missing := form.needs - provisioner.offers:
         raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
     made = ready_template(release, provisioner, options, progress)
@@ -159,7 +169,7 @@ def _start(
             list(copies.map(lambda node: cast(Trees, node.host).copy_tree(str(made.data), node.data), nodes))
         for node in nodes:
             node.configure(opts.merged(form.options(node, nodes), options))
-        before = proxy(spec.proxy, provisioner, nodes) if spec.proxy else None
+        before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
         cluster = Cluster(spec, form, hosts, nodes, before)
         form.form(nodes)
         if before:

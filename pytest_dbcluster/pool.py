@@ -15,7 +15,8 @@ from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
-from pytest_dbcluster.proxy import proxy
+from pytest_dbcluster.proxy import lacks as proxy_lacks
+from pytest_dbcluster.proxy import proxy_class
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.template import Template
@@ -74,9 +75,9 @@ class Pool:
             raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
         topology(spec.topology)  # unknown names are refused before anything is fetched or started
         if spec.proxy:
-            proxy(spec.proxy, self.provisioner, ())
+            proxy_class(spec.proxy)
         release = self.release(spec.release)
-        if lacking := lacks(topology(spec.topology), release):
+        if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
             raise Unsupported(lacking)
         share = psutil.virtual_memory().total // spec.nodes
         same = parity.options(spec.parity or self._parity, release, spec.topology)

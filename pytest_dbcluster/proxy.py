@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, cast
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.topology import Topology
 
 PLANNED = ("mysql_router",)
 
@@ -18,19 +20,26 @@ class Proxy(Protocol):
     """One proxy before a cluster: started after its nodes, closed before them."""
 
     def start(self) -> None:
-        """Start it; not yet ready. Raises ProvisionError."""
+        """Start it; not yet ready. The nodes may not be ready either. Raises ProvisionError."""
 
     def problems(self) -> list[str]:
-        """What keeps it from passing connections to every node; empty means ready."""
+        """What keeps it from passing connections to the nodes that take them; empty means ready."""
 
     def writer(self) -> Endpoint:
-        """The endpoint that always leads to one and the same node while that node is well."""
+        """The endpoint that always leads to one and the same node that takes writes while that node is well."""
 
     def reader(self) -> Endpoint:
-        """The endpoint that leads to every node in turn."""
+        """The endpoint that leads to every node that takes reads, in turn."""
 
     def close(self) -> None:
         """End it. Never raises for one that is gone already."""
+
+
+class Made(Protocol):
+    """A proxy's class: how one is made."""
+
+    def __call__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> Proxy:
+        """A proxy before these nodes of this topology; nothing is started yet."""
 
 
 class Watchable(Protocol):
@@ -42,8 +51,31 @@ class Watchable(Protocol):
         """The file that it writes to."""
 
 
-def proxy(name: str, provisioner: Provisioner, nodes: Sequence[Node]) -> Proxy:
-    """The proxy of this name before these nodes. Raises ConfigError that lists the known names."""
+class Follows(Protocol):
+    """An extra power: other nodes may take writes and reads than did before, and the proxy can be told."""
+
+    def follow(self) -> bool:
+        """Lead to the nodes that take writes and reads now; True when that changed anything: it is not ready then.
+
+        Asked of nodes that are ready. Raises ProvisionError.
+        """
+
+
+class Suits(Protocol):
+    """An extra power of a proxy's class: its programs may be missing."""
+
+    def lacks(self, release: Release) -> str:
+        """Why it cannot stand before servers of this release; empty when it can."""
+
+
+def proxy_class(name: str) -> Made:
+    """The class of a proxy by its file's name. Raises ConfigError that lists the known names."""
     module = registry.find("proxy", "pytest_dbcluster.proxies", name, planned=PLANNED)
-    made: Proxy = importlib.import_module(module).PROXY(provisioner, nodes)
+    made: Made = importlib.import_module(module).PROXY
     return made
+
+
+def lacks(name: str, release: Release) -> str:
+    """Why the proxy of this name cannot stand before servers of a release; empty when it can. Raises ConfigError."""
+    made = proxy_class(name)
+    return cast(Suits, made).lacks(release) if hasattr(made, "lacks") else ""

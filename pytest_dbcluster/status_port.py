@@ -1,5 +1,7 @@
 """The status port: one small HTTP answer for each node, 200 while it may take traffic and 503 while it may not.
 
+``GET /`` asks whether the node may take reads, ``GET /writer`` whether it may take writes.
+
 Run as ``python -m pytest_dbcluster.status_port CONFIG`` on the host of a proxy, one process for all nodes. CONFIG is
 a JSON file with mode 0600, because it holds the password: ``Settings.text()`` writes it. An answer is one line of
 text. The server is asked only when somebody asks us, and never more often than every ``FRESH`` seconds.
@@ -18,27 +20,24 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Protocol
 
+from pytest_dbcluster.health import Health
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import Connection, SQLError
 
 FRESH = 0.09  # seconds; just below the shortest interval of a proxy's checks
 PATIENCE = 2.0  # seconds for the server to answer
-SYNCED: Mapping[str, str] = {
-    "wsrep_ready": "ON",
-    "wsrep_cluster_status": "Primary",
-    "wsrep_local_state_comment": "Synced",
-}
+PATHS = {"reader": "/", "writer": "/writer"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """A node, and the port on which its state is told. ``wanted`` empty: a server that answers is well."""
+    """A node, how it says what it may be used for, and the port on which we tell it."""
 
     name: str
     address: str
     port: int
     status_port: int
-    wanted: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    health: Health = dataclasses.field(default_factory=Health)
     tls: bool = False
 
 
@@ -59,7 +58,8 @@ class Settings:
     def read(cls, text: str) -> Settings:
         """The settings out of a file's text."""
         said = json.loads(text)
-        return cls(said["listen"], said["user"], said["password"], [Watched(**node) for node in said["nodes"]])
+        nodes = [Watched(**{**node, "health": Health(**node["health"])}) for node in said["nodes"]]
+        return cls(said["listen"], said["user"], said["password"], nodes)
 
 
 class Asked(Protocol):
@@ -70,36 +70,36 @@ class Asked(Protocol):
 
 
 class State:
-    """Whether one node may take traffic, asked afresh when the last answer is older than ``FRESH``."""
+    """What one node may be used for, asked afresh when the last answer is older than ``FRESH``."""
 
     def __init__(self, node: Watched, connection: Asked) -> None:
         self.node = node
         self._connection = connection
-        names = ", ".join(f"'{name}'" for name in node.wanted) or "'uptime'"
-        self._statement = f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"
-        self._answer = (False, "")
+        self._wanted = {"reader": node.health.reader, "writer": node.health.writer}
+        self._seen: Mapping[str, str] = {}
+        self._refused = ""
         self._asked = float("-inf")
 
-    def now(self) -> tuple[bool, str]:
-        """Well or not, and one line that says why."""
+    def now(self, role: str = "reader") -> tuple[bool, str]:
+        """Well or not for a role, ``reader`` or ``writer``, and one line that says why."""
         if time.monotonic() - self._asked > FRESH:
-            self._answer = self._ask()
+            self._ask()
             self._asked = time.monotonic()
-        return self._answer
-
-    def _ask(self) -> tuple[bool, str]:
-        try:
-            status = self._connection.pairs(self._statement)
-        except SQLError as error:
-            return False, " ".join(f"{error}".split())
+        if self._refused:
+            return False, self._refused
+        wanted = self._wanted[role]
         lacking = [
-            f"{name} is {status.get(name)!r}, wanted {value!r}"
-            for name, value in self.node.wanted.items()
-            if status.get(name) != value
+            f"{name} is {self._seen.get(name)!r}, wanted {value!r}"
+            for name, value in wanted.items()
+            if self._seen.get(name) != value
         ]
-        if lacking:
-            return False, f"{self.node.name}: {'; '.join(lacking)}"
-        return True, f"{self.node.name}: {status.get('wsrep_local_state_comment') or 'answers'}"
+        return not lacking, f"{self.node.name}: {'; '.join(lacking) or ', '.join(wanted.values()) or 'answers'}"
+
+    def _ask(self) -> None:
+        try:
+            self._seen, self._refused = self._connection.pairs(self.node.health.statement), ""
+        except SQLError as error:
+            self._refused = " ".join(f"{error}".split())
 
 
 class _Server(socketserver.TCPServer):
@@ -120,9 +120,16 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        well, line = self.server.state.now()
+        role = next((role for role, path in PATHS.items() if path == self.path), None)
+        if role is None:
+            self._answer(404, f"no answer at {self.path}; there is one at {' and '.join(PATHS.values())}")
+        else:
+            well, line = self.server.state.now(role)
+            self._answer(200 if well else 503, line)
+
+    def _answer(self, status: int, line: str) -> None:
         body = f"{line}\n".encode("utf-8", "replace")
-        self.send_response(200 if well else 503)
+        self.send_response(status)
         self.send_header("Content-Type", "text/plain; charset=utf-8")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

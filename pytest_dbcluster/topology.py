@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.health import Health
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.release import Release
 
@@ -46,13 +47,23 @@ class Rejoins(Protocol):
 
 
 class Divides(Protocol):
-    """An extra power: not every node does everything. Without it every node takes writes and reads."""
+    """An extra power: not every node does everything. Without it every node takes writes and reads.
+
+    A topology that divides also tells (``Tells``) which node may do what.
+    """
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """The nodes that take writes now, the one that a load is sent to first. Raises ProvisionError for none."""
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """The nodes over which a proxy spreads reads."""
+
+
+class Tells(Protocol):
+    """An extra power: a server that answers may still be of no use. Without it every server that answers is well."""
+
+    def health(self, node: Node, nodes: Sequence[Node]) -> Health:
+        """What has to be true on this node for reads, and for writes; asked before it is started."""
 
 
 class Suits(Protocol):
@@ -92,6 +103,21 @@ class Acknowledges(Protocol):
 def lacks(form: Topology, release: Release) -> str:
     """Why a release cannot be this topology; empty when it can."""
     return cast(Suits, form).lacks(release) if hasattr(form, "lacks") else ""
+
+
+def writers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a topology that take writes; all of them where it makes no difference between them."""
+    return cast(Divides, form).writers(nodes) if hasattr(form, "writers") else nodes
+
+
+def readers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
+    """The nodes of a topology over which reads are spread; all of them where it makes no difference."""
+    return cast(Divides, form).readers(nodes) if hasattr(form, "readers") else nodes
+
+
+def health(form: Topology, node: Node, nodes: Sequence[Node]) -> Health:
+    """How one node of a topology says what it may be used for."""
+    return cast(Tells, form).health(node, nodes) if hasattr(form, "health") else Health()
 
 
 def topology(name: str) -> Topology:

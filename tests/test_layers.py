@@ -20,7 +20,7 @@ LAYERS = {
     "specs": "spec",
     "hosts": "host release releases flavour sql runs",
     "nodes": "node template options parity status_port",
-    "protocols": "topology workload proxy provisioner",
+    "protocols": "topology workload proxy proxy_host provisioner",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor",

@@ -14,11 +14,21 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import ports, status_port
+from pytest_dbcluster.health import Health
 from pytest_dbcluster.sql import SQLError
-from pytest_dbcluster.status_port import SYNCED, Settings, State, Watched
+from pytest_dbcluster.status_port import Settings, State, Watched
+from pytest_dbcluster.topologies.galera import SYNCED
 
-NODE = Watched("node1", "127.0.0.1", 3306, 9200, SYNCED)
+NODE = Watched("node1", "127.0.0.1", 3306, 9200, Health("SHOW ME", reader=SYNCED, writer=SYNCED))
 WELL = {"wsrep_ready": "ON", "wsrep_cluster_status": "Primary", "wsrep_local_state_comment": "Synced"}
+# A member of a group: every one that is ONLINE takes reads, and the primary takes writes.
+MEMBER = Watched(
+    "node1",
+    "127.0.0.1",
+    3306,
+    9200,
+    Health("SHOW ME", reader={"state": "ONLINE"}, writer={"state": "ONLINE", "role": "PRIMARY"}),
+)
 
 
 class Server:
@@ -44,10 +54,10 @@ def held() -> Iterator[ports.PortLocks]:
     locks.close()
 
 
-def get(port: int) -> tuple[int, str]:
+def get(port: int, path: str = "/") -> tuple[int, str]:
     """What the status port answers there."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         with error:
@@ -55,8 +65,10 @@ def get(port: int) -> tuple[int, str]:
 
 
 def test_a_synced_node_is_well():
-    """A node that is ready, primary and Synced may take traffic."""
-    assert State(NODE, Server(WELL)).now() == (True, "node1: Synced")
+    """A node that is ready, primary and Synced may take traffic of both kinds."""
+    state = State(NODE, Server(WELL))
+
+    assert state.now("reader") == state.now("writer") == (True, "node1: ON, Primary, Synced")
 
 
 @pytest.mark.parametrize(
@@ -76,10 +88,28 @@ def test_a_node_that_lacks_one_of_them_is_not(name, value):
     assert line == f"node1: {name} is {value!r}, wanted {SYNCED[name]!r}"
 
 
-def test_a_server_that_does_not_answer_is_not_well():
-    """The error becomes the one line of the answer."""
-    well, line = State(NODE, Server(None)).now()
+@pytest.mark.parametrize(
+    ("role", "reader", "writer"),
+    [
+        ("PRIMARY", (True, "node1: ONLINE"), (True, "node1: ONLINE, PRIMARY")),
+        ("SECONDARY", (True, "node1: ONLINE"), (False, "node1: role is 'SECONDARY', wanted 'PRIMARY'")),
+    ],
+)
+def test_a_role_is_asked_for_by_itself(role, reader, writer):
+    """A node may take reads and no writes; the server is asked once for both."""
+    server = Server({"state": "ONLINE", "role": role})
+    state = State(MEMBER, server)
 
+    assert (state.now("reader"), state.now("writer")) == (reader, writer)
+    assert server.asked == ["SHOW ME"]
+
+
+def test_a_server_that_does_not_answer_is_not_well():
+    """The error becomes the one line of the answer, whatever it was asked for."""
+    state = State(NODE, Server(None))
+
+    assert state.now("reader") == state.now("writer")
+    well, line = state.now()
     assert not well
     assert "2003 Can't connect to the server" in line
 
@@ -98,7 +128,7 @@ def test_the_server_is_asked_once_for_many_questions(monkeypatch):
     state = State(NODE, server)
     answers = {state.now() for _ in range(20)}
 
-    assert answers == {(True, "node1: Synced")}
+    assert answers == {(True, "node1: ON, Primary, Synced")}
     assert len(server.asked) == 1
 
 
@@ -127,7 +157,7 @@ def test_the_password_is_in_no_repr():
 
 def test_a_node_that_is_down_is_answered_with_503(held):
     """Over HTTP: status 503, and one line of text that says why."""
-    node = Watched("node1", "127.0.0.1", held.take(), held.take(), SYNCED)
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), NODE.health)
     (server,) = status_port.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
     try:
         code, line = get(node.status_port)
@@ -144,7 +174,7 @@ def test_a_node_that_is_down_is_answered_with_503(held):
 def test_a_node_that_is_well_is_answered_with_200(held, monkeypatch):
     """Over HTTP: status 200 and the state."""
     monkeypatch.setattr(status_port, "Connection", lambda *_, **__: Server(WELL))
-    node = Watched("node1", "127.0.0.1", held.take(), held.take(), SYNCED)
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), NODE.health)
     (server,) = status_port.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
     try:
         answer = get(node.status_port)
@@ -152,7 +182,25 @@ def test_a_node_that_is_well_is_answered_with_200(held, monkeypatch):
         server.shutdown()
         server.server_close()
 
-    assert answer == (200, "node1: Synced\n")
+    assert answer == (200, "node1: ON, Primary, Synced\n")
+
+
+def test_each_role_has_a_path(held, monkeypatch):
+    """/ answers for reads, /writer for writes, and any other path says which there are."""
+    monkeypatch.setattr(status_port, "Connection", lambda *_, **__: Server({"state": "ONLINE", "role": "SECONDARY"}))
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), MEMBER.health)
+    (server,) = status_port.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    try:
+        answers = [get(node.status_port, path) for path in ("/", "/writer", "/wirter")]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    assert answers == [
+        (200, "node1: ONLINE\n"),
+        (503, "node1: role is 'SECONDARY', wanted 'PRIMARY'\n"),
+        (404, "no answer at /wirter; there is one at / and /writer\n"),
+    ]
 
 
 def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):

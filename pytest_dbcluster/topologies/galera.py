@@ -14,11 +14,18 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NodeDied, Unsupported
+from pytest_dbcluster.health import Health
 from pytest_dbcluster.node import ADMIN, Node
 from pytest_dbcluster.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
 EVICTED_SECONDS = 60.0
+# A server that accepts connections may still be a donor, a joiner or outside of the primary component.
+SYNCED: Mapping[str, str] = {
+    "wsrep_ready": "ON",
+    "wsrep_cluster_status": "Primary",
+    "wsrep_local_state_comment": "Synced",
+}
 
 
 class Galera:
@@ -117,17 +124,17 @@ class Galera:
 
     def _unsettled(self, node: Node, size: int) -> list[str]:
         status = node.status("wsrep%")
-        wanted = {
-            "wsrep_ready": "ON",
-            "wsrep_cluster_status": "Primary",
-            "wsrep_cluster_size": str(size),
-            "wsrep_local_state_comment": "Synced",
-        }
+        wanted = {**SYNCED, "wsrep_cluster_size": str(size)}
         return [
             f"{node.name}: {name} is {status.get(name)!r}, wanted {value!r}"
             for name, value in wanted.items()
             if status.get(name) != value
         ]
+
+    def health(self, node: Node, nodes: Sequence[Node]) -> Health:
+        """The same for reads and writes: ready, Primary and Synced."""
+        names = ", ".join(f"'{name}'" for name in SYNCED)
+        return Health(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", reader=SYNCED, writer=SYNCED)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Receive queues that are not empty, and nodes that have not committed what others have."""
