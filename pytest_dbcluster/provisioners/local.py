@@ -14,6 +14,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,6 +26,8 @@ from pytest_dbcluster.host import Completed, Host, Process
 from pytest_dbcluster.ports import PortLocks
 from pytest_dbcluster.spec import ClusterSpec
 
+OTHER_PLACE = "DBCLUSTER_DATA_DIR chooses another place"
+
 
 class SupervisorClient:
     """Our end of the pipe to the supervisor."""
@@ -33,6 +36,8 @@ class SupervisorClient:
         self.run = run
         self.keep = keep
         self._sent = 0
+        # Nodes are asked from several threads; one that a signal interrupts may ask again.
+        self._asking = threading.RLock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", supervisor.__file__, run],
             stdin=subprocess.PIPE,
@@ -45,11 +50,12 @@ class SupervisorClient:
         """One request and its answer. Raises ProvisionError with the supervisor's own words."""
         assert self._process.stdout
         try:
-            number = self._send(do, **what)
-            line = self._process.stdout.readline()
-            # Ctrl-C between a request and its answer leaves that answer in the pipe.
-            while line and json.loads(line)["request"] != number:
+            with self._asking:
+                number = self._send(do, **what)
                 line = self._process.stdout.readline()
+                # Ctrl-C between a request and its answer leaves that answer in the pipe.
+                while line and json.loads(line)["request"] != number:
+                    line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
@@ -173,10 +179,13 @@ class LocalHost:
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
         """Write a file, readable by nobody else from its first byte on."""
         target = Path(path)
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.unlink(missing_ok=True)
-        with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-            file.write(content)
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.unlink(missing_ok=True)
+            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+                file.write(content)
+        except OSError as error:
+            raise ProvisionError(f"cannot write {path}: {error.strerror}; {OTHER_PLACE}") from None
 
     def pull(self, path: str, *, offset: int = 0) -> bytes:
         """Read a file from ``offset`` on."""
@@ -243,8 +252,8 @@ class LocalProvisioner:
             self.directory.mkdir(parents=True, mode=0o700)
             runs.claim(self.directory)
         except OSError as error:
-            why = f"{error.strerror}; DBCLUSTER_DATA_DIR chooses another place"
-            raise ProvisionError(f"cannot keep data in {self.directory.parent}: {why}") from None
+            where = f"{self.directory.parent}: {error.strerror}"
+            raise ProvisionError(f"cannot keep data in {where}; {OTHER_PLACE}") from None
         self._client = SupervisorClient(self.run_id, keep=self._keep)
         self._client.ask("own", directory=str(self.directory))
         return self._client

@@ -12,19 +12,27 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.flavour import Flavour, flavour
 from pytest_dbcluster.workload import Outcome, Setting
 
+if TYPE_CHECKING:
+    from pytest_dbcluster.cluster import Cluster
+    from pytest_dbcluster.spec import Endpoint
+
 MODES = ("key", "mixed", "read", "update", "write")
+ENDPOINTS = ("writer", "reader")
 PUBLISHED_QUERIES = 1000
 QUICK_QUERIES = {"key": 5000, "read": 100}
 WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}
 SCHEMA = "dbcluster_slap"
 PRIMES = (7919, 104_729)
 PLACEHOLDER = re.compile(r"id =\s+'[0-9a-f-]{20,}'")
+LONG_QUERY = re.compile(r"(Cannot run query (?:(?! ERROR : ).){60}).*?( ERROR : )", re.DOTALL)  # an INSERT has 1.4 kB
+MOST_LOGGED = 5
 RESULT = re.compile(
     r"^Benchmark\s*\n(?:\s*Running for engine .*\n)?"
     r"\s*Average number of seconds to run all queries: (?P<average>[0-9.]+) seconds\n"
@@ -46,6 +54,9 @@ class MySQLSlap:
     table (10 s for 1000), and 5000 for key (.07 s for 1000).
     rows: the tool's --auto-generate-sql-write-number, which preloads one row less. iterations: of one call in
     the profile paper, whose average is the round. seconds: after how long a call counts as hung.
+    to: the cluster's ``writer`` or its ``reader``. None chooses: what writes goes to the writer where one node alone
+    takes writes, in the profile paper every mode, whose tool makes its table itself; updates go there everywhere,
+    because the tool ends when two nodes update one row; the rest goes to the reader.
     """
 
     mode: str
@@ -57,10 +68,13 @@ class MySQLSlap:
     quick_queries: int | None = None
     iterations: int = 10
     seconds: float = 300.0
+    to: str | None = None
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise registry.unknown("mysqlslap mode", self.mode, MODES)
+        if self.to is not None and self.to not in ENDPOINTS:
+            raise registry.unknown("mysqlslap endpoint", self.to, ENDPOINTS)
         for name in ("concurrency", "queries", "rows", "int_columns", "char_columns"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"mysqlslap {name}={getattr(self, name)}: it takes 1 or more")
@@ -72,7 +86,7 @@ class MySQLSlap:
             raise ConfigError(f"mysqlslap: {self.concurrency} clients need as many queries or more, got {fewest}")
 
     def __str__(self) -> str:
-        return f"mysqlslap {self.mode} c{self.concurrency}"
+        return f"mysqlslap {self.mode} c{self.concurrency}" + (f" to the {self.to}" if self.to else "")
 
     @property
     def writes(self) -> bool:
@@ -84,10 +98,12 @@ class MySQLSlap:
         """The table that has to be equal on all nodes."""
         return (f"{SCHEMA}.t1",)
 
-    @property
-    def one_node(self) -> bool:
-        """Whether all clients go to one node: updates of one row on two nodes are rolled back, and the tool ends."""
-        return self.mode == "update"
+    def endpoint(self, cluster: Cluster, profile: str) -> Endpoint:
+        """Where the clients connect, see ``to``. Raises ProvisionError when nobody takes writes."""
+        one_writer = len(cluster.writers) == 1 < len(cluster.nodes)
+        to_writer = self.mode == "update" or (one_writer and (self.writes or profile == "paper"))
+        chosen = self.to or ("writer" if to_writer else "reader")
+        return cluster.writer() if chosen == "writer" else cluster.reader()
 
     def round_queries(self, profile: str) -> int:
         """Statements of one round: each client runs the same whole number of them."""
@@ -101,7 +117,7 @@ class MySQLSlap:
         create, preload, queries = self._printed(setting)
         queries = [self._with_ids(query, number, len(preload)) for number, query in enumerate(queries)]
         setting.client.push(";\n".join(queries).encode(), self._list(setting))
-        node = setting.cluster.nodes[0]
+        node = setting.cluster.writers[0]
         made = node.query(f"SHOW DATABASES LIKE '{SCHEMA}'")
         if not made or not node.query(f"SHOW TABLES FROM {SCHEMA} LIKE 'preload_{self._shape}'"):
             setting.progress(f"{self}: making its table of {len(preload)} rows")
@@ -112,7 +128,7 @@ class MySQLSlap:
 
     def _preload(self, setting: Setting, create: str, preload: Sequence[str]) -> None:
         """The kept copy, which every load of this shape on this cluster shares."""
-        node, kept = setting.cluster.nodes[0], f"{SCHEMA}.preload_{self._shape}"
+        node, kept = setting.cluster.writers[0], f"{SCHEMA}.preload_{self._shape}"
         values = [statement.split("VALUES", 1)[1].strip() for statement in preload]
         node.query(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}")
         node.query(create.replace("`t1`", kept))
@@ -152,7 +168,7 @@ class MySQLSlap:
         """
         if setting.profile == "paper":
             return
-        node, table, kept = setting.cluster.nodes[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
+        node, table, kept = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
         if self.mode == "update":
             columns = [f"intcol{n + 1}" for n in range(self.int_columns)]
             columns += [f"charcol{n + 1}" for n in range(self.char_columns)]
@@ -162,7 +178,7 @@ class MySQLSlap:
             node.query(f"DELETE FROM {table} WHERE id > (SELECT MAX(id) FROM {kept})")
 
     def _fresh(self, setting: Setting) -> None:
-        node, table, kept = setting.cluster.nodes[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
+        node, table, kept = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
         node.query(f"DROP TABLE IF EXISTS {table}")
         node.query(f"CREATE TABLE {table} LIKE {kept}")
         node.query(f"INSERT INTO {table} SELECT * FROM {kept}")
@@ -181,10 +197,16 @@ class MySQLSlap:
         return dataclasses.replace(found, operations=total, commits=self._commits(total, setting.profile))
 
     def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
-        """The tool's own words, unless it is a server that has died: then NodeDied is raised."""
-        for node in setting.cluster.nodes:
+        """The tool's words and what servers logged as errors, unless one has died: then NodeDied is raised."""
+        nodes = setting.cluster.nodes
+        for node in nodes:
             node.survived()
-        return WorkloadError(f"{self} {ended} on {setting.cluster.spec}: {words.strip()[-1000:] or 'it said nothing'}")
+        said = "\n".join(dict.fromkeys(LONG_QUERY.sub(r"\1...\2", words.strip()).splitlines()))
+        logged = [
+            f"\n    {node.name} logged: {line}" for node in nodes for line in _distinct(node.new_errors())[:MOST_LOGGED]
+        ]
+        text = f"{self} {ended} on {setting.cluster.spec}: {said[-1000:] or 'it said nothing'}"
+        return WorkloadError(text + "".join(logged))
 
     def _commits(self, total: int, profile: str) -> int | None:
         """Committed statements while the tool ran; a published call loads its table in each iteration, row by row."""
@@ -195,11 +217,11 @@ class MySQLSlap:
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema of the profile quick; the tool drops its own."""
-        setting.cluster.nodes[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
 
     def _command(self, setting: Setting, total: int) -> list[str]:
         """The call of one round; in the profile paper the published command line, with our endpoint in it."""
-        endpoint = setting.cluster.writer() if self.one_node else setting.cluster.reader()
+        endpoint = self.endpoint(setting.cluster, setting.profile)
         secret = f"{setting.client.directory}/client.cnf"
         setting.client.push(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generated(setting, self.concurrency, total)
@@ -230,6 +252,11 @@ class MySQLSlap:
             f"--concurrency={clients}",
             f"--number-of-queries={queries}",
         ]
+
+
+def _distinct(lines: Sequence[str]) -> list[str]:
+    """Lines of an error log without their times; those of several threads that say the same are one."""
+    return list(dict.fromkeys(line[line.find("[ERROR]") :] for line in lines))
 
 
 def _words(setting: Setting) -> Flavour:
