@@ -16,15 +16,16 @@ NAME = PACKAGE.name
 
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
-    "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical always",
+    "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical always health",
     "specs": "spec",
-    "hosts": "host release releases flavour sql runs",
+    "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
+    "primaries": "replication",
     "protocols": "topology workload proxy proxy_host provisioner",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster variants pool kept hand",
-    "statistics": "claim estimate message verdict stalls counters sampler doctor",
-    "measuring": "measure answer record laboratory published settings history",
+    "statistics": "claim estimate message verdict stalls counters sampler doctor notes",
+    "measuring": "measure answer record durability rounds laboratory published settings history",
     "reports": "reporting scheduling",
     "runs": "session housekeeping",
     "users": "plugin cli",
