@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.release import Release
 
 PLANNED = ("sysbench", "tpcc")
+SPEEDS = ("throughput", "drained_throughput")  # properties of a Round in operations a second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +65,11 @@ class Round:
         """Operations a second; higher is better."""
         return self.outcome.operations / self.outcome.seconds
 
+    @property
+    def drained_throughput(self) -> float:
+        """Operations a second until every node has applied them: a backlog is not free. Higher is better."""
+        return self.outcome.operations / (self.outcome.seconds + self.counters.get("drain_seconds", 0.0))
+
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
@@ -98,6 +104,13 @@ class Workload(Protocol):
 
     def clean(self, setting: Setting) -> None:
         """Drop the tables."""
+
+
+class Verifies(Protocol):
+    """An extra power: the load has conditions of its own that must hold after any of its rounds."""
+
+    def violations(self, cluster: Cluster) -> list[str]:
+        """Which of them do not hold on a cluster that has drained, and on which node; empty when all do."""
 
 
 def workload_class(name: str) -> Callable[..., Workload]:

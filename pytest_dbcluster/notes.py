@@ -1,0 +1,82 @@
+"""What a claim's message says of its rounds beside the verdict: the drain after them, and those that did not count."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import statistics
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster import estimate
+from pytest_dbcluster.message import percent
+from pytest_dbcluster.workload import SPEEDS, Round
+
+Rounds = Mapping[str, Sequence[Round]]
+Blocks = Sequence[Sequence[Round]]
+REASONS = 3
+
+
+def drains(rounds: Rounds) -> dict[str, float]:
+    """The median drain of each variant in seconds.
+
+    Empty where nothing had to drain: rounds that committed nothing, or servers whose commits nobody else applies.
+    """
+    every = [one for many in rounds.values() for one in many]
+    if not any(one.outcome.commits and one.counters.get("drain_seconds") for one in every):
+        return {}
+    return {
+        name: statistics.median(one.counters.get("drain_seconds", 0.0) for one in many) for name, many in rounds.items()
+    }
+
+
+def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: str) -> float:
+    """The ratio of a speed over pairs of rounds (Hodges-Lehmann)."""
+    pairs = zip(candidate, baseline, strict=True)
+    ratios = [estimate.log_ratio(getattr(one, metric), getattr(other, metric)) for one, other in pairs]
+    return estimate.factor(estimate.hodges_lehmann(ratios))
+
+
+def drained_ratio(rounds: Rounds) -> float | None:
+    """Speed of the first variant by that of the last, drain included; None where nothing had to drain."""
+    several = list(rounds.values())
+    return speed_ratio(several[0], several[-1], "drained_throughput") if drains(rounds) else None
+
+
+def drain_line(rounds: Rounds, metric: str) -> list[str]:
+    """One line: how long each variant drained, and the ratio that a claim about speed would have the other way.
+
+    ``rounds`` are those of the claim, candidate first; those of an order, fastest first. No line for no drain.
+    """
+    medians = drains(rounds)
+    if not medians:
+        return []
+    said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in medians.items())
+    other = {"throughput": "drained_throughput", "drained_throughput": "throughput"}.get(metric)
+    if not other:
+        return [f"drain until all nodes are equal (medians): {said}"]
+    word = "included" if other == SPEEDS[1] else "left out"
+    ratios = [
+        f"{fast} / {slow} {percent(speed_ratio(rounds[fast], rounds[slow], other))}"
+        for fast, slow in itertools.pairwise(rounds)
+    ]
+    return [f"drain until all nodes are equal (medians): {said}; with it {word} {', '.join(ratios)}"]
+
+
+def as_void(block: Sequence[Round]) -> list[Round]:
+    """The rounds of a void block, each with a reason: its own, or that of another one."""
+    return [one if one.void else dataclasses.replace(one, void=f"with {reason(block)}") for one in block]
+
+
+def reason(block: Sequence[Round]) -> str:
+    """Which variant made a block void, and why."""
+    return next(f"{one.variant}: {one.void}" for one in block if one.void)
+
+
+def void_line(blocks: Blocks, pairs: int) -> list[str]:
+    """One line on the void blocks that were drawn again among ``pairs`` that count; none without any."""
+    if not blocks:
+        return []
+    reasons = list(dict.fromkeys(reason(block) for block in blocks))
+    rest = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
+    drawn = f"{len(blocks)} of {pairs + len(blocks)} blocks void, drawn again"
+    return [f"{drawn}: {'; '.join([*reasons[:REASONS], *rest])}"]

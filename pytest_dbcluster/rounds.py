@@ -1,0 +1,112 @@
+"""One round on one running cluster: what happens between two readings, and whether it counts."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+from pytest_dbcluster import counters, wait
+from pytest_dbcluster.cluster import Cluster
+from pytest_dbcluster.errors import NotReady, WorkloadError
+from pytest_dbcluster.sampler import Sampler
+from pytest_dbcluster.sql import SQLError
+from pytest_dbcluster.topology import Settles, Watches
+from pytest_dbcluster.workload import Outcome, Round, Setting, Workload
+
+DRAIN_SECONDS = 30.0
+POLL = 0.01
+TAIL = 200  # characters of a failed load's words in the reason of a void round
+
+
+def measured(load: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
+    """Run the load once between two readings of the counters, then wait until all nodes are equal.
+
+    A round in which the topology noticed something, or that did not drain, is void. So is one whose load failed when
+    the topology noticed something; without that the load's WorkloadError is raised.
+    """
+    cluster, failed = setting.cluster, ""
+    watched = watch(cluster)
+    before = counters.read(cluster.nodes)
+    started, began = time.time(), time.monotonic()
+    with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
+        try:
+            outcome = load.run(setting)
+        except WorkloadError as error:
+            with contextlib.suppress(SQLError):  # of a node that does not answer; NodeDied says more than the load
+                failed = noticed(cluster, watched) and f"; the load failed: {str(error)[-TAIL:]}"
+            if not failed:
+                raise
+            outcome = Outcome(time.monotonic() - began, 0)
+    drained, late = drain(cluster)
+    void = noticed(cluster, watched) + failed or late
+    found = counters.deltas(before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits)
+    return Round(
+        variant=variant,
+        block=block,
+        position=position,
+        outcome=outcome,
+        wall=0.0,
+        started=started,
+        counters={**found, "drain_seconds": drained},
+        samples=sampler.rates(),
+        void=void,
+    )
+
+
+def drain(cluster: Cluster) -> tuple[float, str]:
+    """Seconds until every node has applied what was written, and what is left when it was not all in 30 s.
+
+    The clock starts when the load's program has ended, not at its last commit. It stops at the first reading that
+    finds nothing left: readings are 10 ms apart and take a few themselves, so a drain is known to about 10 ms, and
+    one of nothing takes as long as a reading (0.0 where the topology has no backlog to read).
+    """
+    if not hasattr(cluster.topology, "backlog"):
+        return 0.0, ""
+    backlog = cast(Settles, cluster.topology).backlog
+    try:
+        return wait.until(lambda: backlog(cluster.nodes), "the drain", seconds=DRAIN_SECONDS, poll=POLL), ""
+    except NotReady as error:
+        return DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}"
+
+
+def watch(cluster: Cluster) -> Mapping[str, str]:
+    """What the topology reads before a round; empty where nothing can happen to one."""
+    return cast(Watches, cluster.topology).watch(cluster.nodes) if hasattr(cluster.topology, "watch") else {}
+
+
+def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:
+    """Why a round that began with this reading does not count; empty when it does."""
+    if not hasattr(cluster.topology, "void"):
+        return ""
+    return cast(Watches, cluster.topology).void(before, watch(cluster))
+
+
+def merged(rounds: Sequence[Round]) -> Round:
+    """The rounds of one start as one: times, operations, commits and drains added up, the rest as means.
+
+    One void round makes it void.
+    """
+    outcomes = [item.outcome for item in rounds]
+    commits = [one.commits for one in outcomes if one.commits is not None]
+    drained = [item.counters["drain_seconds"] for item in rounds if "drain_seconds" in item.counters]
+    return dataclasses.replace(
+        rounds[-1],
+        outcome=Outcome(
+            seconds=sum(one.seconds for one in outcomes),
+            operations=sum(one.operations for one in outcomes),
+            commits=sum(commits) if commits else None,
+        ),
+        started=rounds[0].started,
+        settled=all(item.settled for item in rounds),
+        counters=_means([item.counters for item in rounds]) | ({"drain_seconds": sum(drained)} if drained else {}),
+        samples=_means([item.samples for item in rounds]),
+        void=next((item.void for item in rounds if item.void), ""),
+    )
+
+
+def _means(many: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    return {name: statistics.fmean(one[name] for one in many if name in one) for name in many[0]}

@@ -1,0 +1,150 @@
+"""One round on a running cluster: what makes it void, how long it drained, and rounds that are one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster import rounds
+from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.workload import Outcome, Round, Setting
+
+
+@dataclasses.dataclass
+class Form:
+    """A topology with powers that are played: readings and backlogs, one after the other."""
+
+    readings: list[str] = dataclasses.field(default_factory=lambda: ["n"] * 9)
+    backlogs: list[list[str]] = dataclasses.field(default_factory=list)
+
+    def watch(self, nodes):
+        """The next reading."""
+        return {"primary": self.readings.pop(0)}
+
+    def void(self, before, after):
+        """A changed reading is said."""
+        return "" if before == after else f"the primary went from {before['primary']} to {after['primary']}"
+
+    def backlog(self, nodes):
+        """The next backlog, and none after the last."""
+        return self.backlogs.pop(0) if self.backlogs else []
+
+
+class Load:
+    """A load that takes no time, or fails."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    def run(self, setting):
+        """Nothing, or the error."""
+        if self.error:
+            raise self.error
+        return Outcome(0.5, 100, 100)
+
+
+@pytest.fixture
+def play(standalone, monkeypatch):
+    """Run a round of a load on a real server whose topology is played."""
+
+    def play(form, load=None):
+        monkeypatch.setattr(standalone, "topology", form)
+        setting = Setting(standalone, None, None, "quick", print)
+        return rounds.measured(load or Load(), setting, variant="semi", block=2, position=1)
+
+    return play
+
+
+def test_a_quiet_round_counts(play):
+    """Nothing was noticed between the two readings."""
+    done = play(Form())
+
+    assert (done.variant, done.block, done.position, done.void) == ("semi", 2, 1, "")
+    assert done.outcome == Outcome(0.5, 100, 100)
+
+
+def test_a_round_in_which_the_topology_noticed_something_is_void(play):
+    """It says what."""
+    assert play(Form(readings=["n1", "n2"])).void == "the primary went from n1 to n2"
+
+
+def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
+    """The load's own words stand behind the reason; the round is drawn again like any void one."""
+    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("1290: read-only")))
+
+    assert done.void == "the primary went from n1 to n2; the load failed: 1290: read-only"
+    assert done.outcome.operations == 0
+
+
+@pytest.mark.parametrize("error", [WorkloadError("1290: read-only"), NodeDied("n1", "ended with 1", "log", [])])
+def test_a_load_that_fails_by_itself_is_an_error(play, error):
+    """A quiet topology excuses nothing, and a node that died is never one void round."""
+    with pytest.raises(type(error)) as caught:
+        play(Form(), Load(error))
+    assert caught.value is error
+
+
+def test_the_drain_is_the_time_until_nothing_is_left(play):
+    """Read again and again, and counted in the round."""
+    done = play(Form(backlogs=[["behind"]] * 3))
+
+    assert done.counters["drain_seconds"] >= 3 * rounds.POLL
+    assert done.drained_throughput < done.throughput
+
+
+def test_a_round_that_does_not_drain_is_void(play, monkeypatch):
+    """Its drain time would be a lie: it says what was left."""
+    monkeypatch.setattr(rounds, "DRAIN_SECONDS", 0.02)
+
+    assert play(Form(backlogs=[["n2 is behind"]] * 99)).void == "not drained after 0.02 s: n2 is behind"
+
+
+def test_a_topology_without_powers_drains_nothing(standalone):
+    """One server alone has nobody that follows it, and nothing to notice."""
+    done = rounds.measured(Load(), Setting(standalone, None, None, "quick", print), variant="a", block=0, position=0)
+
+    assert (done.counters["drain_seconds"], done.void) == (0.0, "")
+
+
+def test_a_real_cluster_drains_after_writes(galera2):
+    """The other node applies what was certified; then the round has a drain above nothing and is not void."""
+
+    class Writes:
+        def run(self, setting):
+            setting.cluster.nodes[0].query("CREATE OR REPLACE TABLE mysql.dbcluster_drain (id INT PRIMARY KEY)")
+            for number in range(50):
+                setting.cluster.nodes[0].query(f"INSERT INTO mysql.dbcluster_drain VALUES ({number})")
+            return Outcome(0.1, 50, 50)
+
+    done = rounds.measured(Writes(), Setting(galera2, None, None, "quick", print), variant="g", block=0, position=0)
+    galera2.nodes[0].query("DROP TABLE mysql.dbcluster_drain")
+
+    assert 0 < done.counters["drain_seconds"] < rounds.DRAIN_SECONDS
+    assert done.void == ""
+
+
+def test_the_rounds_of_a_turn_add_up():
+    """Times, operations, commits and drains are summed, counters are means; what was not settled is remembered."""
+    one = Round(
+        "a", 0, 0, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"fsyncs": 4.0, "drain_seconds": 1.0}, samples={"s": 0.0}
+    )
+    two = Round(
+        "a", 0, 0, Outcome(3.0, 100, 50), 4.0, 20.0, settled=False, counters={"fsyncs": 8.0, "drain_seconds": 3.0}
+    )
+
+    both = rounds.merged([one, two])
+
+    assert both.outcome == Outcome(4.0, 200, 100)
+    assert (both.throughput, both.wall, both.started, both.settled) == (50.0, 4.0, 10.0, False)
+    assert both.counters == {"fsyncs": 6.0, "drain_seconds": 4.0}
+    assert both.drained_throughput == 25.0
+
+
+def test_one_void_round_makes_a_turn_void():
+    """Wherever in the turn it was."""
+    one = Round("a", 0, 0, Outcome(1.0, 100), 2.0, 10.0, void="the primary changed")
+    two = dataclasses.replace(one, void="")
+
+    assert rounds.merged([one, two]).void == "the primary changed"
+    assert rounds.merged([two, two]).void == ""
