@@ -16,6 +16,7 @@ from pytest_dbcluster.critical import LOOKS
 from pytest_dbcluster.errors import ClaimFailed, Undecided
 from pytest_dbcluster.message import message
 from pytest_dbcluster.verdict import Outcome, Verdict
+from pytest_dbcluster.workload import SPEEDS
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement, Series
@@ -47,7 +48,7 @@ class Answer:
         """The claim as a test writes it."""
         names = tuple(item.name for item in self.series)
         if not self.asserted:
-            return f"{names[0]} against {names[1]}"
+            return f"{names[0]} against {names[1]}" + ("" if self.metric == "throughput" else f" ({self.metric})")
         return self.claim.call(tuple(reversed(names)) if self.claim.kind == "ordered" else names, self.metric)
 
     @property
@@ -66,7 +67,7 @@ class Answer:
             seed=self.measurement.rules.seed,
             absolute=(values[0], values[1]) if len(values) == 2 else None,
             settle_timeouts=sum(not one.settled for one in rounds),
-            unit="/s" if self.metric == "throughput" else "",
+            unit="/s" if self.metric in SPEEDS else "",
             seconds=seconds,
             extra=self.notes,
         )
@@ -105,7 +106,7 @@ def ask(
         if measurement.pairs in LOOKS and len(series) == 2:
             shown = _so_far(series, metric, rules.alpha)
     measurement.check()
-    notes = measurement.laboratory.notes(numbers[0], numbers[-1])
+    notes = measurement.notes(series, metric, found.pairs)
     answer = Answer(claim, found, tuple(series), metric, asserted, notes)
     measurement.finish(answer)
     return answer

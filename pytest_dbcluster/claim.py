@@ -56,6 +56,8 @@ class Claim:
         """The claim as a test writes it; ``names``: candidate and baseline, or all variants of an order."""
         option = OPTIONS.get(self.kind, "by")
         says = [f"{option}={self.margin:g}"] if self.margin else []
+        if self.kind != "lower" and metric != "throughput":
+            says.append(f'metric="{metric}"')
         if self.kind == "ordered":
             return f"ordered({', '.join([*names, *says])})"
         first = [f'"{metric}"', f"than={names[1]}"] if self.kind == "lower" else [names[1]]

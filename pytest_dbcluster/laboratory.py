@@ -5,45 +5,85 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import random
-import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
-from pytest_dbcluster import counters, doctor, wait
+from pytest_dbcluster import doctor, durability, rounds, wait
 from pytest_dbcluster.cluster import Cluster
-from pytest_dbcluster.errors import NotReady
+from pytest_dbcluster.durability import Durability, Labelled
+from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
-from pytest_dbcluster.sampler import Sampler
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.topology import topology
 from pytest_dbcluster.variants import Variant, is_identity
-from pytest_dbcluster.workload import Outcome, Round, Setting, Workload
+from pytest_dbcluster.workload import Round, Setting, Verifies, Workload
 
 SETTLE_SECONDS = 1.0
-DRAIN_SECONDS = 30.0
+FIT_SECONDS = 60.0
 JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_at_timeout, 1 s) where that is shorter
 TURN = 3  # rounds a start, where clusters take turns
+SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
 
 class ClusterLaboratory:
-    """One load on several variants, each on the running cluster that serves it."""
+    """One load on several variants, each on the running cluster that serves it.
+
+    Raises ConfigError, before anything is started where that can be known, for variants whose commits are not worth
+    the same, unless ``across_durability`` says that this is meant.
+    """
 
     def __init__(
-        self, load: Workload, variants: Sequence[Variant], pool: Pool, profile: str, progress: Callable[[str], None]
+        self,
+        load: Workload,
+        variants: Sequence[Variant],
+        pool: Pool,
+        profile: str,
+        progress: Callable[[str], None],
+        *,
+        across_durability: bool = False,
     ) -> None:
         self.names = unique_names(variants)
         self.load = str(load)
         self.mode = str(getattr(load, "mode", ""))
         self.variants = list(variants)
+        # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
+        self.client: Release = self.variants[0].release
         self._load = load
         self._pool = pool
         self._profile = profile
         self._progress = progress
+        self._across_durability = across_durability
         self._changes = [pool.changes(variant) for variant in variants]
         self._coin = random.Random(0)
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
+        self._labels: dict[int, Durability] = {}
+        self._compare_promises()
+
+    def _compare_promises(self) -> None:
+        """Who has a commit when it returns depends on topologies above all, and can be told before any is started."""
+        if self._across_durability or len({variant.spec.topology for variant in self.variants}) == 1:
+            return
+        found = []
+        for name, variant in zip(self.names, self.variants, strict=True):
+            form, nodes = topology(variant.spec.topology), variant.spec.nodes
+            found.append(Labelled(name, variant, Durability.of(form, self._pool.defaults(variant), nodes)))
+        durability.compare(found, ("acknowledged",))
+
+    def _compare_labels(self, variant: int) -> None:
+        """Compare all labels before the first round; in turns each one before the first round of its own."""
+        if variant in self._labels:
+            return
+        for number in [variant] if self.in_turns else range(len(self.variants)):
+            self.durability(number)
+        if not self._across_durability:
+            known = sorted(self._labels.items())
+            durability.compare([Labelled(self.names[n], self.variants[n], label) for n, label in known])
 
     @functools.cached_property
     def in_turns(self) -> bool:
@@ -62,69 +102,63 @@ class ClusterLaboratory:
         return found[0] if self.in_turns else found[variant]
 
     def _setting(self, running: Running) -> Setting:
-        # One client binary for all variants of a comparison: the first variant's.
-        return Setting(running.cluster, self._pool.client(), self.variants[0].release, self._profile, self._progress)
+        return Setting(running.cluster, self._pool.client(), self.client, self._profile, self._progress)
 
     def _ready(self, variant: int) -> Running:
         for running in self._pool.running(self._needed(variant)):
             if running.prepared != self._load:
                 with _marked_when_ended(running.cluster):
                     self._load.prepare(self._setting(running))
-                    running.cluster.settle(DRAIN_SECONDS)
+                    running.cluster.settle(rounds.DRAIN_SECONDS)
                 running.prepared = self._load
         return self._serving(variant)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Switch, reset, settle; then measure between two readings of the counters; then drain.
 
-        Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused.
+        Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused. Raises ConfigError
+        before the first round when commits of the variants are not worth the same and nobody said that this is meant.
         """
         began = time.monotonic()
+        self._compare_labels(variant)
         running = self._ready(variant)
         with _marked_when_ended(running.cluster):
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
             # The first round after a start is a warm-up of its own.
-            rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
-            self._effective(variant)
-            running.cluster.check(self._tables())
-            return merged(rounds)
+            several = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
+            self._check(running)
+            return rounds.merged(several)
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, setting = running.cluster, self._setting(running)
+        # What made the round before it void may not be over.
+        wait.until(cluster.problems, f"cluster {cluster.spec} for the next round", seconds=FIT_SECONDS)
         running.switch.to(self._changes[variant])
         if self._load.writes:
             self._load.reset(setting)
+            rounds.drain(cluster)  # what the reset wrote is not a backlog of the round
         settled = cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        before = counters.read(cluster.nodes)
-        started = time.time()
-        with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
-            outcome = self._load.run(setting)
-        drained = _drain(cluster)
-        found = counters.deltas(before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits)
-        self._last = outcome.seconds
-        return Round(
-            variant=self.names[variant],
-            block=block,
-            position=position,
-            outcome=outcome,
-            wall=time.monotonic() - began,
-            started=started,
-            settled=settled,
-            counters={**found, "drain_seconds": drained},
-            samples=sampler.rates(),
-        )
+        done = rounds.measured(self._load, setting, variant=self.names[variant], block=block, position=position)
+        self._last = done.seconds
+        return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began)
 
     def check(self) -> None:
-        """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line."""
+        """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
+
+        Raises SeriesVoid.
+        """
         if self.in_turns:  # each turn ended with its check, and only the last cluster still runs
             return
         for running in {id(item): item for item in self._pool.running(self.variants)}.values():
-            running.cluster.check(self._tables())
+            self._check(running)
 
-    def _tables(self) -> Sequence[str]:
-        return () if self._profile == "paper" else self._load.tables
+    def _check(self, running: Running) -> None:
+        running.cluster.check(() if self._profile == "paper" else self._load.tables)
+        if hasattr(self._load, "violations") and (found := cast(Verifies, self._load).violations(running.cluster)):
+            running.cluster.dirty = "; ".join(found)
+            raise SeriesVoid(f"{self.load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
 
     def blind(self, candidate: int, baseline: int) -> str:
         """Claims about flushing say nothing where a flush costs nothing."""
@@ -143,26 +177,33 @@ class ClusterLaboratory:
         return {name: both for name, both in found.items() if not is_identity(name)}
 
     def _effective(self, variant: int) -> dict[str, str]:
-        """All global variables of the variant's first node, read once: each switch proves them anew."""
+        """All global variables of the variant's first writer, read once: each switch proves them anew."""
         if variant not in self._variables:
             running = self._serving(variant)
             running.switch.to(self._changes[variant])
-            self._variables[variant] = running.cluster.nodes[0].variables()
+            self._variables[variant] = running.cluster.writers[0].variables()
         return self._variables[variant]
 
     def durability(self, variant: int) -> str:
-        """Who has what on disk when a commit returns."""
-        return durability_label(self._effective(variant), self.variants[variant].spec.topology)
+        """What a commit of a variant that has returned is worth."""
+        if variant not in self._labels:
+            spec = self.variants[variant].spec
+            variables = self._effective(variant)
+            self._labels[variant] = Durability.of(topology(spec.topology), variables, spec.nodes)
+        return str(self._labels[variant])
 
-    def notes(self, candidate: int, baseline: int) -> list[str]:
-        """Durability of both, and the effective variables on which they differ."""
-        differ = self.differences(candidate, baseline)
-        shown = ", ".join(f"{name}: {old} -> {new}" for name, (old, new) in differ.items()) or "none"
-        return [
-            f"durability: {self.names[candidate]} {self.durability(candidate)}; "
-            f"{self.names[baseline]} {self.durability(baseline)}",
-            f"variables that differ ({self.names[baseline]} -> {self.names[candidate]}): {shown}",
-        ]
+    def notes(self, *numbers: int) -> list[str]:
+        """Durability of all, the effective variables on which neighbours differ, and the client of several releases."""
+        labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
+        lines = [f"durability: {labels}"]
+        for candidate, baseline in itertools.pairwise(numbers):
+            differ = [f"{name}: {old} -> {new}" for name, (old, new) in self.differences(candidate, baseline).items()]
+            shown = ", ".join(differ[:SHOWN]) or "none"
+            rest = f", and {len(differ) - SHOWN} more" if len(differ) > SHOWN else ""
+            lines.append(f"variables that differ ({self.names[baseline]} -> {self.names[candidate]}): {shown}{rest}")
+        if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
+            lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
+        return lines
 
 
 @contextlib.contextmanager
@@ -175,38 +216,6 @@ def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
         raise
 
 
-def merged(rounds: Sequence[Round]) -> Round:
-    """The rounds of one start as one: times, operations and commits added up, the rest as means."""
-    outcomes = [item.outcome for item in rounds]
-    commits = [one.commits for one in outcomes if one.commits is not None]
-    return dataclasses.replace(
-        rounds[-1],
-        outcome=Outcome(
-            seconds=sum(one.seconds for one in outcomes),
-            operations=sum(one.operations for one in outcomes),
-            commits=sum(commits) if commits else None,
-        ),
-        started=rounds[0].started,
-        settled=all(item.settled for item in rounds),
-        counters=_means([item.counters for item in rounds]),
-        samples=_means([item.samples for item in rounds]),
-    )
-
-
-def _means(many: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: statistics.fmean(one[name] for one in many if name in one) for name in many[0]}
-
-
-def durability_label(variables: Mapping[str, str], topology: str) -> str:
-    """``flush=1, binlog off, certified on all nodes``."""
-    log = f"flush={variables.get('innodb_flush_log_at_trx_commit', '?')}"
-    binlog = "binlog off"
-    if variables.get("log_bin") == "ON":
-        binlog = f"sync_binlog={variables.get('sync_binlog', '?')}"
-    holders = {"galera": "certified on all nodes", "standalone": "one server"}.get(topology, topology)
-    return f"{log}, {binlog}, {holders}"
-
-
 def unique_names(variants: Sequence[Variant]) -> list[str]:
     """The short names; with the release added to those that would be the same."""
     names = [variant.spec.short_name for variant in variants]
@@ -214,14 +223,3 @@ def unique_names(variants: Sequence[Variant]) -> list[str]:
         f"{name}@{variant.release.name}" if names.count(name) > 1 else name
         for name, variant in zip(names, variants, strict=True)
     ]
-
-
-def _drain(cluster: Cluster) -> float:
-    """Seconds until every node has applied what the round wrote."""
-    backlog = getattr(cluster.topology, "backlog", None)
-    if backlog is None:
-        return 0.0
-    try:
-        return wait.until(lambda: backlog(cluster.nodes), "drain after a round", seconds=DRAIN_SECONDS, poll=0.01)
-    except NotReady:
-        return DRAIN_SECONDS

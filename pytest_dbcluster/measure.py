@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pytest_dbcluster import claim as claims
-from pytest_dbcluster import counters, ordering, registry, stalls, verdict
+from pytest_dbcluster import counters, notes, ordering, registry, stalls, verdict
 from pytest_dbcluster.answer import Answer, ask
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.record import Progress
-from pytest_dbcluster.workload import Round
+from pytest_dbcluster.workload import SPEEDS, Round
 
-METRICS = ("throughput",)
+METRICS = SPEEDS
 MOST_WARM_UPS = 5
 STEADY = 0.05
 MOST_VOID = 0.1
@@ -46,8 +46,8 @@ class Laboratory(Protocol):
     def blind(self, candidate: int, baseline: int) -> str:
         """Why no answer about these two can be trusted on this machine; empty when it can."""
 
-    def notes(self, candidate: int, baseline: int) -> Sequence[str]:
-        """Lines that every message about these two ends with: durability, effective differences, how to repeat."""
+    def notes(self, *numbers: int) -> Sequence[str]:
+        """Lines that every message about these variants has: durability, effective differences, the one client."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Measurement:
         self.orders: list[tuple[int, ...]] = []
         self._order = ordering.block_orders(len(self.series), self.rules.seed)
         self._warm = False
-        self._void = 0
+        self.void: list[list[Round]] = []
         self._checked = 0
 
     @property
@@ -98,13 +98,12 @@ class Measurement:
         order = next(self._order)
         while True:
             rounds = self._block(order, self.pairs, numbers, seen, cap)
-            void = [item.void for item in rounds if item.void]
-            if not void:
+            if not any(item.void for item in rounds):
                 break
-            self._void += 1
-            if self._void > max(1, MOST_VOID * (self.pairs + 1)):
-                drawn = self.pairs + self._void
-                raise SeriesVoid(f"{self._void} of {drawn} blocks of {self.laboratory.load} were void: {void[0]}")
+            self.void.append(rounds)
+            if len(self.void) > max(1, MOST_VOID * (self.pairs + 1)):
+                drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.laboratory.load}"
+                raise SeriesVoid(f"{drawn} were void: {notes.reason(rounds)}")
         self.orders.append(order)
         for number, item in zip(order, rounds, strict=True):
             self.series[number].rounds.append(item)
@@ -162,6 +161,16 @@ class Measurement:
         """Of each pair, whether the baseline ran before the candidate."""
         return [order.index(baseline) < order.index(candidate) for order in self.orders]
 
+    def void_blocks(self, pairs: int) -> list[list[Round]]:
+        """The blocks that did not count and were drawn again, among the first ``pairs`` that do."""
+        return [block for block in self.void if block[0].block < pairs]
+
+    def notes(self, series: Sequence[Series], metric: str, pairs: int) -> list[str]:
+        """The lines that a message about the first ``pairs`` rounds of these series ends with, candidate first."""
+        rounds = {item.name: item.rounds[:pairs] for item in series}
+        said = self.laboratory.notes(*(item.number for item in series))
+        return [*said, *notes.drain_line(rounds, metric), *notes.void_line(self.void_blocks(pairs), pairs)]
+
     def finish(self, answer: Answer) -> None:
         """Keep the answer and tell whoever reports it."""
         self.answers.append(answer)
@@ -203,7 +212,10 @@ class Series:
         return f"<{self.name}: {len(self.rounds)} rounds>"
 
     def beats(self, other: Series, by: float = 0.0, *, metric: str = "throughput") -> Answer:
-        """The claim: this variant is faster than the other by more than the fraction ``by``."""
+        """The claim: this variant is faster than the other by more than the fraction ``by``.
+
+        The metric ``drained_throughput`` counts the time until all nodes are equal as well.
+        """
         return self._claim(claims.beats(by), other, metric)
 
     def no_slower_than(self, other: Series, by: float, *, metric: str = "throughput") -> Answer:
@@ -248,16 +260,18 @@ class Series:
 
     def values(self, metric: str) -> list[float]:
         """One value per round."""
-        if metric == "throughput":
-            return [item.throughput for item in self.rounds]
+        if metric in SPEEDS:
+            return [getattr(item, metric) for item in self.rounds]
         load = self.measurement.laboratory.load
         return [
             counters.comparable(item.counters, metric, load=load, commits=item.outcome.commits) for item in self.rounds
         ]
 
 
-def ordered(*slowest_first: Series, step: float = 0.0) -> Answer:
+def ordered(*slowest_first: Series, step: float = 0.0, metric: str = "throughput") -> Answer:
     """The claim: each of these series is faster than the one before it by more than ``step``."""
+    if metric not in METRICS:
+        raise registry.unknown("metric", metric, METRICS)
     if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
         raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
-    return ask(claims.ordered(step), tuple(reversed(slowest_first)), "throughput")
+    return ask(claims.ordered(step), tuple(reversed(slowest_first)), metric)

@@ -156,15 +156,19 @@ def db_release(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
-    """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds."""
+    """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
+
+    ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
+    set through its options: between topologies, vendors or releases.
+    """
     if hasattr(request.config, "workerinput"):
         raise errors.ConfigError(PARALLEL)  # the fixture was asked for by name, in mid-test
     made: list[Measurement] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
     session.test_begins(db_release)
 
-    def measure(workload: Workload, *, on: Sequence[ClusterSpec]) -> list[Series]:
-        measurement = session.measurement(workload, on, db_release, request.node)
+    def measure(workload: Workload, *, on: Sequence[ClusterSpec], across_durability: bool = False) -> list[Series]:
+        measurement = session.measurement(workload, on, db_release, request.node, across_durability=across_durability)
         made.append(measurement)
         return measurement.series
 

@@ -98,6 +98,11 @@ class Pool:
         made = self._template(variant.release, variant.options)
         return self._references.changes(variant, made.variables) or {}
 
+    def defaults(self, variant: Variant) -> dict[str, str]:
+        """The variables that a variant's servers would start with if their topology set none. Starts no cluster."""
+        known = self._template(variant.release, variant.options).variables
+        return {name: variable.value for name, variable in known.items()} | variant.options
+
     def _template(self, release: Release, options: Mapping[str, str]) -> Template:
         return ready_template(release, self.provisioner, options, self._progress)
 

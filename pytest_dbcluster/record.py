@@ -17,9 +17,12 @@ class ClaimRecord:
     name. message: the whole text of the verdict. published: the published ratio candidate / baseline of
     speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
     measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling.
-    durability: per variant who has what on disk at commit. differences: effective server variables on which
+    durability: per variant what a commit is worth. differences: effective server variables on which
     the two variants differ. rounds: per variant, those that the claim used, in order. published_seconds: per
-    variant the published average, least and most of its cell, where there is one.
+    variant the published average, least and most of its cell, where there is one. drains: per variant the
+    median time in seconds until all nodes were equal after a round, and drained the ratio candidate / baseline
+    of speed with that time included; empty and None where nothing had to drain. void: the blocks of rounds that
+    did not count and were drawn again.
     """
 
     test: str
@@ -43,6 +46,9 @@ class ClaimRecord:
     repeat: str
     rounds: Mapping[str, Sequence[Round]]
     published_seconds: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    drained: float | None = None
+    void: Sequence[Sequence[Round]] = ()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import psutil
 
-from pytest_dbcluster import kept, secrets, sql
+from pytest_dbcluster import kept, notes, secrets, sql
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.laboratory import ClusterLaboratory
@@ -50,12 +50,18 @@ class DBSession:
         )
 
     def measurement(
-        self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName, item: Any
+        self,
+        workload: Workload,
+        on: Sequence[ClusterSpec],
+        release: ReleaseName,
+        item: Any,
+        *,
+        across_durability: bool = False,
     ) -> Measurement:
         """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
         if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
             raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
-        laboratory = self.laboratory(workload, on, release)
+        laboratory = self.laboratory(workload, on, release, across_durability=across_durability)
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
@@ -67,10 +73,18 @@ class DBSession:
 
         return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid)
 
-    def laboratory(self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName) -> ClusterLaboratory:
-        """What runs the rounds of this load on these specs."""
-        variants = [self._variant(spec, release) for spec in on]
-        return ClusterLaboratory(workload, variants, self.pool, self.settings.profile, self._reporter.line)
+    def laboratory(
+        self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName, *, across_durability: bool = False
+    ) -> ClusterLaboratory:
+        """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
+        return ClusterLaboratory(
+            workload,
+            [self._variant(spec, release) for spec in on],
+            self.pool,
+            self.settings.profile,
+            self._reporter.line,
+            across_durability=across_durability,
+        )
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
         # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
@@ -91,6 +105,7 @@ class DBSession:
     ) -> ClaimRecord:
         candidate, baseline = answer.series[0], answer.series[-1]
         pairs = answer.verdict.pairs
+        used = [laboratory.variants[series.number] for series in answer.series]
         rounds = {series.name: list(series.rounds[:pairs]) for series in answer.series}
         ratio = None
         if published and answer.metric == "throughput":
@@ -109,7 +124,7 @@ class DBSession:
             measured_seconds=sum(one.seconds for many in rounds.values() for one in many),
             wall_seconds=wall,
             seed=self.settings.seed,
-            release=f"{laboratory.variants[0].release.name} {laboratory.variants[0].release.version}",
+            release=", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in used)),
             profile=self.settings.profile,
             durability={series.name: laboratory.durability(series.number) for series in answer.series},
             differences=laboratory.differences(candidate.number, baseline.number),
@@ -121,6 +136,9 @@ class DBSession:
             }
             if published
             else {},
+            drains=notes.drains(rounds),
+            drained=notes.drained_ratio(rounds),
+            void=answer.measurement.void_blocks(pairs),
         )
 
     def _repeat(self, item: Any) -> str:

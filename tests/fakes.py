@@ -55,9 +55,9 @@ class FakeLaboratory:
         """What ``why_blind`` says."""
         return self.why_blind
 
-    def notes(self, candidate: int, baseline: int) -> list[str]:
+    def notes(self, *numbers: int) -> list[str]:
         """One line."""
-        return [f"a note on {self.names[candidate]} and {self.names[baseline]}"]
+        return [f"a note on {' and '.join(self.names[number] for number in numbers)}"]
 
 
 def noisy(*means: float, sd: float = 0.05, seed: int = 1) -> Callable[[int], float]:

@@ -58,8 +58,13 @@ def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
 )
 def test_a_claim_prints_as_it_was_written(claim, call, says):
     """The call of the test and the range that it means."""
-    assert claim.call(("a", "b"), "fsyncs") == call
+    assert claim.call(("a", "b"), "fsyncs" if claim.kind == "lower" else "throughput") == call
     assert claimed(claim) == says
+
+
+def test_another_metric_is_part_of_the_call():
+    """The claim is about that one, so it is printed as the test wrote it."""
+    assert beats(by=0.5).call(("a", "b"), "drained_throughput") == 'a.beats(b, by=0.5, metric="drained_throughput")'
 
 
 def test_only_guards_may_hold_at_the_looser_level():

@@ -9,15 +9,17 @@ import psutil
 import pytest
 
 from pytest_dbcluster import doctor
-from pytest_dbcluster.errors import WorkloadError
-from pytest_dbcluster.laboratory import ClusterLaboratory, durability_label, merged, unique_names
+from pytest_dbcluster.errors import ConfigError, NotReady, SeriesVoid, WorkloadError
+from pytest_dbcluster.laboratory import ClusterLaboratory, unique_names
 from pytest_dbcluster.pool import NODE_MEMORY, Pool
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import Outcome, Round
+from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
 ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
+TWO = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
+MYSQL = ClusterSpec("standalone", release=ReleaseName("mysql", "9.7"), name="mysql")
 WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
 
 
@@ -56,9 +58,10 @@ def pool(provisioner, tmp_path):
     made.close()
 
 
-def laboratory(pool, load, *specs):
+def laboratory(pool, load, *specs, **permits):
     """A laboratory of these specs."""
-    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, "quick", lambda line: None)
+    variants = [pool.variant(spec) for spec in specs]
+    return ClusterLaboratory(load, variants, pool, "quick", lambda line: None, **permits)
 
 
 def test_a_round_holds_what_was_measured(pool):
@@ -86,6 +89,122 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
     ]
 
 
+def test_many_variables_that_differ_are_cut(pool, monkeypatch):
+    """Those of two vendors are hundreds: the message has the first ones and their number."""
+    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"))
+    monkeypatch.setattr(made, "differences", lambda *numbers: {f"v{n:02}": ("1", "2") for n in range(30)})
+
+    assert made.notes(1, 0)[1].endswith("v18: 1 -> 2, v19: 1 -> 2, and 10 more")
+
+
+def test_topologies_that_promise_differently_are_refused_before_anything_starts(pool):
+    """One server, or all of them: the test has to say that it knows."""
+    with pytest.raises(ConfigError) as caught:
+        laboratory(pool, WRITE, ONE, TWO)
+
+    assert str(caught.value) == (
+        "a commit of standalone1 is not worth the same as one of galera2, and the test did not set that itself: "
+        "acknowledged (from the topologies standalone and galera) differs [standalone1: one server; galera2: certified "
+        "on all nodes]. Who promises less is faster for that alone: measure(..., across_durability=True) compares them "
+        "all the same"
+    )
+    assert pool.clusters == []
+
+
+def test_a_test_that_says_so_compares_across_durability(pool):
+    """Then both are measured, and the labels stand in the message."""
+    made = laboratory(pool, WRITE, ONE, TWO, across_durability=True)
+    done = made.round(1, block=0, position=0)
+
+    assert done.void == ""
+    assert done.drained_throughput < done.throughput
+    assert made.notes(1, 0)[0] == (
+        "durability: galera2 flush=1, binlog off, certified on all nodes, wsrep_sync_wait=0; "
+        "standalone1 flush=1, binlog off, one server"
+    )
+
+
+def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
+    """MySQL flushes its binlog at each commit, MariaDB has none: seen as the servers run, before the load's tables."""
+    made = laboratory(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL)
+
+    with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):
+        made.round(0, block=0, position=0)
+    assert not any(cluster.dirty for cluster in pool.clusters)
+
+
+def test_parity_makes_vendors_comparable_with_one_client(pool):
+    """Normalised servers promise the same; the first variant's client runs the load on both, and is named."""
+    made = laboratory(pool, WRITE, ONE.with_parity("normalised"), MYSQL.with_parity("normalised"))
+    done = [made.round(number, block=0, position=number) for number in (0, 1)]
+    made.check()
+    label, _, client = made.notes(1, 0)
+
+    assert [one.outcome.operations for one in done] == [20, 20]
+    assert label.count("flush=1, sync_binlog=1, one server") == 2
+    assert client.startswith("client of all variants: that of mariadb:10.11 10.11.")
+
+
+def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
+    """The second one is refused before it has run a round, and the first one does not run beside it."""
+    made = laboratory(pool, WRITE, ONE, MYSQL)
+    monkeypatch.setitem(made.__dict__, "in_turns", True)
+
+    assert made.round(0, block=0, position=0).outcome.operations == 3 * 20
+    with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):
+        made.round(1, block=0, position=1)
+
+
+def test_the_flush_that_a_test_sets_is_compared(pool):
+    """Its own option explains the difference, so nothing has to be permitted."""
+    made = laboratory(pool, WRITE, TWO, TWO.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
+    made.round(1, block=0, position=0)
+
+    assert made.notes(1, 0)[0].startswith("durability: flush_2 flush=2, binlog off, certified on all nodes")
+
+
+def test_a_load_has_conditions_of_its_own(pool):
+    """One that does not hold makes the series void, and the cluster is not used again."""
+
+    class Unbalanced(Failing):
+        """A load whose books do not balance."""
+
+        def violations(self, cluster):
+            """One sentence for each node."""
+            return [f"{node.name}: the books do not balance" for node in cluster.nodes]
+
+        def __str__(self):
+            return "bank"
+
+    made = laboratory(pool, Unbalanced("", None, writes=False), ONE)
+    made.round(0, block=0, position=0)
+
+    with pytest.raises(SeriesVoid) as caught:
+        made.check()
+    (cluster,) = pool.clusters
+    assert str(caught.value) == (
+        f"bank on standalone1: its own check failed: {cluster.nodes[0].name}: the books do not balance"
+    )
+    assert cluster.dirty
+
+
+def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
+    """What made a round void may still go on; when it never ends the problem is said, and the cluster is dropped."""
+    made = laboratory(pool, WRITE, ONE)
+    made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    seen = ["semi-sync is off", "semi-sync is off", ""]
+    monkeypatch.setattr(cluster, "problems", lambda: [one for one in [seen.pop(0)] if one] if seen else [])
+
+    assert made.round(0, block=1, position=0).void == ""
+    assert seen == []
+    monkeypatch.setattr(cluster, "problems", lambda: ["semi-sync is off"])
+    monkeypatch.setattr("pytest_dbcluster.laboratory.FIT_SECONDS", 0.05)
+    with pytest.raises(NotReady, match=r"^cluster standalone1 for the next round not ready .*: semi-sync is off$"):
+        made.round(0, block=2, position=0)
+    assert cluster.dirty
+
+
 def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     """Each turn is a start with several rounds that count as one; the other cluster does not run meanwhile."""
     own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
@@ -109,18 +228,6 @@ def test_clusters_run_side_by_side_where_memory_holds_them(pool):
     assert made.round(0, block=0, position=0).outcome.operations == 20
     assert made.in_turns is False
     assert len(pool.clusters) == 2
-
-
-def test_the_rounds_of_a_turn_add_up():
-    """Times, operations and commits are summed, counters are means; one that was not settled is remembered."""
-    one = Round("a", 0, 0, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"fsyncs": 4.0}, samples={"steal": 0.0})
-    two = Round("a", 0, 0, Outcome(3.0, 100, 50), 4.0, 20.0, settled=False, counters={"fsyncs": 8.0})
-
-    both = merged([one, two])
-
-    assert both.outcome == Outcome(4.0, 200, 100)
-    assert (both.throughput, both.wall, both.started, both.settled) == (50.0, 4.0, 10.0, False)
-    assert both.counters == {"fsyncs": 6.0}
 
 
 @pytest.mark.parametrize("step", ["prepare", "reset", "run"])
@@ -147,27 +254,6 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     assert made.blind(2, 0) == ""
     monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 1e-3)
     assert made.blind(1, 0) == ""
-
-
-@pytest.mark.parametrize(
-    ("variables", "topology", "label"),
-    [
-        (
-            {"innodb_flush_log_at_trx_commit": "2", "log_bin": "OFF"},
-            "galera",
-            "flush=2, binlog off, certified on all nodes",
-        ),
-        (
-            {"innodb_flush_log_at_trx_commit": "1", "log_bin": "ON", "sync_binlog": "0"},
-            "standalone",
-            "flush=1, sync_binlog=0, one server",
-        ),
-        ({}, "ring", "flush=?, binlog off, ring"),
-    ],
-)
-def test_durability_says_who_has_what(variables, topology, label):
-    """On disk, in the binlog, on other nodes."""
-    assert durability_label(variables, topology) == label
 
 
 def test_equal_names_get_their_release(mariadb):

@@ -112,6 +112,30 @@ def test_a_void_block_is_drawn_again_in_the_same_order():
     assert (len(slow.rounds), len(fast.rounds)) == (6, 6)
 
 
+def test_void_blocks_are_in_the_message():
+    """How many blocks were drawn again, whose round it was, and why; they are no rounds of a series."""
+    laboratory = two(voids=("",) * 5 + ("the primary changed",), seconds=lambda variant: (1.0, 0.5)[variant])
+    asked = measurement(laboratory)
+    slow, fast = asked.series
+    answer = fast.beats(slow)
+    variant = laboratory.names[laboratory.rounds[5][0]]
+
+    assert answer.message.endswith(f"\n  1 of 7 blocks void, drawn again: {variant}: the primary changed")
+    assert [len(block) for block in asked.void_blocks(6)] == [2]
+    assert not any(one.void for one in (*slow.rounds, *fast.rounds))
+
+
+def test_a_claim_counts_the_void_blocks_among_its_own():
+    """One that was void after the pairs of a claim is no matter of it."""
+    laboratory = two(voids=("",) * 4 + ("",) * 12 + ("the primary changed",), seconds=lambda variant: (1, 0.5)[variant])
+    asked = measurement(laboratory)
+    slow, fast = asked.series
+    fast.beats(slow)
+    asked.draw([0, 1])
+
+    assert (len(asked.void), asked.void_blocks(6), len(asked.void_blocks(7))) == (1, [], 1)
+
+
 def test_too_many_void_blocks_are_an_error():
     """More than a tenth, and more than one: the error counts them and says why the last one was void."""
     laboratory = two(voids=("",) * 4 + ("semi-sync fell back",) * 100, seconds=lambda variant: 1.0)
@@ -119,7 +143,7 @@ def test_too_many_void_blocks_are_an_error():
 
     with pytest.raises(SeriesVoid) as caught:
         fast.beats(slow)
-    assert str(caught.value) == "2 of 2 blocks of fake load were void: semi-sync fell back"
+    assert str(caught.value) == "2 of 2 blocks of fake load were void: slow: semi-sync fell back"
 
 
 def test_the_clusters_are_checked_before_a_claim_answers():
@@ -149,6 +173,48 @@ def test_progress_is_told_of_each_round():
     assert len(told) == len(laboratory.rounds)
     assert [one.warm_up for one in told] == [block < 0 for _, block, _ in laboratory.rounds]
     assert {one.ratio for one in told if one.pair <= 6} == {None}
+
+
+def drained(variant):
+    """A commit that returns early leaves work behind: with it the second variant is slower."""
+    return {"drain_seconds": (0.0, 2.0)[variant]}
+
+
+def test_a_claim_can_count_the_drain():
+    """Faster until the load returned, slower until every node had it: two claims on the same rounds."""
+    slow, fast = measurement(two(counters=drained)).series
+
+    assert fast.beats(slow)
+    assert slow.beats(fast, metric="drained_throughput")
+    assert slow.beats(fast, metric="drained_throughput").text == 'slow.beats(fast, metric="drained_throughput")'
+    assert fast.against(slow, metric="drained_throughput").text == "fast against slow (drained_throughput)"
+
+
+def test_an_order_can_count_the_drain():
+    """The same two, the other way round."""
+    slow, fast = measurement(two(counters=drained)).series
+
+    assert ordered(slow, fast)
+    assert ordered(fast, slow, metric="drained_throughput")
+    with pytest.raises(ConfigError, match=r"^unknown metric 'p96'"):
+        ordered(slow, fast, metric="p96")
+
+
+def test_the_message_says_what_the_drain_costs():
+    """A claim about throughput has the medians and the ratio with the drain included."""
+    slow, fast = measurement(two(counters=drained, seconds=lambda variant: (1.0, 0.5)[variant])).series
+
+    assert (
+        "\n  drain until all nodes are equal (medians): fast 2.000 s, slow 0.000 s; with it included fast / slow "
+        in (fast.beats(slow).message)
+    )
+
+
+def test_a_message_has_the_notes_of_all_variants_of_an_order():
+    """Not only those of its ends."""
+    laboratory = FakeLaboratory(("a", "b", "c"), noisy(1.0, 0.5, 0.25))
+
+    assert "\n  a note on c and b and a" in ordered(*measurement(laboratory).series).message
 
 
 def test_series_of_two_measurements_are_not_compared():

@@ -14,12 +14,12 @@ def noise(mean, sd, pairs, seed=1):
 
 def words(answer, **changes):
     """The message of a verdict with ordinary surroundings."""
-    given_ = {"names": ("a", "b"), "metric": "commits/s", "seconds_per_round": 2.0, "seed": 1, **changes}
+    given_ = {"names": ("a", "b"), "metric": "throughput", "seconds_per_round": 2.0, "seed": 1, **changes}
     return message(answer, **given_)
 
 
 FAILED = """\
-FAILED flush_2.beats(default, by=0.5)   metric commits/s   8 pairs x 2 x 2 s = 40 s, look 2 of 11, seed 813
+FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 11, seed 813
   measured +30 % (Hodges-Lehmann; sequential 99.9 % interval +20 % .. +40 %)   claimed more than +50 %   -> \
 interval lies below the claim
   noise: pair sd 3.0 %, could see differences >= 5.4 % (power .8); halves +30 % / +30 %, order AB-BA +4.1 %, \
@@ -53,7 +53,7 @@ def test_an_inconclusive_message_says_what_would_decide():
     answer = judge(no_slower_than(by=0.05), noise(0, 0.3, 20), out_of_budget="budget of 120 s used")
     text = words(answer)
 
-    assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric commits/s   20 pairs x 2 x 2 s = 80 s")
+    assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
     assert "-> budget of 120 s used" in text
     assert f"needs about {answer.needed_pairs} pairs ({4 * answer.needed_pairs} s) or a margin >= " in text
     assert "; 90 % " in text
@@ -84,7 +84,7 @@ def test_the_message_of_an_order_lists_its_steps():
     """Three variants run in blocks of three rounds, and each step has its line."""
     text = words(judge_ordered([[0.6, 0.61] * 4, [0.4, 0.41] * 4], step=0.2), names=("one", "two", "three"))
 
-    assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric commits/s   8 blocks x 3 x 2 s = 48 s")
+    assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric throughput   8 blocks x 3 x 2 s = 48 s")
     assert "\n  step 1: +83 % (Hodges" in text
     assert "\n  step 2: +50 % (Hodges" in text
 

@@ -22,7 +22,7 @@ QUIET = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # its import ta
 def run(pytester, monkeypatch):
     """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``."""
 
-    def measurement(self, workload, on, release, item):
+    def measurement(self, workload, on, release, item, **permits):
         if isinstance(workload, Exception):
             raise workload
         names = tuple(f"v{n}" for n in range(len(on)))

@@ -43,7 +43,7 @@ class FakeLaboratory:
         """Nothing hides what is measured."""
         return ""
 
-    def notes(self, candidate, baseline):
+    def notes(self, *numbers):
         """Nothing to add."""
         return ["durability: made up"]
 
@@ -59,7 +59,7 @@ class FakeLaboratory:
 class FakeSession(DBSession):
     """A run on fake laboratories; its real provisioner starts nothing."""
 
-    def laboratory(self, workload, on, release):
+    def laboratory(self, workload, on, release, **permits):
         """Made-up rounds for these specs."""
         return FakeLaboratory(workload, [spec.short_name for spec in on], release)
 
