@@ -130,6 +130,8 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
         "profile": record.profile,
         "ratio": table.estimate(record),
         **published,
+        **({} if record.drained is None else {"ratio with drain": table.number(record.drained)}),
+        **{f"durability of {name}": said for name, said in record.durability.items()},
     }
 
 

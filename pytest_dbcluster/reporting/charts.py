@@ -11,6 +11,7 @@ from typing import Any
 from pytest_dbcluster import critical, estimate
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import rounds, table
+from pytest_dbcluster.workload import SPEEDS
 
 MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
 INCHES = (8.0, 4.0)
@@ -58,7 +59,7 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
         axes.plot([pair] * len(block), block, color="#bbbbbb", linewidth=0.8, zorder=1)
     for (name, found), colour in zip(shown.items(), COLOURS, strict=False):
         axes.plot(numbers, found, "o", markersize=3.5, color=colour, label=name, zorder=2)
-    axes.set_ylabel("operations / s" if record.metric == "throughput" else record.metric)
+    axes.set_ylabel("operations / s" if record.metric in SPEEDS else record.metric)
     axes.set_ylim(0, 1.08 * max(map(max, shown.values())) or None)
     axes.legend(loc="lower right", ncols=len(shown), frameon=False)
     _plain(axes)

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster import notes
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import charts, layout, rounds, table
 
@@ -66,6 +67,7 @@ class Results:
         """Everything of the record; of its rounds the seconds, and where the rest is."""
         said = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
         del said["rounds"]
+        said["void"] = [{"pair": block[0].block + 1, "reason": notes.reason(block)} for block in record.void]
         began = [one.started for many in record.rounds.values() for one in many]
         return {
             "format": FORMAT,

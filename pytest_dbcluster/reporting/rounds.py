@@ -6,8 +6,9 @@ import csv
 import io
 import itertools
 
-from pytest_dbcluster import counters
+from pytest_dbcluster import counters, notes
 from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.workload import SPEEDS
 
 COLUMNS = (
     "pair",
@@ -16,18 +17,19 @@ COLUMNS = (
     "seconds",
     "operations",
     "commits",
-    "throughput",
+    *SPEEDS,
     "wall",
     "settled",
     "started",
+    "void",
 )
 
 
 def values(record: ClaimRecord, variant: str) -> list[float]:
     """The claim's metric, a value for each round of a variant."""
     rounds = record.rounds[variant]
-    if record.metric == "throughput":
-        return [one.throughput for one in rounds]
+    if record.metric in SPEEDS:
+        return [getattr(one, record.metric) for one in rounds]
     return [counters.value(one.counters, record.metric, load=record.load) for one in rounds]
 
 
@@ -37,8 +39,15 @@ def steps(record: ClaimRecord) -> list[tuple[str, str]]:
 
 
 def as_csv(record: ClaimRecord) -> str:
-    """A line for each round in the order in which they ran: what the load said, then counters and samples."""
-    rounds = sorted((one for many in record.rounds.values() for one in many), key=lambda one: (one.block, one.position))
+    """A line for each round in the order in which they ran: what the load said, then counters and samples.
+
+    A void block stands before the one that was drawn for it, with its reason in the column ``void``.
+    """
+    void = [one for block in record.void for one in notes.as_void(block)]
+    rounds = sorted(
+        (one for many in (void, *record.rounds.values()) for one in many),
+        key=lambda one: (one.block, not one.void, one.started, one.position),
+    )
     counted = sorted({name for one in rounds for name in one.counters})
     sampled = sorted({name for one in rounds for name in one.samples})
     text = io.StringIO()
@@ -48,7 +57,7 @@ def as_csv(record: ClaimRecord) -> str:
         said = one.outcome
         write(
             [one.block + 1, one.position, one.variant, said.seconds, said.operations, _cell(said.commits)]
-            + [one.throughput, one.wall, int(one.settled), one.started]
+            + [one.throughput, one.drained_throughput, one.wall, int(one.settled), one.started, one.void]
             + [_cell(one.counters.get(name)) for name in counted]
             + [_cell(one.samples.get(name)) for name in sampled]
         )

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pytest_dbcluster import notes
 from pytest_dbcluster.claim import Outcome
 from pytest_dbcluster.message import needs
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import paper
 from pytest_dbcluster.reporting.layout import Block, Row
+from pytest_dbcluster.workload import SPEEDS
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
@@ -57,8 +59,17 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         str(found.pairs),
         f"{record.measured_seconds:.0f}",
     )
-    remark = f"{found.reason}; needs {needs(found, record.measured_seconds)}" if undecided else ""
-    return Row(cells, COLOURS[found.outcome] if record.asserted else "", remark)
+    remarks = [f"{found.reason}; needs {needs(found, record.measured_seconds)}"] if undecided else []
+    remarks += [*drained(record), *notes.void_line(record.void, found.pairs)]
+    return Row(cells, COLOURS[found.outcome] if record.asserted else "", "; ".join(remarks))
+
+
+def drained(record: ClaimRecord) -> list[str]:
+    """The ratio with the drain included, and what was drained; nothing where that does not show in the ratio."""
+    if record.drained is None or record.metric != SPEEDS[0] or number(record.drained) == number(record.verdict.ratio):
+        return []
+    said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
+    return [f"with the drain included {number(record.drained)} ({said})"]
 
 
 def estimate(record: ClaimRecord) -> str:

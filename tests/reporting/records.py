@@ -1,9 +1,11 @@
 """Records of claims about made-up rounds, for the tests of everything that shows them."""
 
+import dataclasses
 import math
 import random
 
 from pytest_dbcluster import claim as claims
+from pytest_dbcluster import notes
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.verdict import judge
 from pytest_dbcluster.workload import Outcome, Round
@@ -73,6 +75,19 @@ def record(
         "rounds": {candidate: rounds(candidate, fast, 0.1), baseline: rounds(baseline, slow, 3.0)},
     }
     return ClaimRecord(**{**given, **changes})
+
+
+def drained(**changes):
+    """A claim about rounds after which the candidate's nodes took half a second to be equal."""
+    made = record(faster=1.3)
+    many = {
+        name: [
+            dataclasses.replace(one, counters={**one.counters, "drain_seconds": seconds}) for one in made.rounds[name]
+        ]
+        for name, seconds in (("flush_2", 0.5), ("galera3", 0.0))
+    }
+    given = {"drains": notes.drains(many), "drained": notes.drained_ratio(many), "rounds": many}
+    return dataclasses.replace(made, **{**given, **changes})
 
 
 def undecided(**changes):

@@ -1,6 +1,7 @@
 """What a run leaves in its results directory."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -9,7 +10,7 @@ import pytest
 from pytest_dbcluster import claim as claims
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import charts, results, rounds
-from tests.reporting.records import failed, record, undecided
+from tests.reporting.records import drained, failed, record, undecided
 
 
 @pytest.fixture(autouse=True)
@@ -61,6 +62,32 @@ def test_the_rounds_are_a_table(tmp_path):
     assert float(rows[0]["seconds"]) == made.rounds["flush_2"][0].seconds
     assert {row["fsyncs_per_commit"] for row in rows if row["variant"] == "galera3"} == {"3.0"}
     assert {row["sample:client_cpu"] for row in rows} == {"0.5"}
+
+
+def test_void_rounds_are_kept_with_their_reason(tmp_path):
+    """They stand before the rounds that were drawn for them, and are not among those that count."""
+    made = record()
+    block = [dataclasses.replace(many[3], started=many[3].started - 1) for many in made.rounds.values()]
+    void = [dataclasses.replace(block[0], void="the primary changed"), block[1]]
+    made = dataclasses.replace(made, void=[void])
+    kept = results.Results(tmp_path).add(made)
+    rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
+
+    assert [(row["pair"], row["variant"], row["void"]) for row in rows if row["void"]] == [
+        ("4", "flush_2", "the primary changed"),
+        ("4", "galera3", "with flush_2: the primary changed"),
+    ]
+    assert [row["pair"] for row in rows[5:11]] == ["3", "4", "4", "4", "4", "5"]
+    assert lines(tmp_path)[0]["void"] == [{"pair": 4, "reason": "flush_2: the primary changed"}]
+    assert len(lines(tmp_path)[0]["seconds"]["flush_2"]) == 8
+
+
+def test_rounds_have_their_throughput_with_the_drain(tmp_path):
+    """Beside the one without it."""
+    [row, *_] = csv.DictReader(io.StringIO(results.Results(tmp_path).add(drained()).rounds.read_text()))
+
+    assert float(row["throughput"]) > float(row["drained_throughput"]) > 0
+    assert lines(tmp_path)[0]["drained"] == drained().drained
 
 
 def test_a_chart_is_kept_beside_the_rounds(tmp_path):
@@ -121,6 +148,7 @@ def test_the_way_to_charts_is_said_once(tmp_path, monkeypatch):
 def test_values_follow_the_metric():
     """A claim about speed has throughputs, one about a counter that counter's values."""
     assert rounds.values(record(), "galera3")[0] == record().rounds["galera3"][0].throughput
+    assert rounds.values(drained(metric="drained_throughput"), "flush_2")[0] < drained().rounds["flush_2"][0].throughput
     assert rounds.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 8
     with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
         rounds.values(record(metric="nothing"), "galera3")

@@ -7,7 +7,7 @@ import pytest
 
 from pytest_dbcluster import claim as claims
 from pytest_dbcluster.reporting import layout, table
-from tests.reporting.records import beside, failed, record, undecided
+from tests.reporting.records import beside, drained, failed, record, undecided
 
 
 def lines(records, width=100):
@@ -46,6 +46,24 @@ def test_a_guard_that_is_open_names_the_margin_it_could_prove():
     [block] = table.blocks([undecided(claim=claims.same_as(within=0.05), sd=0.3)])
 
     assert " or a margin >= " in block.rows[0].remark
+
+
+def test_a_drain_that_changes_the_ratio_stands_below():
+    """With the medians of both; a claim that counts it already needs no remark, nor one that it does not change."""
+    [block] = table.blocks([drained()])
+
+    assert block.rows[0].remark == "with the drain included 0.56 (flush_2 0.500 s, galera3 0.000 s)"
+    assert table.blocks([drained(metric="drained_throughput")])[0].rows[0].remark == ""
+    assert table.blocks([drained(drained=drained().verdict.ratio)])[0].rows[0].remark == ""
+
+
+def test_void_blocks_stand_below():
+    """How many were drawn again, and why."""
+    made = record()
+    void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
+    [block] = table.blocks([dataclasses.replace(made, void=void)])
+
+    assert block.rows[0].remark == "1 of 9 blocks void, drawn again: flush_2: the primary changed"
 
 
 def test_what_was_measured_beside_stands_apart():
