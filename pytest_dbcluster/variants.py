@@ -32,20 +32,22 @@ from pytest_dbcluster.template import Variable
 ALWAYS_STATIC = frozenset(
     {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
 )
-# What differs between two servers with the same options, or moves by itself.
+# What differs between two servers with the same options, belongs to a node's role, or moves by itself.
 IDENTITY = frozenset(
     """
-    aria_log_dir_path auto_increment_increment auto_increment_offset datadir general_log_file gtid_binlog_pos
-    gtid_binlog_state gtid_current_pos gtid_slave_pos hostname innodb_buffer_pool_dump_now
-    innodb_buffer_pool_load_now log_bin_basename log_error pid_file port relay_log report_host report_port
-    server_id server_uid server_uuid slave_load_tmpdir slow_query_log_file socket timestamp tmpdir wsrep_cluster_address
-    wsrep_cluster_name wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address wsrep_node_name
-    wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
-    """.split()  # noqa: SIM905  (a list of forty quoted words is no easier to read)
+    aria_log_dir_path auto_increment_increment auto_increment_offset datadir general_log_file
+    group_replication_group_name group_replication_group_seeds group_replication_local_address
+    group_replication_view_change_uuid gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed gtid_owned gtid_purged gtid_slave_pos hostname
+    innodb_buffer_pool_dump_now innodb_buffer_pool_load_now log_bin_basename log_bin_index log_error pid_file port
+    read_only relay_log relay_log_basename relay_log_index replica_load_tmpdir report_host report_port server_id
+    server_uid server_uuid slave_load_tmpdir slow_query_log_file socket super_read_only timestamp tmpdir
+    wsrep_cluster_address wsrep_cluster_name wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address
+    wsrep_node_name wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
+    """.split()  # noqa: SIM905  (a list of fifty quoted words is no easier to read)
 )
 # MariaDB 11 shows each provider option as a variable of its own; most hold addresses and directories.
 IDENTITY_PREFIX = "wsrep_provider_"
-FORMAT = 3  # raised when what a reference holds changes
+FORMAT = 4  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 
@@ -85,6 +87,7 @@ def split(
 ) -> Variant:
     """A variant whose options are dynamic where the server says that it can change them while it runs.
 
+    Those of IDENTITY are not: a switch neither sets nor compares them.
     ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
     wants another value switches to it.
     """
@@ -92,10 +95,14 @@ def split(
     dynamic = {
         name: value
         for name, value in options.items()
-        if name in variables and not variables[name].read_only and name not in ALWAYS_STATIC and base.get(name) != value
+        if name in variables and base.get(name) != value and not _needs_start(variables[name])
     }
     static = base | {name: value for name, value in options.items() if name not in dynamic}
     return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
+
+
+def _needs_start(variable: Variable) -> bool:
+    return variable.read_only or variable.name in ALWAYS_STATIC or is_identity(variable.name)
 
 
 class References:
@@ -204,10 +211,10 @@ class Switch:
 
     def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
         """Surplus appliers end only when a writeset wakes them: write until their number is the asked one."""
-        nodes = self.cluster.nodes
-        if not hasattr(self.cluster.topology, "backlog") or APPLIERS not in self._cold[nodes[0].name]:
+        nodes, cold = self.cluster.nodes, self._cold[self.cluster.nodes[0].name]
+        if cold.get("wsrep_on") != "ON":  # servers that could be Galera nodes have the variable too, and no applier
             return
-        wanted = int({**self._cold[nodes[0].name], **changes}[APPLIERS])
+        wanted = int({**cold, **changes}[APPLIERS])
         limit = time.monotonic() + seconds
         wrote = False
         while wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_dbcluster.cluster import ready_template
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.options import differences
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.template import template
-from pytest_dbcluster.variants import References, Switch, split
+from pytest_dbcluster.variants import References, Switch, is_identity, split
 from tests.fakes import variable
 
 GALERA = ClusterSpec("galera", nodes=2)
@@ -25,12 +27,52 @@ def changes(mariadb, provisioner, variables, empty_references):
     """What a switch to a spec with these options sets, asked of servers and not of a cache; None: static."""
     said = []
 
-    def changes(spec, **options):
-        variant = split(spec, mariadb, options, variables)
-        return References(provisioner, said.append).changes(variant, variables)
+    def changes(spec, release=mariadb, known=variables, /, **options):
+        variant = split(spec, release, options, known)
+        return References(provisioner, said.append).changes(variant, known)
 
     changes.said = said
     return changes
+
+
+REPLICATING = {"log_bin": "binlog", "relay_log": "relay"}
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+PLUGINS = {"plugin_load_add": "group_replication.so;semisync_source.so;semisync_replica.so;mysql_clone.so"}
+
+
+@pytest.mark.parametrize(("vendor", "own"), [("mariadb", {}), ("mysql", PLUGINS | GTID)])
+def test_servers_with_the_same_options_differ_in_their_identity_only(vendor, own, bring, request):
+    """Two of them say the same, when one has written too, of everything else that a variant is compared by."""
+    release = request.getfixturevalue(vendor)
+    one, other = (bring("standalone", 1, release, **REPLICATING, **own).nodes[0] for _ in range(2))
+    one.query("CREATE DATABASE written")
+
+    differ = differences(one.variables(), other.variables())
+    assert [name for name in differ if not is_identity(name)] == []
+    assert len(differ) > 10
+
+
+def test_mysql_is_switched_between_durabilities(changes, mysql, bring, provisioner):
+    """How it flushes log and binlog changes while it runs, and nothing else moves along."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    cluster = bring("standalone", 1, mysql)
+    found = changes(ONE, mysql, known, innodb_flush_log_at_trx_commit="2", sync_binlog="0")
+    assert found == {"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"}
+
+    switch = Switch(cluster)
+    switch.to(found)
+    assert running(cluster, "sync_binlog") == [0]
+    switch.to({})
+    assert running(cluster, "sync_binlog") == [1]
+
+
+def test_the_redo_log_of_mysql_needs_a_start(changes, mysql, provisioner):
+    """The server would resize it while it runs; a smaller log goes on holding what is in it."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+
+    assert not known["innodb_redo_log_capacity"].read_only
+    assert changes(ONE, mysql, known, innodb_redo_log_capacity="64M") == {}
+    assert changes.said == []
 
 
 def running(cluster, name):
@@ -44,16 +86,18 @@ def appliers(cluster):
 
 
 def test_options_are_split_by_what_the_server_can_change(mariadb):
-    """Read-only variables and those that are no variables need a start; sizes of memory and log always do."""
+    """Read-only variables and those that are no variables need a start; sizes and a node's role always do."""
     known = {
         "innodb_io_capacity": variable("innodb_io_capacity"),
         "innodb_autoinc_lock_mode": variable("innodb_autoinc_lock_mode", read_only=True),
         "innodb_buffer_pool_size": variable("innodb_buffer_pool_size"),
+        "read_only": variable("read_only"),
     }
     options = {
         "innodb_io_capacity": "3000",
         "innodb_autoinc_lock_mode": "2",
         "innodb_buffer_pool_size": "1G",
+        "read_only": "ON",
         "skip_name_resolve": "",
     }
     variant = split(ONE, mariadb, options, known)
@@ -62,6 +106,7 @@ def test_options_are_split_by_what_the_server_can_change(mariadb):
     assert [name for name, _ in variant.static] == [
         "innodb_autoinc_lock_mode",
         "innodb_buffer_pool_size",
+        "read_only",
         "skip_name_resolve",
     ]
     assert variant.options == options
