@@ -13,7 +13,7 @@ from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.topology import Topology
 
-PLANNED = ("mysql_router",)
+PLANNED: tuple[str, ...] = ()
 
 
 class Proxy(Protocol):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -146,6 +147,18 @@ def known(mirror: str | None = None) -> list[Known]:
             f"{product}:path", "on PATH" if program else "not found", source=str(program or "")
         )
     return list(rows.values())
+
+
+def elsewhere(program: str, product: str) -> Path | None:
+    """A program that may come from anywhere: on PATH, or else of a cached release of this product; None without any."""
+    from pytest_dbcluster.releases import path
+
+    installed = shutil.which(program, path=os.pathsep.join(map(str, path.directories())))
+    if installed:
+        return Path(installed)
+    newest_first = [row.name for row in reversed(cached()) if row.name.startswith(f"{product}:")]
+    found = (find(name).bin / program for name in newest_first)
+    return next((each for each in found if each.exists()), None)
 
 
 def _name(product: str, version: str) -> str:

@@ -1,0 +1,170 @@
+"""MySQL Router before a cluster, with static routes: a writer that stays with one node, a reader that takes turns.
+
+The router does not know what a topology is: when other nodes take writes, it is started anew with other routes. It
+comes with the cluster's own release, or from PATH, or with a release of MySQL in the cache; its routes pass on what
+they get, so that it stands before servers of MariaDB just as well.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.node import Node
+from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.proxy_host import ProxyHost, own_port, through
+from pytest_dbcluster.release import Release, elsewhere
+from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.sql import SQLError
+from pytest_dbcluster.topology import Topology
+
+PROGRAM = "mysqlrouter"
+BRINGS_ONE = "mysql:9.7"
+MAX_CONNECTIONS = 1500
+PORTS = (6446, 6447)  # writer, reader, on a host of its own
+WHICH = "SELECT @@hostname, @@port"
+
+# PASSTHROUGH: no TLS is added or ended, what client and server agree on is what is measured. Of all routes together
+# 512 connections are the default. Without the highest number of errors a host that broke 100 connections is blocked.
+CONFIGURATION = """\
+[DEFAULT]
+{folders}
+logging_folder =
+unknown_config_option = error
+max_total_connections = {total}
+
+[logger]
+level = INFO
+"""
+ROUTE = """
+[routing:{name}]
+bind_address = {address}
+bind_port = {port}
+destinations = {destinations}
+routing_strategy = {strategy}
+protocol = classic
+client_ssl_mode = PASSTHROUGH
+server_ssl_mode = AS_CLIENT
+connect_timeout = 5
+client_connect_timeout = 30
+max_connections = {maximum}
+max_connect_errors = 4294967295
+"""
+STRATEGIES = {"writer": "first-available", "reader": "round-robin"}
+
+
+class MySQLRouter(ProxyHost):
+    """One mysqlrouter on a host of its own."""
+
+    name = "mysql_router"
+
+    def __init__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> None:
+        super().__init__(provisioner, form, nodes)
+        self._ports = dict(zip(STRATEGIES, PORTS, strict=True))
+        self._routes: dict[str, list[Node]] = {}
+
+    @staticmethod
+    def lacks(release: Release) -> str:
+        """Where a router was looked for in vain."""
+        if router(release):
+            return ""
+        return (
+            f"no {PROGRAM} for {release.name}: not among its programs ({release.bin}), not on PATH "
+            f"({os.environ.get('PATH', '')}), and no release of MySQL in the cache has one; "
+            f"`dbcluster fetch {BRINGS_ONE}` brings one"
+        )
+
+    def start(self) -> None:
+        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError, Unsupported."""
+        if lacking := self.lacks(self.nodes[0].release):
+            raise Unsupported(lacking)
+        host = self.acquire()
+        self._ports = {role: own_port(host, usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
+
+    def follow(self) -> bool:
+        """Start the router with the routes of now, unless it runs with them. Raises ProvisionError."""
+        routes = self.roles()
+        if routes == self._routes or not self.host:
+            return False
+        self.end()
+        self._routes = routes
+        program = router(self.nodes[0].release)
+        assert program
+        text = configuration(program, self.host.directory, self.host.address, self._ports, routes)
+        self.spawn(self.name, text, [str(program), "-c"], {})
+        return True
+
+    def problems(self) -> list[str]:
+        """Routes that do not lead to the nodes of their role. Raises ProvisionError for a dead process."""
+        if not self.processes:
+            return [f"{PROGRAM} has not been started"]
+        self.alive()
+        try:
+            return self._missed("writer", self._routes["writer"][:1]) + self._missed("reader", self._routes["reader"])
+        except SQLError as error:
+            return [str(error)]
+
+    def _missed(self, role: str, nodes: Sequence[Node]) -> list[str]:
+        """Nodes that as many connections as there are nodes did not reach."""
+        endpoint = self.endpoint(self._ports[role], nodes)
+        reached = [through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]
+        return [
+            f"{PROGRAM}'s {role}: none of {len(nodes)} connections led to {node.name}"
+            for node in nodes
+            if node.query(WHICH) not in reached
+        ]
+
+    def writer(self) -> Endpoint:
+        """Leads to the first node that takes writes; to the next one while that does not answer."""
+        return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
+
+    def reader(self) -> Endpoint:
+        """Leads to every node that takes reads and answers, in turn."""
+        return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
+
+    def close(self) -> None:
+        """End the router and give the host back. Never raises for what is gone already."""
+        super().close()
+        self._routes = {}
+
+
+def router(release: Release) -> Path | None:
+    """The program: of the release itself, else on PATH, else of a release of MySQL in the cache."""
+    beside = release.bin / PROGRAM
+    return beside if beside.exists() else elsewhere(PROGRAM, "mysql")
+
+
+def plugins(program: Path) -> Path | None:
+    """The folder of a router's plugins in the layouts that it comes in; None where it finds them by itself."""
+    prefix = program.resolve().parent.parent
+    for pattern in ("lib*/mysqlrouter/plugin", "lib*/mysqlrouter", "lib/*/mysqlrouter/plugin"):
+        for folder in sorted(prefix.glob(pattern)):
+            if (folder / "routing.so").exists():
+                return folder
+    return None
+
+
+def configuration(
+    program: Path, directory: str, address: str, ports: dict[str, int], routes: dict[str, list[Node]]
+) -> str:
+    """The text of mysqlrouter.conf."""
+    folders = {"runtime": directory, "data": directory, "config": directory, "plugin": plugins(program)}
+    text = CONFIGURATION.format(
+        folders="\n".join(f"{name}_folder = {folder}" for name, folder in folders.items() if folder),
+        total=MAX_CONNECTIONS * len(STRATEGIES),
+    )
+    for role, strategy in STRATEGIES.items():
+        text += ROUTE.format(
+            name=role,
+            address=address,
+            port=ports[role],
+            destinations=",".join(f"{node.host.address}:{node.port}" for node in routes[role]),
+            strategy=strategy,
+            maximum=MAX_CONNECTIONS,
+        )
+    return text
+
+
+PROXY = MySQLRouter
