@@ -32,6 +32,9 @@ from pytest_dbcluster.template import Variable
 ALWAYS_STATIC = frozenset(
     {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
 )
+# A member takes most of these while it runs and follows them at its next start, without a word; these at once.
+STATIC_PREFIX = "group_replication_"
+FOLLOWED_AT_ONCE = ("group_replication_consistency", "group_replication_flow_control_")
 # What differs between two servers with the same options, belongs to a node's role, or moves by itself.
 IDENTITY = frozenset(
     """
@@ -66,6 +69,10 @@ class Variant:
     def options(self) -> dict[str, str]:
         """All of its options."""
         return {**dict(self.static), **dict(self.dynamic)}
+
+    def on_instance(self, number: int) -> Variant:
+        """The same variant on another cluster that is alike."""
+        return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
@@ -103,7 +110,9 @@ def split(
 
 
 def _needs_start(variable: Variable) -> bool:
-    return variable.read_only or variable.name in ALWAYS_STATIC or is_identity(variable.name)
+    name = variable.name
+    late = name.startswith(STATIC_PREFIX) and not name.startswith(FOLLOWED_AT_ONCE)
+    return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)
 
 
 class References:

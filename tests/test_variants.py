@@ -112,6 +112,22 @@ def test_options_are_split_by_what_the_server_can_change(mariadb):
     assert variant.options == options
 
 
+def test_a_group_follows_few_of_its_options_at_once(mariadb):
+    """A running member takes a new poll_spin_loops and does nothing about it, so a switch would measure nothing."""
+    names = ("poll_spin_loops", "paxos_single_leader", "consistency", "flow_control_mode")
+    known = {f"group_replication_{name}": variable(f"group_replication_{name}") for name in names}
+    found = split(ONE, mariadb, dict.fromkeys(known, "1"), known)
+
+    assert [name for name, _ in found.dynamic] == [
+        "group_replication_consistency",
+        "group_replication_flow_control_mode",
+    ]
+    assert [name for name, _ in found.static] == [
+        "group_replication_paxos_single_leader",
+        "group_replication_poll_spin_loops",
+    ]
+
+
 def test_variants_with_the_same_static_options_share_a_cluster(mariadb):
     """Dynamic options make no difference to where a variant runs; nodes, proxy and static options do."""
     known = {"innodb_io_capacity": variable("innodb_io_capacity")}
