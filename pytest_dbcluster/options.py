@@ -19,7 +19,9 @@ OURS = frozenset(
     """
     datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir character_sets_dir
     wsrep_provider wsrep_cluster_name wsrep_cluster_address wsrep_node_name wsrep_node_address wsrep_sst_auth
-    wsrep_sst_receive_address init_file server_id
+    wsrep_sst_receive_address init_file server_id report_host report_port group_replication_bootstrap_group
+    group_replication_force_members group_replication_group_name group_replication_group_seeds
+    group_replication_local_address group_replication_start_on_boot
     """.split()  # noqa: SIM905  (a list of thirty quoted words is no easier to read)
 )
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
