@@ -56,16 +56,16 @@ class Cluster:
         return _for_loads(self.proxy.reader() if self.proxy else self.writers[0].endpoint)
 
     def problems(self) -> list[str]:
-        """What keeps the cluster from being ready. Raises NodeDied."""
+        """What keeps the cluster from being ready; a proxy is told first who takes writes and reads now.
+
+        Raises NodeDied.
+        """
         found = self.topology.problems(self.nodes)
         if found or self.proxy is None:
             return found
-        self._follow()
+        if hasattr(self.proxy, "follow"):
+            cast(Follows, self.proxy).follow()
         return self.proxy.problems()
-
-    def _follow(self) -> bool:
-        """Tell the proxy who takes writes and reads now; True when it has to get ready for that."""
-        return hasattr(self.proxy, "follow") and cast(Follows, self.proxy).follow()
 
     def backlog(self) -> list[str]:
         """What is still to be applied, and then to be flushed, on some node; empty when the cluster is settled."""
@@ -73,16 +73,7 @@ class Cluster:
         return late or [problem for node in self.nodes for problem in node.unflushed()]
 
     def settle(self, seconds: float = 1.0) -> bool:
-        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough.
-
-        Before that the proxy is led to the nodes that take writes now. Raises NotReady when it does not get there.
-        """
-        try:
-            changed = self._follow()
-        except ProvisionError:  # nobody takes writes at this moment
-            changed = True
-        if changed:
-            wait.until(self.problems, f"cluster {self.spec}", seconds=READY_SECONDS)
+        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
         try:
             wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:

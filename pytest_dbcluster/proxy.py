@@ -54,10 +54,10 @@ class Watchable(Protocol):
 class Follows(Protocol):
     """An extra power: other nodes may take writes and reads than did before, and the proxy can be told."""
 
-    def follow(self) -> bool:
-        """Lead to the nodes that take writes and reads now; True when that changed anything: it is not ready then.
+    def follow(self) -> None:
+        """Lead to the nodes that take writes and reads now; asked of nodes that are ready. Raises ProvisionError.
 
-        Asked of nodes that are ready. Raises ProvisionError.
+        Nothing happens while they are those of before, otherwise the proxy is not ready afterwards.
         """
 
 

@@ -76,7 +76,6 @@ class HAProxy(ProxyHost):
         super().__init__(provisioner, form, nodes)
         self._ports = PORTS
         self._tracked = False
-        self._led: Mapping[str, Sequence[str]] = {}
 
     def start(self) -> None:
         """Start both processes; nothing stays behind when that fails. Raises ProvisionError."""
@@ -128,17 +127,9 @@ class HAProxy(ProxyHost):
                 text = answer.read().decode()
         except (urllib.error.URLError, OSError) as error:
             return [f"haproxy gives no statistics on {self.statistics_url}: {getattr(error, 'reason', error)}"]
-        names = [node.name for node in self.nodes]
-        found = misplaced(text, names, self._named_roles(), tracked=self._tracked)
+        roles = {role: [node.name for node in nodes] for role, nodes in self.roles().items()}
+        found = misplaced(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
         return found or _unanswered("writer", self.writer()) + _unanswered("reader", self.reader())
-
-    def _named_roles(self) -> dict[str, list[str]]:
-        return {role: [node.name for node in nodes] for role, nodes in self.roles().items()}
-
-    def follow(self) -> bool:
-        """Whether nodes have other roles than when this was last asked; the checks see to the rest."""
-        before, self._led = self._led, self._named_roles()
-        return before != self._led
 
     @property
     def statistics_url(self) -> str:

@@ -83,18 +83,17 @@ class MySQLRouter(ProxyHost):
         host = self.acquire()
         self._ports = {role: own_port(host, usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
-    def follow(self) -> bool:
+    def follow(self) -> None:
         """Start the router with the routes of now, unless it runs with them. Raises ProvisionError."""
         routes = self.roles()
         if routes == self._routes or not self.host:
-            return False
+            return
         self.end()
         self._routes = routes
         program = router(self.nodes[0].release)
         assert program
         text = configuration(program, self.host.directory, self.host.address, self._ports, routes)
         self.spawn(self.name, text, [str(program), "-c"], {})
-        return True
 
     def problems(self) -> list[str]:
         """Routes that do not lead to the nodes of their role. Raises ProvisionError for a dead process."""
