@@ -91,11 +91,14 @@ class Cluster:
                 found.append(f"table {table} differs between nodes: {sums}")
         if not found and hasattr(self.topology, "violations"):
             found += cast(Verifies, self.topology).violations(self.nodes)
-        for node in self.nodes:
-            found += [f"{node.name} logged: {line}" for line in node.new_errors()]
+        found += self.logged()
         if found:
             self.dirty = "; ".join(found)
             raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(found)}")
+
+    def logged(self) -> list[str]:
+        """The [ERROR] lines of every node since this was last asked, each with its node."""
+        return [f"{node.name} logged: {line}" for node in self.nodes for line in node.new_errors()]
 
     def close(self) -> None:
         """Stop the proxy and every server. Never raises for one that is gone already."""

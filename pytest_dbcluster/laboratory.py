@@ -22,10 +22,12 @@ from pytest_dbcluster.topology import topology
 from pytest_dbcluster.variants import Variant, is_identity
 from pytest_dbcluster.workload import Round, Setting, Verifies, Workload
 
+INSTANCES = 2  # of clusters that differ in more than options
 SETTLE_SECONDS = 1.0
 FIT_SECONDS = 60.0
 JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_at_timeout, 1 s) where that is shorter
 TURN = 3  # rounds a start, where clusters take turns
+LINE = 200  # characters of a line that a server logged
 SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
@@ -46,6 +48,7 @@ class ClusterLaboratory:
         progress: Callable[[str], None],
         *,
         across_durability: bool = False,
+        instances: int | None = None,
     ) -> None:
         self.names = unique_names(variants)
         self.load = str(load)
@@ -53,6 +56,9 @@ class ClusterLaboratory:
         self.variants = list(variants)
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
+        # Settings of one server need one instance; servers of two kinds differ by their place too (floor.py).
+        kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
+        self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._load = load
         self._pool = pool
         self._profile = profile
@@ -63,6 +69,7 @@ class ClusterLaboratory:
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
         self._labels: dict[int, Durability] = {}
+        self._excused: set[Cluster] = set()
         self._compare_promises()
 
     def _compare_promises(self) -> None:
@@ -88,52 +95,59 @@ class ClusterLaboratory:
     @functools.cached_property
     def in_turns(self) -> bool:
         """Whether memory holds one of the clusters at a time only: then each turn is a start and several rounds."""
-        several = len({variant.cluster_key for variant in self.variants}) > 1
-        if not several or self._pool.room_for_all(self.variants):
+        several = len({variant.cluster_key for variant in self._everywhere}) > 1
+        if not several or self._pool.room_for_all(self._everywhere):
             return False
         self._progress(f"{self.load}: no memory for all clusters at once: in turns, {TURN} rounds a start, one value")
         return True
 
     def _needed(self, variant: int) -> list[Variant]:
-        return [self.variants[variant]] if self.in_turns else self.variants
+        return [self.variants[variant]] if self.in_turns else self._everywhere
 
-    def _serving(self, variant: int) -> Running:
+    @functools.cached_property
+    def _everywhere(self) -> list[Variant]:
+        """Each variant in each of its instances: those of the first instance, then those of the next."""
+        return [variant.on_instance(number) for number in range(self.instances) for variant in self.variants]
+
+    def _serving(self, variant: int, instance: int = 0) -> Running:
         found = self._pool.running(self._needed(variant))
-        return found[0] if self.in_turns else found[variant]
+        return found[0] if self.in_turns else found[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
         return Setting(running.cluster, self._pool.client(), self.client, self._profile, self._progress)
 
-    def _ready(self, variant: int) -> Running:
+    def _ready(self, variant: int, instance: int) -> Running:
         for running in self._pool.running(self._needed(variant)):
             if running.prepared != self._load:
                 with _marked_when_ended(running.cluster):
                     self._load.prepare(self._setting(running))
                     running.cluster.settle(rounds.DRAIN_SECONDS)
                 running.prepared = self._load
-        return self._serving(variant)
+        return self._serving(variant, instance)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Switch, reset, settle; then measure between two readings of the counters; then drain.
 
+        Blocks go to the instances of the clusters in turn, all variants of a block to the same one.
         Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused. Raises ConfigError
         before the first round when commits of the variants are not worth the same and nobody said that this is meant.
         """
         began = time.monotonic()
         self._compare_labels(variant)
-        running = self._ready(variant)
+        running = self._ready(variant, block % self.instances)
         with _marked_when_ended(running.cluster):
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
             # The first round after a start is a warm-up of its own.
             several = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
-            self._check(running)
-            return rounds.merged(several)
+            done = rounds.merged(several)
+            if not done.void:
+                self._check(running)
+            return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, setting = running.cluster, self._setting(running)
-        # What made the round before it void may not be over.
-        wait.until(cluster.problems, f"cluster {cluster.spec} for the next round", seconds=FIT_SECONDS)
+        self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
         if self._load.writes:
             self._load.reset(setting)
@@ -142,7 +156,23 @@ class ClusterLaboratory:
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         done = rounds.measured(self._load, setting, variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
-        return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began)
+        void = done.void
+        if void:
+            self._excused.add(cluster)
+            logged = cluster.logged()
+            void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
+        return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
+
+    def _wait_fit(self, cluster: Cluster) -> None:
+        """Wait until what made a round void is over. Errors that were logged because of it are excused, others not.
+
+        Raises NotReady, or SeriesVoid for an [ERROR] line.
+        """
+        wait.until(cluster.problems, f"cluster {cluster.spec} for the next round", seconds=FIT_SECONDS)
+        logged, excused = cluster.logged(), cluster in self._excused
+        self._excused.discard(cluster)
+        if logged and not excused:
+            raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
@@ -151,7 +181,7 @@ class ClusterLaboratory:
         """
         if self.in_turns:  # each turn ended with its check, and only the last cluster still runs
             return
-        for running in {id(item): item for item in self._pool.running(self.variants)}.values():
+        for running in {id(item): item for item in self._pool.running(self._everywhere)}.values():
             self._check(running)
 
     def _check(self, running: Running) -> None:

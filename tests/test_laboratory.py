@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import types
+from pathlib import Path
 
 import psutil
 import pytest
@@ -13,6 +14,7 @@ from pytest_dbcluster.errors import ConfigError, NotReady, SeriesVoid, WorkloadE
 from pytest_dbcluster.laboratory import ClusterLaboratory, unique_names
 from pytest_dbcluster.pool import NODE_MEMORY, Pool
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.topologies.standalone import Standalone
 from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -203,6 +205,65 @@ def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
     with pytest.raises(NotReady, match=r"^cluster standalone1 for the next round not ready .*: semi-sync is off$"):
         made.round(0, block=2, position=0)
     assert cluster.dirty
+
+
+class Stumbles(Failing):
+    """A load that never fails, but in one of its runs, counted from 1, the first server logs an error."""
+
+    def __init__(self, at):
+        super().__init__("", None, writes=False)
+        object.__setattr__(self, "left", [at])
+
+    def run(self, setting):
+        """A line in the log when its time has come."""
+        self.left[0] -= 1
+        if self.left[0] == 0:
+            with Path(setting.cluster.nodes[0].log).open("a") as log:
+                log.write("2026-11-21 [ERROR] it stumbled\n")
+        return super().run(setting)
+
+
+class Alert(Standalone):
+    """A topology that finds the second round of each two void."""
+
+    count = 0
+
+    def watch(self, nodes):
+        """Another number each time."""
+        self.count += 1
+        return {"count": str(self.count)}
+
+    def void(self, before, after):
+        """Every second round."""
+        return "" if int(after["count"]) % 4 else "the primary changed"
+
+
+def test_what_is_logged_in_a_void_round_is_its_own(pool):
+    """The line stands with the reason, and neither the next round nor the check holds it against the cluster."""
+    made = laboratory(pool, Stumbles(at=3), ONE)
+    made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    cluster.topology = Alert()
+    voids = [made.round(0, block=block, position=0).void for block in (1, 2, 3)]
+    made.check()
+
+    assert voids == [
+        "",
+        "the primary changed; 1 [ERROR] lines, the first: node1 logged: 2026-11-21 [ERROR] it stumbled",
+        "",
+    ]
+
+
+def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
+    """At the next round at the latest."""
+    made = laboratory(pool, Stumbles(at=1), ONE)
+    made.round(0, block=0, position=0)
+
+    with pytest.raises(SeriesVoid) as caught:
+        made.round(0, block=1, position=0)
+    assert str(caught.value) == (
+        "cluster standalone1 failed before a round: node1 logged: 2026-11-21 [ERROR] it stumbled"
+    )
 
 
 def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
