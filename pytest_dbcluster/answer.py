@@ -97,6 +97,7 @@ def ask(
     rules = measurement.rules
     cap = min(cap or rules.cap, rules.cap)
     blind = measurement.laboratory.blind(numbers[0], numbers[-1]) if claim.kind != "lower" else ""
+    blind = blind or measurement.below_floor(claim, numbers[-1])
     shown: tuple[float, float, float] | None = None
     judged = functools.partial(_judged, claim, series, metric, cap, blind)
     found = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None

@@ -16,6 +16,7 @@ from pytest_dbcluster import counters, notes, ordering, registry, stalls, verdic
 from pytest_dbcluster.answer import Answer, ask
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.floor import Floor, margins_of
 from pytest_dbcluster.record import Progress
 from pytest_dbcluster.workload import SPEEDS, Round
 
@@ -63,13 +64,17 @@ class Rules:
 
 @dataclasses.dataclass
 class Measurement:
-    """The rounds of one workload on several variants, and every claim that was asked of them."""
+    """The rounds of one workload on several variants, and every claim that was asked of them.
+
+    ``floor`` measures how far two instances of a variant differ, where variants have several.
+    """
 
     laboratory: Laboratory
     rules: Rules
     progress: Callable[[Progress], None] = lambda _: None
     finished: Callable[[Answer], None] = lambda _: None
     test: str = ""
+    floor: Callable[[int], Floor] | None = None
 
     def __post_init__(self) -> None:
         self.series = [Series(self, number) for number in range(len(self.laboratory.names))]
@@ -79,6 +84,7 @@ class Measurement:
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
+        self._floors: dict[int, Floor] = {}
 
     @property
     def pairs(self) -> int:
@@ -169,7 +175,19 @@ class Measurement:
         """The lines that a message about the first ``pairs`` rounds of these series ends with, candidate first."""
         rounds = {item.name: item.rounds[:pairs] for item in series}
         said = self.laboratory.notes(*(item.number for item in series))
-        return [*said, *notes.drain_line(rounds, metric), *notes.void_line(self.void_blocks(pairs), pairs)]
+        floor = [found.line for number in (series[-1].number,) if (found := self._floors.get(number))]
+        return [*said, *floor, *notes.drain_line(rounds, metric), *notes.void_line(self.void_blocks(pairs), pairs)]
+
+    def below_floor(self, claim: Claim, baseline: int) -> str:
+        """Why a margin cannot be known, because instances of the baseline differ by more; empty when it can.
+
+        The first claim with a margin measures that.
+        """
+        if self.floor is None or not margins_of(claim):
+            return ""
+        if baseline not in self._floors:
+            self._floors[baseline] = self.floor(baseline)
+        return self._floors[baseline].refuses(claim)
 
     def finish(self, answer: Answer) -> None:
         """Keep the answer and tell whoever reports it."""

@@ -159,7 +159,8 @@ def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
     """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
 
     ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
-    set through its options: between topologies, vendors or releases.
+    set through its options: between topologies, vendors or releases. ``instances``: how many fresh clusters each
+    variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1.
     """
     if hasattr(request.config, "workerinput"):
         raise errors.ConfigError(PARALLEL)  # the fixture was asked for by name, in mid-test
@@ -167,8 +168,16 @@ def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
     session = session_of(request.config)
     session.test_begins(db_release)
 
-    def measure(workload: Workload, *, on: Sequence[ClusterSpec], across_durability: bool = False) -> list[Series]:
-        measurement = session.measurement(workload, on, db_release, request.node, across_durability=across_durability)
+    def measure(
+        workload: Workload,
+        *,
+        on: Sequence[ClusterSpec],
+        across_durability: bool = False,
+        instances: int | None = None,
+    ) -> list[Series]:
+        measurement = session.measurement(
+            workload, on, db_release, request.node, across_durability=across_durability, instances=instances
+        )
         made.append(measurement)
         return measurement.series
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 import shlex
 import time
@@ -14,6 +15,7 @@ import psutil
 from pytest_dbcluster import kept, notes, secrets, sql
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.floor import Floor, Twins
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.measure import Measurement
 from pytest_dbcluster.pool import Pool
@@ -40,6 +42,7 @@ class DBSession:
         self._results = Results(settings.results)
         self._closing: list[str] = []
         self._closed = False
+        self._floors: dict[object, Floor] = {}
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
         self.pool = Pool(
             self.provisioner,
@@ -57,11 +60,14 @@ class DBSession:
         item: Any,
         *,
         across_durability: bool = False,
+        instances: int | None = None,
     ) -> Measurement:
         """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
         if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
             raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
-        laboratory = self.laboratory(workload, on, release, across_durability=across_durability)
+        if instances is not None and (not isinstance(instances, int) or instances < 1):
+            raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
+        laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
@@ -71,10 +77,31 @@ class DBSession:
             self._reporter.claim(record)
             allure.claim(self._config, record, self._results.add(record))
 
-        return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid)
+        # Clusters that take turns are fresh at each turn: there are no two instances to compare.
+        several = laboratory.instances > 1 and not laboratory.in_turns
+        floor = functools.partial(self._floor, laboratory) if several else None
+        return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid, floor)
+
+    def _floor(self, laboratory: ClusterLaboratory, number: int) -> Floor:
+        """How far two instances of a variant differ under this load, measured once a run."""
+        key = (laboratory.load, laboratory.variants[number].cluster_key)
+        if key not in self._floors:
+            twins = Twins(laboratory, number, laboratory.instances)
+            self._reporter.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
+            first, second = Measurement(twins, self.settings.rules(), self._reporter.progress).series
+            found = second.against(first).verdict
+            self._floors[key] = Floor(laboratory.names[number], found.ratio, found.pairs)
+            self._reporter.line(self._floors[key].line)
+        return self._floors[key]
 
     def laboratory(
-        self, workload: Workload, on: Sequence[ClusterSpec], release: ReleaseName, *, across_durability: bool = False
+        self,
+        workload: Workload,
+        on: Sequence[ClusterSpec],
+        release: ReleaseName,
+        *,
+        across_durability: bool = False,
+        instances: int | None = None,
     ) -> ClusterLaboratory:
         """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
         return ClusterLaboratory(
@@ -84,6 +111,7 @@ class DBSession:
             self.settings.profile,
             self._reporter.line,
             across_durability=across_durability,
+            instances=instances,
         )
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:

@@ -81,6 +81,26 @@ def test_a_round_holds_what_was_measured(pool):
     made.check()
 
 
+def test_blocks_go_to_the_instances_in_turn(pool):
+    """Each variant has as many fresh clusters as asked for, and both variants of a block are on the same one."""
+    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"), instances=2)
+    for block in range(2):
+        made.round(0, block=block, position=0)
+        made.round(1, block=block, position=1)
+    counts = [cluster.nodes[0].status("com_insert")["com_insert"] for cluster in pool.clusters]
+
+    assert len(pool.clusters) == 2
+    assert len(set(counts)) == 1
+    made.check()
+
+
+def test_what_differs_in_more_than_options_has_two_instances(pool):
+    """A version could be taken for the place where one server of it lies; settings of one server could not."""
+    assert laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
+    assert laboratory(pool, WRITE, ONE, MYSQL, across_durability=True).instances == 2
+    assert laboratory(pool, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
+
+
 def test_the_message_says_what_was_durable_and_what_differed(pool):
     """As the servers have it, not as it was asked for."""
     made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"))

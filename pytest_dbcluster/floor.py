@@ -1,0 +1,94 @@
+"""The instance floor: how far two fresh instances of one and the same variant differ.
+
+Two servers of the same release differ by where their memory and their files lie. Where a comparison is between
+servers and not between settings of one server, that difference is part of it: a margin below it claims more than
+anybody can know. So one variant is measured against itself, instance against instance, before such a margin counts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+from pytest_dbcluster.claim import Claim
+from pytest_dbcluster.workload import Round
+
+
+class Rounds(Protocol):
+    """What of a laboratory is needed to compare the instances of one of its variants."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The short name of each variant."""
+
+    @property
+    def load(self) -> str:
+        """The name of the workload."""
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """One round; the instance is the block's number modulo the number of instances."""
+
+    def check(self) -> None:
+        """Raise SeriesVoid when something is wrong after the rounds."""
+
+
+class Twins:
+    """A laboratory whose two variants are the first two instances of one variant of another laboratory."""
+
+    def __init__(self, laboratory: Rounds, number: int, instances: int) -> None:
+        self._laboratory, self._number, self._instances = laboratory, number, instances
+        self.load = laboratory.load
+        self.names = [f"{laboratory.names[number]} instance {n + 1}" for n in range(2)]
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """One round of one instance."""
+        done = self._laboratory.round(self._number, block=block * self._instances + variant, position=position)
+        return dataclasses.replace(done, variant=self.names[variant], block=block)
+
+    def check(self) -> None:
+        """What the laboratory checks."""
+        self._laboratory.check()
+
+    def blind(self, candidate: int, baseline: int) -> str:
+        """Nothing keeps the two from being compared."""
+        return ""
+
+    def notes(self, *numbers: int) -> list[str]:
+        """They differ in nothing that could be named."""
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Floor:
+    """The ratio of two instances of one variant, measured over so many pairs."""
+
+    name: str
+    ratio: float
+    pairs: int
+
+    @property
+    def distance(self) -> float:
+        """How far the two are apart, as a log ratio; never negative."""
+        return abs(math.log(self.ratio))
+
+    @property
+    def line(self) -> str:
+        """What a message says of it."""
+        percent = 100 * math.expm1(self.distance)
+        return f"instance floor: two instances of {self.name} differ by {percent:.1f} % ({self.pairs} pairs)"
+
+    def refuses(self, claim: Claim) -> str:
+        """Why a claim's margin cannot be known here; empty when it can, or when the claim has none."""
+        margins = margins_of(claim)
+        if not margins or min(margins) >= self.distance:
+            return ""
+        return f"{self.line}, and the margin of {claim.kind} is smaller: no answer would be about the variants"
+
+
+def margins_of(claim: Claim) -> list[float]:
+    """The margins of a claim about speed as log ratios; none for a claim that has none, or that counts something."""
+    if claim.kind == "lower":
+        return []
+    return [abs(bound) for bound in claim.bounds if math.isfinite(bound) and bound]
