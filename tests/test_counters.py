@@ -35,6 +35,19 @@ def test_the_paused_share_is_of_all_nodes_time():
     assert counters.deltas(BEFORE, AFTER, seconds=2.0, commits=None)["paused_share"] == 0.5
 
 
+def test_a_counter_has_other_names_elsewhere():
+    """The vendors count the same under names of their own; the first that every node has is taken."""
+    old = [{"rpl_semi_sync_master_yes_tx": 1.0}, {"rpl_semi_sync_master_yes_tx": 0.0}]
+    new = [{"rpl_semi_sync_source_yes_tx": 5.0}, {"rpl_semi_sync_source_yes_tx": 0.0}]
+    none = [{"rpl_semi_sync_master_yes_tx": 0.0}, {"rpl_semi_sync_source_yes_tx": 0.0}]
+    states = [{"trx_rseg_history_len": 7.0}, {"innodb_history_list_length": 8.0}]
+
+    assert counters.deltas(none, old, seconds=1.0, commits=None) == {}
+    assert counters.deltas(old, old, seconds=1.0, commits=None) == {"semisync_acknowledged": 0.0}
+    assert counters.deltas(new, new, seconds=1.0, commits=None) == {"semisync_acknowledged": 0.0}
+    assert counters.deltas([], states, seconds=1.0, commits=None) == {"history_list": 8.0}
+
+
 def test_values_per_commit_need_commits():
     """A load that writes nothing has none."""
     assert counters.deltas(BEFORE, AFTER, seconds=2.0, commits=5)["fsyncs_per_commit"] == 5.0
@@ -53,6 +66,7 @@ def test_what_one_node_lacks_is_no_counter():
         ("fsyncs_per_commit", "counter 'fsyncs_per_commit': a load commits nothing, so there is no value per commit"),
         ("paused_ns", "counter 'paused_ns': these servers do not have wsrep_flow_control_paused_ns"),
         ("appliers", "counter 'appliers': these servers do not have wsrep_applier_thread_count"),
+        ("deadlocks", "counter 'deadlocks': these servers do not have innodb_deadlocks or lock_deadlocks"),
     ],
 )
 def test_a_counter_that_is_not_there_says_why(name, words):
@@ -75,3 +89,56 @@ def test_real_servers_have_the_counters_of_the_suites(galera2):
     assert found["fsyncs"] > 0
     for name in ("cert_deps_distance", "bf_aborts", "recv_queue_max", "log_waits", "fsyncs_per_commit", "appliers"):
         assert name in found
+
+
+@pytest.fixture
+def counted(bring):
+    """A server with a table, and the counters while twenty rows are committed in it one by one."""
+
+    def server(*release, **options):
+        node = bring("standalone", 1, *release, **options).nodes[0]
+        node.query("CREATE DATABASE counted")
+        node.query("CREATE TABLE counted.table_of_it (id INT AUTO_INCREMENT PRIMARY KEY)")
+
+        def counted(**settings):
+            for name, setting in settings.items():
+                node.query(f"SET GLOBAL {name} = {setting}")
+            before = counters.read([node])
+            for _ in range(20):
+                node.query("INSERT INTO counted.table_of_it VALUES ()")
+            return counters.deltas(before, counters.read([node]), seconds=1.0, commits=20)
+
+        return counted
+
+    return server
+
+
+def test_mysql_counts_the_fsyncs_of_log_and_binlog_apart(mysql, counted):
+    """Each falls to nothing when its own durability is given up, and not with the other's."""
+    server = counted(mysql)
+    durable = server()
+    lazy_log = server(innodb_flush_log_at_trx_commit=2)
+    lazy_binlog = server(innodb_flush_log_at_trx_commit=1, sync_binlog=0)
+
+    assert durable["log_fsyncs"] >= 20 <= lazy_binlog["log_fsyncs"]
+    assert durable["binlog_fsyncs"] == 20 == lazy_log["binlog_fsyncs"]
+    assert lazy_log["log_fsyncs"] < 10
+    assert lazy_binlog["binlog_fsyncs"] == 0
+    assert durable["binlog_fsyncs_per_commit"] == 1.0
+    for name in ("deadlocks", "history_list", "checkpoint_age", "dirty_pages", "row_lock_waits", "log_waits"):
+        assert name in durable
+    for name in ("certified", "semisync_acknowledged", "paused_share"):  # without group, plugin or Galera
+        assert name not in durable
+
+
+def test_a_mysql_that_keeps_no_account_has_fewer_counters(mysql, counted):
+    """With performance_schema=OFF what only that tells is missing, and the rest is there."""
+    found = counted(mysql, performance_schema="OFF")()
+
+    assert "binlog_fsyncs" not in found
+    assert found["log_fsyncs"] >= 20
+
+
+def test_mariadb_counts_the_groups_of_its_binlog(counted):
+    """Commits that went to the binlog together are one group: here each is alone."""
+    assert counted(log_bin="binlog")()["binlog_groups"] == 20
