@@ -64,6 +64,15 @@ def test_fragment(measure):
 
 def test_not_a_list(measure):
     measure(READ, on=ONE)
+
+
+def test_promise(measure):
+    measure(READ, on=[ONE, ClusterSpec("galera", nodes=2)])
+
+
+def test_promise_on_purpose(measure):
+    one, galera = measure(READ, on=[ONE, ClusterSpec("galera", nodes=2)], across_durability=True)
+    galera.against(one)
 """
 
 
@@ -103,7 +112,7 @@ def section(result, test):
 def test_outcomes_are_those_of_the_claims(result):
     """Passed, failed and inconclusive; every piece of bad input is a failure of its own test alone."""
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "7 failed, 2 passed, 1 inconclusive" in result.stdout
+    assert "8 failed, 3 passed, 1 inconclusive" in result.stdout
 
 
 def test_a_failed_claim_shows_what_was_measured(result):
@@ -132,6 +141,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
         ),
         ("test_release", "unknown release mariadb:9.9; known: "),
         ("test_fragment", "there is no "),
+        ("test_promise", "a commit of standalone1 is not worth the same as one of galera2, and the test did not set"),
         ("test_not_a_list", "measure(workload, on=[...]) takes a list of ClusterSpec, got ClusterSpec(topology="),
     ],
 )
