@@ -7,8 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from pytest_dbcluster import vocabulary
 from pytest_dbcluster.always import Always, always
 from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.vocabulary import Replication, SemiSync
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,6 +30,7 @@ class Flavour:
     variable is set to itself on a server that nobody uses.
     control_tls: whether the control connection needs TLS, because the password may not travel in the clear.
     plain: options of the vendor's clients for a connection without TLS: connecting is inside the measured time.
+    replication, semisync: the words of following a primary, and of waiting for replicas at commit.
     """
 
     vendor: str
@@ -49,6 +52,8 @@ class Flavour:
     probed: bool
     control_tls: bool
     plain: tuple[str, ...]
+    replication: Replication
+    semisync: SemiSync
 
     @property
     def preset(self) -> dict[str, str]:
@@ -115,6 +120,8 @@ MARIADB = Flavour(
     probed=False,
     control_tls=False,
     plain=("--skip-ssl",),
+    replication=vocabulary.MARIADB,
+    semisync=vocabulary.MARIADB_SEMISYNC,
 )
 
 MYSQL = dataclasses.replace(
@@ -141,6 +148,8 @@ MYSQL = dataclasses.replace(
     control_tls=True,
     # Without TLS the password is encrypted with the server's key, which the client has to ask for.
     plain=("--ssl-mode=DISABLED", "--get-server-public-key"),
+    replication=vocabulary.MYSQL,
+    semisync=vocabulary.MYSQL_SEMISYNC,
 )
 
 _FLAVOURS = {"mariadb": MARIADB, "mysql": MYSQL}

@@ -44,3 +44,29 @@ def test_a_version_is_numbers():
     """Whatever stands between them."""
     assert numbers("10.11.19") == (10, 11, 19)
     assert numbers("") == ()
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_what_replication_needs_leaves_durability_alone(vendor):
+    """How often binlog and relay log are flushed is the vendor's default, which the durability label tells."""
+    assert [name for name in flavour(vendor).replication.every if "sync" in name or "flush" in name] == []
+
+
+@pytest.mark.parametrize(
+    ("vendor", "reading", "on"),
+    [
+        ("mariadb", "slave_io_running", "rpl_semi_sync_master_enabled"),
+        ("mysql", "replica_io_running", "rpl_semi_sync_source_enabled"),
+    ],
+)
+def test_each_vendor_replicates_in_words_of_its_own(vendor, reading, on):
+    """MariaDB keeps the old names in what it answers; MySQL has had the new ones since 8.0.26."""
+    assert flavour(vendor).replication.reading == reading
+    assert flavour(vendor).semisync.primary == on
+
+
+def test_the_number_of_appliers_is_read_when_a_replica_starts():
+    """A running one refuses it, or takes it and goes on with as many as it has."""
+    for vendor in ("mariadb", "mysql"):
+        words = flavour(vendor, "").replication
+        assert words.workers in words.read_at_start
