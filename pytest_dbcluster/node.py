@@ -170,6 +170,11 @@ class Node:
         with self._lost_or_dead():
             return self.sql.pairs(statement)
 
+    def records(self, statement: str) -> list[dict[str, str]]:
+        """The rows of a statement by column, names in lower case. Raises what ``query`` raises."""
+        with self._lost_or_dead():
+            return self.sql.records(statement)
+
     @contextlib.contextmanager
     def _lost_or_dead(self) -> Iterator[None]:
         try:

@@ -35,19 +35,30 @@ class Connection:
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement; its rows, empty for one without. Raises SQLError."""
+        return self._ask(statement)[1]
+
+    def records(self, statement: str) -> list[dict[str, str]]:
+        """Run one statement; its rows by column, names in lower case and NULL as "". Raises SQLError."""
+        names, rows = self._ask(statement)
+        return [
+            {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)} for row in rows
+        ]
+
+    def _ask(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         from mysql.connector import errors
 
         try:
             cursor = self._open().cursor()
             cursor.execute(statement)
             rows = cursor.fetchall() if cursor.with_rows else []
+            names = [str(name).lower() for name in cursor.column_names]
             cursor.close()
         except errors.Error as error:
             refused = SQLError(self.name, statement, error.errno, error.msg or str(error))
             if refused.lost:
                 self.close()
             raise refused from None
-        return [tuple(_text(value) for value in row) for row in rows]
+        return names, [tuple(_text(value) for value in row) for row in rows]
 
     def pairs(self, statement: str) -> dict[str, str]:
         """A statement of two columns as a mapping, such as SHOW GLOBAL STATUS; names in lower case."""

@@ -150,3 +150,11 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(node, host):
     host.files["/fake/error.log"] += b"OR] b\n"
 
     assert node.new_errors() == ["0 [ERROR] b"]
+
+
+def test_rows_are_read_by_column(standalone):
+    """Names in lower case, whatever the server writes them in; NULL is empty."""
+    found = standalone.nodes[0].records("SELECT 1 AS One, NULL AS Two, 'x' AS three UNION ALL SELECT 2, 'y', ''")
+
+    assert found == [{"one": "1", "two": "", "three": "x"}, {"one": "2", "two": "y", "three": ""}]
+    assert standalone.nodes[0].records("SELECT 1 FROM DUAL WHERE 1 = 0") == []
