@@ -24,6 +24,7 @@ OURS = frozenset(
     group_replication_local_address group_replication_start_on_boot
     """.split()  # noqa: SIM905  (a list of thirty quoted words is no easier to read)
 )
+FILES = frozenset({"log_bin"})  # as a variable ON or OFF, as an option the name of a file
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
 FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
@@ -140,12 +141,16 @@ def _check_value(variable: Variable, value: str, release: str) -> None:
         and not value.isdigit()
     ):
         wanted = f"one of {', '.join(variable.choices)}"
+    elif variable.name in FILES:
+        return
     elif variable.kind == "BOOLEAN" and value.upper() not in ("ON", "OFF", "1", "0", "TRUE", "FALSE", ""):
         wanted = "ON or OFF"
     elif variable.maximum and "INT" in variable.kind:
         number = as_number(value)
         if number is None or not float(variable.minimum) <= number <= float(variable.maximum):
             wanted = f"a number from {variable.minimum} to {variable.maximum}"
+    elif variable.kind in ("DOUBLE", "NUMERIC") and as_number(value) is None:
+        wanted = "a number"
     if wanted:
         raise ConfigError(f"option {variable.name}={value!r} of {release}: the server takes {wanted}")
 

@@ -26,6 +26,8 @@ KNOWN = {
     ),
     "binlog_row_image": variable("binlog_row_image", kind="ENUM", choices=("MINIMAL", "NOBLOB", "FULL")),
     "innodb_doublewrite": variable("innodb_doublewrite", kind="BOOLEAN", choices=("OFF", "ON")),
+    "log_bin": variable("log_bin", kind="BOOLEAN", choices=("OFF", "ON")),
+    "long_query_time": variable("long_query_time", kind="DOUBLE", minimum="0", maximum="31536000"),
     "sql_mode": variable("sql_mode", kind="SET"),
 }
 WORDS = frozenset({"skip_name_resolve", "innodb_flush_log_at_trx_commit"})
@@ -163,6 +165,7 @@ def test_options_of_ours_are_refused(name):
         ("innodb_buffer_pool_size", "1K", f"a number from 2097152 to {2**63}"),
         ("binlog_row_image", "SMALL", "one of MINIMAL, NOBLOB, FULL"),
         ("innodb_doublewrite", "maybe", "ON or OFF"),
+        ("long_query_time", "long", "a number"),
     ],
 )
 def test_a_value_that_the_server_would_refuse_is_refused_before(name, value, takes):
@@ -232,6 +235,8 @@ def test_values_that_the_server_takes_pass():
         "innodb_buffer_pool_size": "128m",
         "binlog_row_image": "minimal",
         "innodb_doublewrite": "",
+        "log_bin": "/data/binlog",
+        "long_query_time": "0.5",
         "sql_mode": "STRICT_TRANS_TABLES",
         "skip_name_resolve": "",
         "skip_innodb_doublewrite": "",
