@@ -8,6 +8,7 @@ import re
 import signal
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -72,6 +73,37 @@ def test_an_unknown_mode_lists_the_known_ones():
     )
 
 
+def test_an_unknown_endpoint_lists_the_known_ones():
+    """Before anything is started."""
+    with pytest.raises(ConfigError) as caught:
+        MySQLSlap("read", to="raeder")
+
+    assert str(caught.value) == "unknown mysqlslap endpoint 'raeder'; known: writer, reader; did you mean reader?"
+
+
+@pytest.mark.parametrize(
+    ("mode", "profile", "writers", "chosen"),
+    [
+        ("write", "quick", 3, "reader"),
+        ("mixed", "paper", 3, "reader"),
+        ("update", "quick", 3, "writer"),
+        ("write", "quick", 1, "writer"),
+        ("mixed", "quick", 1, "writer"),
+        ("read", "quick", 1, "reader"),
+        ("key", "quick", 1, "reader"),
+        ("read", "paper", 1, "writer"),
+    ],
+)
+def test_what_writes_goes_where_writes_are_taken(mode, profile, writers, chosen):
+    """On three nodes of which so many take writes; the published call makes its table itself, whatever its mode."""
+    nodes = ["node1", "node2", "node3"]
+    cluster = SimpleNamespace(nodes=nodes, writers=nodes[:writers], writer=lambda: "writer", reader=lambda: "reader")
+
+    assert MySQLSlap(mode).endpoint(cluster, profile) == chosen
+    assert MySQLSlap(mode, to="reader").endpoint(cluster, profile) == "reader"
+    assert MySQLSlap(mode, to="writer").endpoint(cluster, profile) == "writer"
+
+
 @pytest.mark.parametrize("name", ["concurrency", "queries", "rows", "int_columns", "char_columns"])
 def test_numbers_start_at_one(name):
     """Nothing cannot be measured."""
@@ -95,6 +127,7 @@ def test_equal_loads_are_equal():
     assert MySQLSlap("write") == MySQLSlap("write")
     assert hash(MySQLSlap("write")) == hash(MySQLSlap("write"))
     assert str(MySQLSlap("write", concurrency=8)) == "mysqlslap write c8"
+    assert str(MySQLSlap("read", to="writer")) == "mysqlslap read c50 to the writer"
 
 
 def test_quick_runs_fewer_queries_of_read():
@@ -203,6 +236,66 @@ def test_a_failed_query_is_in_the_tools_own_words(standalone, client, mariadb):
         assert "Table 'dbcluster_slap.t1' doesn't exist" in str(caught.value)
     finally:
         load.clean(setting)
+
+
+@pytest.fixture(scope="module")
+def servers(bring, standalone, mysql):
+    """One server of each vendor."""
+    return {"mariadb": standalone, "mysql": bring("standalone", 1, mysql)}
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+@pytest.mark.parametrize(("tool", "server"), [("mysql", "mysql"), ("mysql", "mariadb"), ("mariadb", "mysql")])
+def test_either_vendors_tool_sends_the_same_to_either_vendors_server(
+    servers, client, mariadb, mysql, tool, server, profile
+):
+    """So one client serves a comparison across vendors: the server counts what the published load is made of."""
+    cluster, release = servers[server], {"mariadb": mariadb, "mysql": mysql}[tool]
+    load = MySQLSlap("mixed", concurrency=4, queries=40, quick_queries=40, rows=100, iterations=2)
+    setting = setting_of(cluster, client, release, profile)
+    load.prepare(setting)
+    before = cluster.nodes[0].status("Com_%")
+    outcome = load.run(setting)
+    after = cluster.nodes[0].status("Com_%")
+    load.clean(setting)
+
+    assert outcome.operations == 40
+    assert int(after["com_insert"]) - int(before["com_insert"]) == outcome.commits
+    # The published call asks once an iteration for the ids of its preload.
+    asked = {"quick": 20, "paper": 2 * 20 + 2}[profile]
+    assert int(after["com_select"]) - int(before["com_select"]) == asked
+
+
+@pytest.mark.parametrize("server", ["mariadb", "mysql"])
+def test_a_server_that_takes_no_writes_is_said_in_its_words(servers, client, mariadb, server):
+    """A primary that somebody made read-only refuses a load, whose account is not above that."""
+    load = MySQLSlap("write", concurrency=2, queries=4, rows=50)
+    setting = setting_of(servers[server], client, mariadb)
+    load.prepare(setting)
+    node = servers[server].nodes[0]
+    node.query("SET GLOBAL read_only = ON")
+    try:
+        with pytest.raises(WorkloadError, match=r"server is running with the --read-only option"):
+            load.run(setting)
+    finally:
+        node.query("SET GLOBAL read_only = OFF")
+        load.clean(setting)
+
+
+def test_tables_are_made_where_writes_are_taken(galera2, client, mariadb, monkeypatch):
+    """Not on the first node, when another one is the only writer."""
+    monkeypatch.setattr(galera2.topology, "writers", lambda nodes: nodes[1:], raising=False)
+    load = MySQLSlap("write", concurrency=2, queries=4, rows=50)
+    setting = setting_of(galera2, client, mariadb)
+    monkeypatch.setattr(galera2.nodes[0], "query", lambda statement: pytest.fail(f"node1 was asked: {statement}"))
+    load.prepare(setting)
+    load.run(setting)
+    load.reset(setting)
+    rows = galera2.nodes[1].query("SELECT COUNT(*) FROM dbcluster_slap.t1")
+    load.clean(setting)
+
+    assert rows == [(49,)]
+    assert galera2.nodes[1].query("SHOW DATABASES LIKE 'dbcluster_slap'") == []
 
 
 def test_a_killed_tool_is_said_to_have_been_killed(standalone, client, mariadb):
