@@ -66,6 +66,12 @@ class Tells(Protocol):
         """What has to be true on this node for reads, and for writes; asked before it is started."""
 
 
+class Several(Protocol):
+    """An extra power: it is none with fewer nodes than this."""
+
+    fewest: int
+
+
 class Suits(Protocol):
     """An extra power: not every release can do it."""
 
@@ -118,6 +124,11 @@ def readers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
 def health(form: Topology, node: Node, nodes: Sequence[Node]) -> Health:
     """How one node of a topology says what it may be used for."""
     return cast(Tells, form).health(node, nodes) if hasattr(form, "health") else Health()
+
+
+def fewest(form: Topology) -> int:
+    """The smallest number of nodes that a topology can be."""
+    return cast(Several, form).fewest if hasattr(form, "fewest") else 1
 
 
 def topology(name: str) -> Topology:

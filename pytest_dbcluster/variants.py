@@ -20,6 +20,7 @@ from filelock import FileLock
 from pytest_dbcluster import cache
 from pytest_dbcluster.cluster import Cluster, bring_up
 from pytest_dbcluster.errors import NotReady, ProvisionError
+from pytest_dbcluster.flavour import flavour
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.provisioner import Provisioner
@@ -27,6 +28,7 @@ from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.template import Variable
+from pytest_dbcluster.topology import fewest, topology
 
 # Sizes of memory and of the log change a server's state for long after a SET GLOBAL; provider options are many in one.
 ALWAYS_STATIC = frozenset(
@@ -35,6 +37,17 @@ ALWAYS_STATIC = frozenset(
 # A member takes most of these while it runs and follows them at its next start, without a word; these at once.
 STATIC_PREFIX = "group_replication_"
 FOLLOWED_AT_ONCE = ("group_replication_consistency", "group_replication_flow_control_")
+# Of Group Replication's options a running member follows these; the others it reads when it joins.
+GROUP = "group_replication_"
+GROUP_FOLLOWED = frozenset(
+    f"{GROUP}{name}"
+    for name in """
+    autorejoin_tries consistency exit_state_action flow_control_applier_threshold flow_control_certifier_threshold
+    flow_control_hold_percent flow_control_max_quota flow_control_member_quota_percent flow_control_min_quota
+    flow_control_min_recovery_quota flow_control_mode flow_control_period flow_control_release_percent
+    member_expel_timeout message_cache_size transaction_size_limit unreachable_majority_timeout
+    """.split()  # noqa: SIM905  (a list of twenty quoted words is no easier to read)
+)
 # What differs between two servers with the same options, belongs to a node's role, or moves by itself.
 IDENTITY = frozenset(
     """
@@ -95,15 +108,17 @@ def split(
 ) -> Variant:
     """A variant whose options are dynamic where the server says that it can change them while it runs.
 
-    Those of IDENTITY are not: a switch neither sets nor compares them.
+    Those of IDENTITY are not, a switch neither sets nor compares them; nor are those that a server takes and does
+    not follow before its replication is started again.
     ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
     wants another value switches to it.
     """
-    base = dict(common or {})
+    base, words = dict(common or {}), flavour(release.product, release.version)
+    at_start = ALWAYS_STATIC | words.replication.read_at_start
     dynamic = {
         name: value
         for name, value in options.items()
-        if name in variables and base.get(name) != value and not _needs_start(variables[name])
+        if name in variables and base.get(name) != value and not (name in at_start or _needs_start(variables[name]))
     }
     static = base | {name: value for name, value in options.items() if name not in dynamic}
     return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
@@ -116,7 +131,7 @@ def _needs_start(variable: Variable) -> bool:
 
 
 class References:
-    """What a switch to a variant has to set, found on one-node servers of the topology and kept in the cache."""
+    """What a switch to a variant has to set, found on the smallest clusters of the topology and kept in the cache."""
 
     def __init__(self, provisioner: Provisioner, progress: Callable[[str], None]) -> None:
         self._provisioner = provisioner
@@ -136,15 +151,17 @@ class References:
 
     def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
         release, form = variant.release, variant.spec.topology
+        # Where nodes have roles, options may ask for as many of them as the spec has.
+        nodes = 1 if fewest(topology(form)) == 1 else variant.spec.nodes
         alone = variant.spec.nodes == 1
-        key = json.dumps([FORMAT, str(release.bin), form, alone, variant.static, variant.dynamic])
+        key = json.dumps([FORMAT, str(release.bin), form, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         file = cache.root() / "references" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(f"{file}.lock"):
             if not file.exists():
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
-                said = self._find(variant, variables)
+                said = self._find(variant, variables, nodes)
                 if said["obstacle"]:
                     self._progress(f"{variant.spec} gets servers of its own: {said['obstacle']}")
                 fresh = file.with_suffix(".new")
@@ -153,11 +170,12 @@ class References:
             found: dict[str, Any] = json.loads(file.read_text())
         return found
 
-    def _find(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
-        with self._server(variant, variant.options) as server:
+    def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> dict[str, Any]:
+        with self._server(variant, variant.options, nodes) as server:
             wanted = server.nodes[0].variables()
         # A lone node applies nothing, so its surplus appliers never wake and end; two nodes write to each other.
-        nodes = min(2, variant.spec.nodes) if APPLIERS in dict(variant.dynamic) else 1
+        if APPLIERS in dict(variant.dynamic):
+            nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
             moved = differences(server.nodes[0].variables(), wanted)
             changes = {name: after for name, (_, after) in moved.items() if not is_identity(name)}
@@ -173,7 +191,7 @@ class References:
         return {"changes": changes, "obstacle": obstacle}
 
     @contextlib.contextmanager
-    def _server(self, variant: Variant, options: dict[str, str], nodes: int = 1) -> Iterator[Cluster]:
+    def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         spec = ClusterSpec(variant.spec.topology, nodes=nodes, name="reference")
         cluster = bring_up(spec, variant.release, self._provisioner, options=options)
         try:

@@ -9,7 +9,7 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.template import template
-from pytest_dbcluster.variants import References, Switch, is_identity, split
+from pytest_dbcluster.variants import GROUP_FOLLOWED, References, Switch, is_identity, split
 from tests.fakes import variable
 
 GALERA = ClusterSpec("galera", nodes=2)
@@ -64,6 +64,34 @@ def test_mysql_is_switched_between_durabilities(changes, mysql, bring, provision
     assert running(cluster, "sync_binlog") == [0]
     switch.to({})
     assert running(cluster, "sync_binlog") == [1]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "option", "value"),
+    [
+        ("mariadb", "slave_parallel_threads", "4"),
+        ("mysql", "replica_parallel_workers", "2"),
+        ("mysql", "replica_preserve_commit_order", "OFF"),
+        ("mysql", "group_replication_poll_spin_loops", "1000"),
+    ],
+)
+def test_what_replication_reads_at_its_start_needs_a_start(vendor, option, value, request, provisioner):
+    """The server takes another value while it runs, and its appliers go on as before."""
+    release = request.getfixturevalue(vendor)
+    known = ready_template(release, provisioner, {}, print).variables
+    variant = split(ONE, release, {option: value}, known)
+
+    assert not known[option].read_only
+    assert (variant.static, variant.dynamic) == (((option, value),), ())
+
+
+def test_a_running_member_follows_the_flow_control_of_its_group(mysql, provisioner):
+    """These are options of the server, and a switch sets them."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    options = {"group_replication_flow_control_mode": "DISABLED", "group_replication_consistency": "BEFORE"}
+
+    assert known.keys() >= GROUP_FOLLOWED
+    assert dict(split(ONE, mysql, options, known).dynamic) == options
 
 
 def test_the_redo_log_of_mysql_needs_a_start(changes, mysql, provisioner):
