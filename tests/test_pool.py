@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import types
 
 import psutil
@@ -33,6 +34,17 @@ def pool(provisioner, tmp_path, said):
 def running(pool, *specs):
     """The running clusters of these specs."""
     return [one.cluster for one in pool.running([pool.variant(spec) for spec in specs])]
+
+
+def test_a_proxy_without_its_program_is_said_before_anything_starts(pool, said, monkeypatch):
+    """The plan of a comparison already finds out; a misspelt proxy comes before that."""
+    monkeypatch.setattr("pytest_dbcluster.proxies.mysql_router.router", lambda release: None)
+
+    with pytest.raises(Unsupported, match=r"^no mysqlrouter for mariadb:10\.11: not among its programs"):
+        pool.variant(dataclasses.replace(ONE, proxy="mysql_router"))
+    with pytest.raises(ConfigError, match=r"^unknown proxy 'mysql_ruoter'; known: haproxy, mysql_router; did you mean"):
+        pool.variant(dataclasses.replace(ONE, proxy="mysql_ruoter"))
+    assert said == []
 
 
 def test_equal_specs_share_one_cluster(pool, said):
