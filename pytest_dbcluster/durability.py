@@ -22,7 +22,7 @@ SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
 OPTIONS: Mapping[str, Sequence[str]] = {
     "flush": (FLUSH,),
     "binlog": ("sync_binlog",),
-    "acknowledged": ("rpl_semi_sync_",),
+    "acknowledged": ("rpl_semi_sync_", "group_replication_consistency"),
     "consistency": ("group_replication_consistency", "wsrep_sync_wait", "wsrep_causal_reads"),
 }
 WAY_OUT = "measure(..., across_durability=True) compares them all the same"

@@ -137,6 +137,22 @@ def test_the_same_topology_with_another_wait_point_is_the_tests_own():
     compare([one, other])
 
 
+def test_the_consistency_of_a_group_is_the_tests_own():
+    """Whoever asks for commits that all members have applied gets another acknowledgement as well."""
+    received = Durability(
+        "flush=1", "sync_binlog=1", "received by a majority", "group_replication_consistency=EVENTUAL"
+    )
+    applied = Durability("flush=1", "sync_binlog=1", "applied by all members", "group_replication_consistency=AFTER")
+    old = dataclasses.replace(MYSQL, name="mysql:8.0", version="8.0.46")
+
+    compare(
+        [
+            labelled("default", received, "group_replication", old),
+            labelled("after", applied, "group_replication", MYSQL, group_replication_consistency="AFTER"),
+        ]
+    )
+
+
 def test_a_difference_of_vendors_can_be_made_equal():
     """Where options decide, the message says that they, or parity, take the difference away."""
     said = refused(
