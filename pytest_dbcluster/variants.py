@@ -34,19 +34,17 @@ from pytest_dbcluster.topology import fewest, topology
 ALWAYS_STATIC = frozenset(
     {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
 )
-# A member takes most of these while it runs and follows them at its next start, without a word; these at once.
-STATIC_PREFIX = "group_replication_"
-FOLLOWED_AT_ONCE = ("group_replication_consistency", "group_replication_flow_control_")
-# Of Group Replication's options a running member follows these; the others it reads when it joins.
+# Of Group Replication's options a running member follows these. The others it reads when it joins, takes in the
+# meantime without a word, or refuses in the second after it is ready, in which its START has not returned.
 GROUP = "group_replication_"
 GROUP_FOLLOWED = frozenset(
     f"{GROUP}{name}"
     for name in """
-    autorejoin_tries consistency exit_state_action flow_control_applier_threshold flow_control_certifier_threshold
+    consistency exit_state_action flow_control_applier_threshold flow_control_certifier_threshold
     flow_control_hold_percent flow_control_max_quota flow_control_member_quota_percent flow_control_min_quota
     flow_control_min_recovery_quota flow_control_mode flow_control_period flow_control_release_percent
-    member_expel_timeout message_cache_size transaction_size_limit unreachable_majority_timeout
-    """.split()  # noqa: SIM905  (a list of twenty quoted words is no easier to read)
+    transaction_size_limit
+    """.split()  # noqa: SIM905  (a list of twelve quoted words is no easier to read)
 )
 # What differs between two servers with the same options, belongs to a node's role, or moves by itself.
 IDENTITY = frozenset(
@@ -126,7 +124,7 @@ def split(
 
 def _needs_start(variable: Variable) -> bool:
     name = variable.name
-    late = name.startswith(STATIC_PREFIX) and not name.startswith(FOLLOWED_AT_ONCE)
+    late = name.startswith(GROUP) and name not in GROUP_FOLLOWED
     return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)
 
 
