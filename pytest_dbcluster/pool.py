@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import dataclasses
+import queue
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
 from pytest_dbcluster import options as opts
-from pytest_dbcluster import parity
+from pytest_dbcluster import parity, wait
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
@@ -114,35 +117,66 @@ class Pool:
         spare = [key for key in self._running if key not in keys]
         while spare and len({*self._running, *keys}) > max(SIDE_BY_SIDE, len(set(keys))):
             self._end(spare.pop(0))
+        missing: dict[tuple[object, ...], Variant] = {}
         for variant, key in zip(variants, keys, strict=True):
             if key not in self._running:
-                self._admit(variant.spec, keys)
-                self._running[key] = self._start(variant)
+                missing.setdefault(key, variant)  # a cluster that serves several is named by the first
+        if missing:
+            self._admit(sum(variant.spec.nodes for variant in missing.values()), keys)
+            self._start(missing)
+        for key in keys:
             self._running[key] = self._running.pop(key)  # the one used last is ended last
         return [self._running[key] for key in keys]
 
-    def _start(self, variant: Variant) -> Running:
+    def _start(self, missing: Mapping[tuple[object, ...], Variant]) -> None:
+        """Start these clusters side by side: most of the time goes into waiting. One that fails ends the others."""
+        for variant in missing.values():
+            if variant.spec.proxy in TOOLS:
+                releases.find(variant.spec.proxy, progress=self._progress)  # here, where its progress can be seen
+        said: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
+        stop = threading.Event()
+
+        def start(variant: Variant) -> Running:
+            with wait.ended_by(stop):
+                return self._start_one(variant, said.put)
+
+        begun: dict[tuple[object, ...], concurrent.futures.Future[Running]] = {}
+        threads = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
+        try:
+            for key, variant in missing.items():
+                begun[key] = threads.submit(start, variant)
+                begun[key].add_done_callback(said.put)
+            for _ in missing:
+                while isinstance(one := said.get(), str):
+                    self._progress(one)
+                one.result()
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            threads.shutdown(cancel_futures=True)
+            ready = {key: one for key, one in begun.items() if not (one.cancelled() or one.exception())}
+            self._running |= {key: one.result() for key, one in ready.items()}
+
+    def _start_one(self, variant: Variant, progress: Callable[[str], None]) -> Running:
         spec = variant.spec
-        if spec.proxy in TOOLS:
-            releases.find(spec.proxy, progress=self._progress)  # fetched here, where its progress can be seen
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
-        self._progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
-        cluster = bring_up(
-            spec, variant.release, self.provisioner, options=dict(variant.static), progress=self._progress
-        )
-        self._progress(f"{spec.topology} of {spec.nodes} ready in {cluster.ready_seconds:.1f} s")
+        progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
+        options = dict(variant.static)
+        cluster = bring_up(spec, variant.release, self.provisioner, options=options, progress=progress)
+        progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
 
-    def _admit(self, spec: ClusterSpec, needed: Sequence[tuple[object, ...]]) -> None:
+    def _admit(self, nodes: int, needed: Sequence[tuple[object, ...]]) -> None:
         """End clusters that nobody needs now until there is room. Raises Unsupported when that is not enough."""
-        wanted = spec.nodes * NODE_MEMORY
+        wanted = nodes * NODE_MEMORY
         for key in [key for key in self._running if key not in needed]:
             if psutil.virtual_memory().available >= wanted:
                 return
             self._end(key)
         if (free := psutil.virtual_memory().available) < wanted:
             raise Unsupported(
-                f"no memory for {spec.nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
+                f"no memory for {nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
             )
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import signal
+import threading
 import types
 
 import psutil
 import pytest
 
 from pytest_dbcluster import pool as pools
-from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster import runs
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -52,6 +57,7 @@ def test_equal_specs_share_one_cluster(pool, said):
     one, other, switched = running(pool, ONE, ONE.named("again"), ONE.with_options(lock_wait_timeout=40))
 
     assert one is other is switched
+    assert one.spec.short_name == "standalone1"
     assert sum(line.startswith("starting 1 x ") for line in said) == 1
     assert one.nodes[0].variables()["max_connections"] == "120"
 
@@ -130,3 +136,62 @@ def test_too_little_memory_is_said_before_a_server_is_started(pool, monkeypatch,
     with pytest.raises(Unsupported, match=r"^no memory for 1 more servers beside those that run: 10 MiB available, "):
         pool.running([variant])
     assert not any(line.startswith("starting") for line in said)
+
+
+def test_clusters_of_one_comparison_start_side_by_side(pool, said, monkeypatch):
+    """Neither waits for the other; each line says which of them it is about."""
+    both_began = threading.Barrier(2, timeout=30)
+    monkeypatch.setattr(pools, "bring_up", lambda *args, **named: both_began.wait() < 2 and bring_up(*args, **named))
+    one, other = running(pool, ONE, ONE.with_options(innodb_log_file_size="32M"))
+
+    assert (one.problems(), other.problems()) == ([], [])
+    assert sorted(re.sub(r"\d+\.\d s", "N s", line) for line in said if "ready in" in line) == [
+        "standalone of 1 with innodb_log_file_size=32M, max_connections=120 ready in N s",
+        "standalone of 1 with max_connections=120 ready in N s",
+    ]
+
+
+def test_memory_has_to_hold_all_that_start_at_once(pool, monkeypatch, said):
+    """Each alone would find room before the others have taken theirs."""
+    both = [pool.variant(ONE), pool.variant(ONE.with_options(innodb_log_file_size="32M"))]
+    memory = types.SimpleNamespace(available=600 * 2**20, total=2**34)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+
+    with pytest.raises(Unsupported, match=r"^no memory for 2 more servers beside those that run: 600 MiB available, "):
+        pool.running(both)
+    assert not any(line.startswith("starting") for line in said)
+
+
+@pytest.fixture
+def never_ready(monkeypatch, provisioner):
+    """A Galera cluster of which something is always missing; nothing of it may be left. What is done while it waits."""
+    deeds = []
+
+    def problems(self, nodes):
+        if deeds:
+            deeds.pop()()
+        return ["not yet"]
+
+    monkeypatch.setattr("pytest_dbcluster.topologies.galera.Galera.problems", problems)
+    yield deeds
+    left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
+    assert [one.pid for one in left if re.search("-galera2/|/nowhere", " ".join(one.cmdline()))] == []
+
+
+TWO = ClusterSpec("galera", nodes=2, release=ONE.release)
+
+
+def test_a_cluster_that_does_not_start_ends_those_beside_it(pool, never_ready):
+    """The error is its own, at once."""
+    with pytest.raises(NodeDied, match="/nowhere"):
+        running(pool, TWO, ONE.with_options(innodb_data_home_dir="/nowhere"))
+    assert pool.clusters == []
+
+
+def test_ctrl_c_ends_all_that_start_side_by_side(pool, never_ready):
+    """It reaches the main thread, and through it the others."""
+    never_ready.append(lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
+
+    with pytest.raises(KeyboardInterrupt):
+        running(pool, TWO, TWO.with_options(innodb_log_file_size="32M"))
+    assert pool.clusters == []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from pytest_dbcluster import wait
@@ -42,3 +44,18 @@ def test_an_error_ends_the_waiting_at_once():
 
     with pytest.raises(ValueError, match=r"^dead$"):
         wait.until(problems, "node2", seconds=60)
+
+
+def test_a_thread_stops_waiting_when_it_is_told_to():
+    """As by Ctrl-C: what it began is cleaned up on the way out. Other threads, and it afterwards, wait as before."""
+    stop, asked = threading.Event(), []
+
+    def problems():
+        asked.append(1)
+        stop.set()
+        return ["joining"]
+
+    with pytest.raises(KeyboardInterrupt), wait.ended_by(stop):
+        wait.until(problems, "node2", seconds=10, poll=0)
+    assert asked == [1]
+    assert wait.until(list, "node2", seconds=10) >= 0

@@ -217,14 +217,16 @@ class LocalProvisioner:
         self.directory = runs.directory() / self.run_id
         self._keep = keep
         self._clusters = 0
+        self._acquiring = threading.Lock()  # clusters are brought up side by side
         self._ports = PortLocks()
         self._client: SupervisorClient | None = None
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node; the first call starts the supervisor and clears dead runs away."""
-        client = self._client or self._begin()
-        self._clusters += 1
-        place = self.directory / f"{self._clusters}-{spec.short_name}"
+        with self._acquiring:
+            client = self._client or self._begin()
+            self._clusters += 1
+            place = self.directory / f"{self._clusters}-{spec.short_name}"
         return [LocalHost(f"node{n}", place / f"node{n}", client, self._ports) for n in range(1, spec.nodes + 1)]
 
     def release(self, hosts: Sequence[Host]) -> None:
