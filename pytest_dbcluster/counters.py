@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.node import Node
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.node import Node
 
 # Monotonic server statuses: name of the counter -> what it is the delta of. Vendors and versions have different names
 # for some; the first that all nodes have is taken.

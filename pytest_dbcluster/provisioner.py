@@ -40,8 +40,12 @@ class Keeps(Protocol):
         """From now on the end of this process ends nothing. Raises ProvisionError for one begun without ``keep``."""
 
 
+def module_of(name: str) -> str:
+    """The module behind ``--db-provisioner NAME``, not loaded yet. Raises ConfigError that lists the known names."""
+    return registry.find("provisioner", "pytest_dbcluster.provisioners", name, planned=PLANNED)
+
+
 def provisioner_class(name: str) -> Callable[..., Provisioner]:
     """The class behind ``--db-provisioner NAME``. Raises ConfigError that lists the known names."""
-    module = registry.find("provisioner", "pytest_dbcluster.provisioners", name, planned=PLANNED)
-    made: Callable[..., Provisioner] = importlib.import_module(module).PROVISIONER
+    made: Callable[..., Provisioner] = importlib.import_module(module_of(name)).PROVISIONER
     return made

@@ -43,11 +43,10 @@ class Settings:
     @classmethod
     def read(cls, option: Any, root: Path) -> Settings:
         """The settings from parsed command-line options. Raises ConfigError for the first one that is wrong."""
-        from pytest_dbcluster.options import read_cnf
-        from pytest_dbcluster.provisioner import provisioner_class
+        from pytest_dbcluster.provisioner import module_of
 
         names = option.db_release or [DEFAULT_RELEASE]
-        provisioner_class(option.db_provisioner)
+        module_of(option.db_provisioner)
         if option.db_profile not in PROFILES:
             raise registry.unknown("profile", option.db_profile, PROFILES)
         if option.db_parity not in PARITIES:
@@ -66,7 +65,7 @@ class Settings:
             provisioner=option.db_provisioner,
             profile=option.db_profile,
             parity=option.db_parity,
-            below=read_cnf(Path(option.db_cnf)) if option.db_cnf else {},
+            below=_below(option.db_cnf),
             fragments=root / "fixtures" / "mycnf",
             results=root / option.db_results,
             max_pairs=option.db_max_pairs,
@@ -88,6 +87,14 @@ class Settings:
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
             return ""
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+
+
+def _below(cnf: str | None) -> Mapping[str, str]:
+    if not cnf:
+        return {}
+    from pytest_dbcluster.options import read_cnf
+
+    return read_cnf(Path(cnf))
 
 
 def add_options(group: Any) -> None:

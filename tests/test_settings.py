@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster import settings as module
 from pytest_dbcluster.settings import Settings, add_options
+
+ROOT = Path(__file__).parent.parent
 
 
 class Group:
@@ -78,3 +83,19 @@ def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
     monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 10)
 
     assert found.rules().run_over() == "the run's budget of 10 s is used (--db-run-budget)"
+
+
+def test_collecting_claims_loads_nothing_that_runs():
+    """Servers, their hosts and drivers are for runs: whoever lists tests does not wait for them."""
+    program = (
+        "import sys, pytest; pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', 'suites/galera']); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = set(done.stdout.splitlines()[-1].split())
+
+    assert "pytest_dbcluster.workloads.mysqlslap" in loaded
+    assert loaded & {"psutil", "filelock", "mysql"} == set()
+    assert (
+        loaded & {f"pytest_dbcluster.{name}" for name in ("flavour", "node", "options", "provisioners.local")} == set()
+    )

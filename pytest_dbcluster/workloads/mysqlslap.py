@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
-from pytest_dbcluster.flavour import Flavour, flavour
 from pytest_dbcluster.workload import Outcome, Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.cluster import Cluster
+    from pytest_dbcluster.flavour import Flavour
     from pytest_dbcluster.spec import Endpoint
 
 MODES = ("key", "mixed", "read", "update", "write")
@@ -260,6 +260,8 @@ def _distinct(lines: Sequence[str]) -> list[str]:
 
 
 def _words(setting: Setting) -> Flavour:
+    from pytest_dbcluster.flavour import flavour  # here, because suites name their loads when they are collected
+
     return flavour(setting.release.product, setting.release.version)
 
 
