@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import cache
+from pytest_dbcluster import cache, runs
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up
 from pytest_dbcluster.provisioners.local import LocalProvisioner
@@ -64,6 +64,15 @@ def standalone(bring: Bring) -> Cluster:
 def galera2(bring: Bring) -> Cluster:
     """Two Galera nodes that tests share; they leave them as they found them."""
     return bring("galera", 2)
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A data directory of the test's own; what is left in it at the end is ended."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
+    yield tmp_path / "runs"
+    for run in runs.known():
+        runs.end(run)
 
 
 @pytest.fixture

@@ -1,0 +1,123 @@
+"""What runs have left and what the cache holds: listed, ended, removed."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import psutil
+import pytest
+
+from pytest_dbcluster import cli, housekeeping, runs
+from tests.command import left, sleeping_run
+
+
+@pytest.fixture
+def empty_cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "pytest-dbcluster"
+
+
+def test_ps_lists_runs_of_others_and_down_does_not_end_them(data, capsys):
+    """A run whose owner lives is shown with its process number, and only that process ends it."""
+    provisioner = sleeping_run(leave=False)
+    try:
+        assert cli.main(["ps"]) == 0
+        listed = capsys.readouterr().out
+        assert cli.main(["down", provisioner.run_id]) == 2
+        refused = capsys.readouterr().err
+    finally:
+        provisioner.close()
+
+    assert re.search(rf"{provisioner.run_id} +asleep +- +- +- +\d+ s +\w+ \(pid {os.getpid()}\) +running", listed)
+    assert refused == (
+        f"dbcluster: run {provisioner.run_id} belongs to process {os.getpid()}, which still runs: end that process\n"
+    )
+
+
+def test_ps_of_nothing_is_a_head(data, capsys):
+    """No run is no error."""
+    assert cli.main(["ps"]) == 0
+    assert capsys.readouterr().out == "id  name  topology  nodes  release  age  owner  state\n"
+
+
+def test_down_all_ends_what_was_kept_and_nothing_else(data, capsys):
+    """A run that lives is not touched."""
+    mine, other = sleeping_run(leave=True), sleeping_run(leave=False)
+    try:
+        assert cli.main(["down", "--all"]) == 0
+        assert capsys.readouterr().out == f"ended run {mine.run_id} (1 processes)\n"
+        assert len(left(other.run_id)) == 1
+    finally:
+        other.close()
+
+    assert not left(mine.run_id)
+
+
+def test_a_kept_run_whose_servers_ended_says_so(data):
+    """After a restart of the machine the directory is still there; ps says that nothing runs, down removes it."""
+    provisioner = sleeping_run(leave=True)
+    for process in left(provisioner.run_id):
+        process.kill()
+        psutil.wait_procs([process], timeout=5)
+
+    assert [row.state for row in housekeeping.rows()] == ["kept, its servers have ended"]
+    assert housekeeping.down(provisioner.run_id)[1] == 0
+    assert not provisioner.directory.exists()
+
+
+def test_reap_ends_what_a_dead_run_left(data, capsys):
+    """A run whose owner is gone and that was not kept is ended and named; a second call has nothing to do."""
+    dead = sleeping_run(leave=True)
+    file = dead.directory / runs.FILE
+    file.write_text('{"owner": 999999999, "born": 1.0, "kept": false, "began": 1.0}')
+    shown = [row.state for row in housekeeping.rows()]
+
+    assert shown == ["dead: dbcluster reap"]
+    assert cli.main(["reap"]) == 0
+    assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 processes)\n"
+    assert cli.main(["reap"]) == 0
+    assert capsys.readouterr().out == "no dead run has left anything\n"
+
+
+def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
+    """Processes come and go while those of a run are looked for."""
+
+    class Ending:
+        def environ(self):
+            return {runs.RUN_VARIABLE: "ab12"}
+
+        def status(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(runs.psutil, "process_iter", lambda: [Ending()])
+
+    assert left("ab12") == []
+
+
+def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
+    """What can be made again is listed with its size and removed; runs stay."""
+    for place in ("releases/sysbench-amd64", "templates/mariadb-1"):
+        (empty_cache / place).mkdir(parents=True)
+        (empty_cache / place / "file").write_bytes(bytes(3_000_000))
+    (empty_cache / "references").mkdir()
+    (empty_cache / "references" / "a.json").write_text("{}")
+    assert cli.main(["cache"]) == 0
+    listed = capsys.readouterr().out
+    assert cli.main(["cache", "clean"]) == 0
+    capsys.readouterr()
+
+    assert re.findall(r"^\S+ +\d+ MB", listed, re.MULTILINE) == [
+        "releases/sysbench-amd64  3 MB", "templates/mariadb-1      3 MB", "references               0 MB",
+    ]  # fmt: skip
+    assert f"6 MB in {empty_cache}" in listed
+    assert housekeeping.cached() == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-3, "0 s"), (42, "42 s"), (420, "7 min"), (5 * 3600, "5 h"), (3 * 86400, "3 d")]
+)
+def test_a_duration_has_one_unit(seconds, shown):
+    """Ages are read at a glance."""
+    assert housekeeping.duration(seconds) == shown
