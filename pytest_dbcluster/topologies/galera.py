@@ -108,7 +108,7 @@ class Galera:
             return
         wait.until(lambda: _not_noticed(living), f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if all(peer.status("wsrep_cluster_status")["wsrep_cluster_status"] != "Primary" for peer in living):
-            living[0].query("SET GLOBAL wsrep_provider_options = 'pc.bootstrap=YES'")
+            _become_primary(living[0])
         node.start(*position)
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
@@ -176,6 +176,13 @@ def _mark_bootstrap(node: Node) -> None:
     path = f"{node.data}/grastate.dat"
     state = node.host.pull(path).decode()
     node.host.push(state.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1").encode(), path)
+
+
+def _become_primary(node: Node) -> None:
+    """Where each provider option is a variable of its own, as in MariaDB 11.8, the list of all is read-only."""
+    own = "wsrep_provider_pc_bootstrap"
+    separate = node.pairs(f"SHOW GLOBAL VARIABLES LIKE '{own}'")
+    node.query(f"SET GLOBAL {own} = ON" if separate else f"SET GLOBAL {STATE_OPTIONS} = 'pc.bootstrap=YES'")
 
 
 def _not_noticed(living: Sequence[Node]) -> list[str]:

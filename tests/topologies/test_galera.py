@@ -103,6 +103,16 @@ def test_a_crashed_node_reads_its_position(nodes):
     assert recovered_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
 
 
+def test_every_node_knows_the_whole_cluster(galera2):
+    """Each one is Synced, in the primary component, and sees as many nodes as were asked for."""
+    for node in galera2.nodes:
+        status = node.status("wsrep%")
+        assert status["wsrep_ready"] == "ON"
+        assert status["wsrep_local_state_comment"] == "Synced"
+        assert status["wsrep_cluster_status"] == "Primary"
+        assert status["wsrep_cluster_size"] == "2"
+
+
 @pytest.mark.parametrize("release", ["mariadb:11.8"])
 def test_a_node_without_state_is_sent_everything(bring, release):
     """Its data directory was emptied: mariabackup brings it all back, and the tables are equal again."""
