@@ -11,7 +11,7 @@ from pytest_dbcluster.health import Health
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.release import Release
 
-PLANNED = ("async_replication", "drbd", "group_replication", "semisync")
+PLANNED = ("drbd",)
 
 
 class Topology(Protocol):

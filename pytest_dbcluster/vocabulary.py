@@ -12,7 +12,7 @@ class Replication:
 
     Statements hold ``{executed}``, the primary's position as ``executed`` says it, and ``{primary}``, its server_id.
 
-    every: options of every node; a vendor that has one of them ON by default is told so all the same.
+    every: options of every node, whatever its version presets. preset: those that a user may set otherwise.
     read_only: the variables that keep everybody but the appliers from writing: ON on replicas, OFF on a primary.
     follow: points a replica at ``{host}``, ``{port}`` with ``{user}``, ``{password}``; a lost primary is tried again
     every second, without an end.
@@ -27,6 +27,7 @@ class Replication:
     """
 
     every: Mapping[str, str]
+    preset: Mapping[str, str]
     read_only: tuple[str, ...]
     follow: str
     start: str
@@ -66,13 +67,8 @@ class SemiSync:
 
 
 MARIADB = Replication(
-    every={
-        "log_bin": "binlog",
-        "log_slave_updates": "ON",
-        "gtid_strict_mode": "ON",
-        "relay_log": "relay",
-        "relay_log_recovery": "ON",
-    },
+    every={"gtid_strict_mode": "ON"},
+    preset={"log_bin": "binlog", "log_slave_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
     read_only=("read_only",),
     # From 11.4 on replicas ask for TLS, and our servers have none: see flavour.py.
     follow="CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', "
@@ -102,14 +98,8 @@ MARIADB = Replication(
 )
 
 MYSQL = Replication(
-    every={
-        "log_bin": "binlog",
-        "log_replica_updates": "ON",
-        "gtid_mode": "ON",
-        "enforce_gtid_consistency": "ON",
-        "relay_log": "relay",
-        "relay_log_recovery": "ON",
-    },
+    every={"gtid_mode": "ON", "enforce_gtid_consistency": "ON"},
+    preset={"log_bin": "binlog", "log_replica_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
     read_only=("read_only", "super_read_only"),
     follow="CHANGE REPLICATION SOURCE TO SOURCE_HOST='{host}', SOURCE_PORT={port}, SOURCE_USER='{user}', "
     "SOURCE_PASSWORD='{password}', SOURCE_AUTO_POSITION=1, SOURCE_CONNECT_RETRY=1, SOURCE_RETRY_COUNT=0, "

@@ -49,7 +49,9 @@ def test_a_version_is_numbers():
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
 def test_what_replication_needs_leaves_durability_alone(vendor):
     """How often binlog and relay log are flushed is the vendor's default, which the durability label tells."""
-    assert [name for name in flavour(vendor).replication.every if "sync" in name or "flush" in name] == []
+    words = flavour(vendor).replication
+
+    assert [name for name in (*words.every, *words.preset) if "sync" in name or "flush" in name] == []
 
 
 @pytest.mark.parametrize(
