@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import itertools
 import signal
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -40,7 +41,7 @@ class Cluster:
         self.nodes = list(nodes)
         self.proxy = before
         self.dirty = ""
-        self.ready_seconds = 0.0
+        self.ready_seconds = 0.0  # from the start of the first server
 
     @property
     def writers(self) -> Sequence[Node]:
@@ -81,7 +82,20 @@ class Cluster:
         return True
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Raise SeriesVoid when a node is gone or behind, tables differ between nodes, or an [ERROR] was logged."""
+        """Raise SeriesVoid when a node is behind, tables differ between nodes, or an [ERROR] was logged.
+
+        Raises ProvisionError for a node that is gone or has stopped to follow. Nobody uses the cluster again then.
+        """
+        try:
+            found = self._faults(tables)
+        except ProvisionError as error:
+            self.dirty = str(error)
+            raise
+        if found:
+            self.dirty = "; ".join(found)
+            raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(found)}")
+
+    def _faults(self, tables: Sequence[str]) -> list[str]:
         found = self.problems()
         if not found and not self.settle(30):
             found = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
@@ -91,10 +105,7 @@ class Cluster:
                 found.append(f"table {table} differs between nodes: {sums}")
         if not found and hasattr(self.topology, "violations"):
             found += cast(Verifies, self.topology).violations(self.nodes)
-        found += self.logged()
-        if found:
-            self.dirty = "; ".join(found)
-            raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(found)}")
+        return found + self.logged()
 
     def logged(self) -> list[str]:
         """The [ERROR] lines of every node since this was last asked, each with its node."""
@@ -130,9 +141,14 @@ def bring_up(
     Raises ConfigError, Unsupported, or ProvisionError with the server's own words; nothing stays behind then.
     """
     for attempt in itertools.count(1):
-        cluster = _start(spec, release, provisioner, options, progress)
+        cluster = _configured(spec, release, provisioner, options, progress)
+        began = time.monotonic()
         try:
-            cluster.ready_seconds = wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.05)
+            cluster.topology.form(cluster.nodes)
+            if cluster.proxy:
+                cluster.proxy.start()
+            wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.05)
+            cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # what a start logs is not an error of a later round
             opts.compare_started(options, cluster.nodes[0].variables(), release.name)
@@ -146,7 +162,7 @@ def bring_up(
     raise AssertionError("unreachable")
 
 
-def _start(
+def _configured(
     spec: ClusterSpec, release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
 ) -> Cluster:
     form = topology(spec.topology)
@@ -164,14 +180,8 @@ def _start(
         for node in nodes:
             node.configure(opts.merged(form.options(node, nodes), options))
         before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
-        cluster = Cluster(spec, form, hosts, nodes, before)
-        form.form(nodes)
-        if before:
-            before.start()
-        return cluster
+        return Cluster(spec, form, hosts, nodes, before)
     except BaseException:
-        for node in nodes:
-            node.kill()
         provisioner.release(hosts)
         raise
 

@@ -38,7 +38,8 @@ def left_of(provisioner):
     return processes, [path for path in provisioner.directory.glob("*/*") if path.is_dir()]
 
 
-def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch):
+@pytest.mark.parametrize("spec", [ONE, ClusterSpec("async_replication", nodes=2)], ids=str)
+def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch, spec):
     """Somebody else took it between its choice and the server's start: the whole start is done again."""
     said = []
     with socket.socket() as taken:
@@ -47,7 +48,7 @@ def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch):
         ports = [taken.getsockname()[1]]
         take = own._ports.take
         monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
-        cluster = bring_up(ONE, mariadb, own, options={}, progress=said.append)
+        cluster = bring_up(spec, mariadb, own, options={}, progress=said.append)
 
         assert cluster.problems() == []
         assert cluster.nodes[0].port != taken.getsockname()[1]
@@ -240,6 +241,16 @@ def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
 
     with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL; the last lines of its error log"):
         getattr(node, ask)(*(["SELECT 1"] if ask == "query" else []))
+
+
+def test_a_cluster_whose_node_died_is_not_used_again(bring):
+    """The check says that it is dead, not that its rounds are void, and leaves the cluster marked."""
+    cluster = bring("standalone")
+    cluster.nodes[0].kill()
+
+    with pytest.raises(NodeDied):
+        cluster.check()
+    assert cluster.dirty.startswith("node node1 was ended by SIGKILL")
 
 
 def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):
