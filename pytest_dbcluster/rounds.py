@@ -37,7 +37,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
             outcome = load.run(setting)
         except WorkloadError as error:
             with contextlib.suppress(SQLError):  # of a node that does not answer; NodeDied says more than the load
-                failed = noticed(cluster, watched) and f"; the load failed: {str(error)[-TAIL:]}"
+                failed = noticed(cluster, watched) and f"; the load failed: {_end(str(error))}"
             if not failed:
                 raise
             outcome = Outcome(time.monotonic() - began, 0)
@@ -55,6 +55,12 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         samples=sampler.rates(),
         void=void,
     )
+
+
+def _end(words: str) -> str:
+    """The last line, which says what happened; of a long one its end."""
+    line = words.strip().splitlines()[-1]
+    return line if len(line) <= TAIL else f"... {line[-TAIL:]}"
 
 
 def drain(cluster: Cluster) -> tuple[float, str]:

@@ -133,9 +133,30 @@ def test_topologies_that_promise_differently_are_refused_before_anything_starts(
     assert pool.clusters == []
 
 
+def test_async_against_galera_is_refused(pool):
+    """Replicas get a commit later, nodes have certified it before it returns."""
+    replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
+
+    with pytest.raises(ConfigError, match=r"\[async: one server, replicas later; galera2: certified on all nodes\]"):
+        laboratory(pool, WRITE, replicas, TWO)
+    assert pool.clusters == []
+
+
+def test_a_replicas_backlog_is_counted(pool):
+    """Asynchronous and certified commits, on purpose: the labels of both, and a drain that is waited for."""
+    replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
+    made = laboratory(pool, WRITE, replicas, TWO, across_durability=True, instances=1)
+    done = made.round(0, block=0, position=0)
+    made.check()
+
+    assert 0 < done.counters["drain_seconds"] < 30
+    assert made.durability(0) == "flush=1, sync_binlog=0, one server, replicas later"
+    assert made.differences(1, 0)["log_bin"] == ("ON", "OFF")
+
+
 def test_a_test_that_says_so_compares_across_durability(pool):
     """Then both are measured, and the labels stand in the message."""
-    made = laboratory(pool, WRITE, ONE, TWO, across_durability=True)
+    made = laboratory(pool, WRITE, ONE, TWO, across_durability=True, instances=1)
     done = made.round(1, block=0, position=0)
 
     assert done.void == ""
@@ -148,7 +169,7 @@ def test_a_test_that_says_so_compares_across_durability(pool):
 
 def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
     """MySQL flushes its binlog at each commit, MariaDB has none: seen as the servers run, before the load's tables."""
-    made = laboratory(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL)
+    made = laboratory(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL, instances=1)
 
     with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):
         made.round(0, block=0, position=0)
@@ -157,7 +178,7 @@ def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
 
 def test_parity_makes_vendors_comparable_with_one_client(pool):
     """Normalised servers promise the same; the first variant's client runs the load on both, and is named."""
-    made = laboratory(pool, WRITE, ONE.with_parity("normalised"), MYSQL.with_parity("normalised"))
+    made = laboratory(pool, WRITE, ONE.with_parity("normalised"), MYSQL.with_parity("normalised"), instances=1)
     done = [made.round(number, block=0, position=number) for number in (0, 1)]
     made.check()
     label, _, client = made.notes(1, 0)
@@ -179,10 +200,12 @@ def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
 
 def test_the_flush_that_a_test_sets_is_compared(pool):
     """Its own option explains the difference, so nothing has to be permitted."""
-    made = laboratory(pool, WRITE, TWO, TWO.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
+    made = laboratory(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
     made.round(1, block=0, position=0)
 
-    assert made.notes(1, 0)[0].startswith("durability: flush_2 flush=2, binlog off, certified on all nodes")
+    assert made.notes(1, 0)[0] == (
+        "durability: flush_2 flush=2, binlog off, one server; standalone1 flush=1, binlog off, one server"
+    )
 
 
 def test_a_load_has_conditions_of_its_own(pool):

@@ -71,10 +71,19 @@ def test_a_round_in_which_the_topology_noticed_something_is_void(play):
 
 def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
     """The load's own words stand behind the reason; the round is drawn again like any void one."""
-    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("1290: read-only")))
+    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("slap ended:\n1290: read-only")))
 
     assert done.void == "the primary went from n1 to n2; the load failed: 1290: read-only"
     assert done.outcome.operations == 0
+
+
+def test_a_long_last_word_is_cut_at_its_beginning(play):
+    """What happened stands at its end."""
+    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("x" * 300 + " read-only")))
+
+    assert done.void.startswith("the primary went from n1 to n2; the load failed: ... xxx")
+    assert done.void.endswith("x read-only")
+    assert len(done.void) < 270
 
 
 @pytest.mark.parametrize("error", [WorkloadError("1290: read-only"), NodeDied("n1", "ended with 1", "log", [])])
@@ -122,6 +131,48 @@ def test_a_real_cluster_drains_after_writes(galera2):
 
     assert 0 < done.counters["drain_seconds"] < rounds.DRAIN_SECONDS
     assert done.void == ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Inserts:
+    """A load that commits rows one by one; ``away``: while the replica does not read what the primary writes."""
+
+    away: bool = False
+
+    def run(self, setting):
+        """Ten rows."""
+        primary, replica = setting.cluster.nodes
+        if self.away:
+            replica.query("STOP REPLICA IO_THREAD")
+        for _ in range(10):
+            primary.query("INSERT INTO dbcluster_rounds.t () VALUES ()")
+        if self.away:
+            replica.query("START REPLICA IO_THREAD")
+        return Outcome(0.1, 10, 10)
+
+
+@pytest.fixture(scope="module")
+def semisync(bring):
+    """A primary that waits a tenth of a second for its replica, with a table to write to."""
+    cluster = bring("semisync", 2, rpl_semi_sync_master_timeout="100")
+    cluster.nodes[0].query("CREATE DATABASE dbcluster_rounds")
+    cluster.nodes[0].query("CREATE TABLE dbcluster_rounds.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+    return cluster
+
+
+def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
+    """Commits returned that no replica had; it drains until semi-sync is on again, and the next round counts."""
+    setting = Setting(semisync, None, None, "quick", print)
+    place = {"variant": "semi", "block": 0, "position": 0}
+    first, fallen, after = (rounds.measured(Inserts(away), setting, **place) for away in (False, True, False))
+
+    assert (first.void, after.void) == ("", "")
+    assert (
+        "commits returned that no replica had acknowledged: rpl_semi_sync_master_no_tx went from 0 to " in fallen.void
+    )
+    assert fallen.counters["drain_seconds"] < rounds.DRAIN_SECONDS
+    assert semisync.problems() == []
+    assert len({node.query("SELECT COUNT(*) FROM dbcluster_rounds.t")[0][0] for node in semisync.nodes}) == 1
 
 
 def test_the_rounds_of_a_turn_add_up():
