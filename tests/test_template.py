@@ -76,9 +76,34 @@ def test_the_servers_own_list_is_kept(made):
     assert {"skip_name_resolve", "innodb_io_capacity", "wsrep_slave_threads"} <= made.words
 
 
-def test_options_that_are_fixed_at_birth_select_another_template(mariadb, host, empty_templates):
+def test_the_list_of_mysql_has_its_replication_plugins(mysql, host):
+    """What can be set while it runs was tried, because MySQL does not say; plugins that are there were loaded."""
+    made = template(mysql, host, {})
+    commit = made.variables["innodb_flush_log_at_trx_commit"]
+
+    assert (commit.minimum, commit.maximum, commit.read_only, commit.value) == ("0", "2", False, "1")
+    assert made.variables["innodb_page_size"].read_only
+    assert {"group_replication_group_name", "rpl_semi_sync_source_timeout", "clone_max_concurrency"} <= set(
+        made.variables
+    )
+    assert {"skip_name_resolve", "innodb_io_capacity", "mysqlx"} <= made.words
+
+
+def test_servers_of_mysql_are_born_without_history(mysql, host, bring):
+    """Each makes an identity of its own, and none has a transaction that another one would lack."""
+    made = template(mysql, host, {})
+    one, other = (bring("standalone", 1, mysql, gtid_mode="ON", enforce_gtid_consistency="ON") for _ in range(2))
+    said = [cluster.nodes[0].query("SELECT @@server_uuid, @@global.gtid_executed")[0] for cluster in (one, other)]
+
+    assert [path.name for path in made.data.iterdir() if path.name.startswith(("auto.cnf", "binlog"))] == []
+    assert said[0][0] != said[1][0]
+    assert [executed for _, executed in said] == ["", ""]
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_options_that_are_fixed_at_birth_select_another_template(vendor, host, empty_templates, request):
     """The page size of a data directory cannot be changed later."""
-    made = template(mariadb, host, {"innodb_page_size": "8K"})
+    made = template(request.getfixturevalue(vendor), host, {"innodb_page_size": "8K"})
 
     assert made.variables["innodb_page_size"].value == "8192"
     assert len([path for path in empty_templates.iterdir() if path.is_dir()]) == 1
