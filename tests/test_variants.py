@@ -192,6 +192,25 @@ def test_surplus_appliers_are_drained(galera2):
     assert running(galera2, "wsrep_slave_threads") == [1, 1]
 
 
+def test_a_switch_writes_nothing_on_replicas(bring):
+    """Variables are set on each node without a trace in its binlog: no replica gets a transaction of its own."""
+    cluster = bring("async_replication", 2)
+    switch = Switch(cluster)
+    switch.to({"lock_wait_timeout": "40"})
+    switch.to({})
+
+    assert cluster.topology.violations(cluster.nodes) == []
+    assert [node.query("SELECT @@gtid_binlog_state")[0][0] for node in cluster.nodes] == ["", ""]
+
+
+def test_a_reference_has_as_many_replicas_as_the_spec(changes, mysql, provisioner):
+    """A commit that waits for two replicas cannot be tried with one."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    asked = {"rpl_semi_sync_source_wait_for_replica_count": "2"}
+
+    assert changes(ClusterSpec("semisync", nodes=3), mysql, known, **asked) == asked
+
+
 def test_a_switch_to_what_is_there_does_nothing(standalone):
     """Rounds of one variant in a row cost no statement."""
     switch = Switch(standalone)
