@@ -93,20 +93,21 @@ def test_real_servers_have_the_counters_of_the_suites(galera2):
 
 @pytest.fixture
 def counted(bring):
-    """A server with a table, and the counters while twenty rows are committed in it one by one."""
+    """Servers with a table, and their counters while twenty rows are committed in it one by one."""
 
-    def server(*release, **options):
-        node = bring("standalone", 1, *release, **options).nodes[0]
+    def server(*release, shape=("standalone", 1), **options):
+        nodes = bring(*shape, *release, **options).nodes
+        node = nodes[0]
         node.query("CREATE DATABASE counted")
         node.query("CREATE TABLE counted.table_of_it (id INT AUTO_INCREMENT PRIMARY KEY)")
 
         def counted(**settings):
             for name, setting in settings.items():
                 node.query(f"SET GLOBAL {name} = {setting}")
-            before = counters.read([node])
+            before = counters.read(nodes)
             for _ in range(20):
                 node.query("INSERT INTO counted.table_of_it VALUES ()")
-            return counters.deltas(before, counters.read([node]), seconds=1.0, commits=20)
+            return counters.deltas(before, counters.read(nodes), seconds=1.0, commits=20)
 
         return counted
 
@@ -142,3 +143,14 @@ def test_a_mysql_that_keeps_no_account_has_fewer_counters(mysql, counted):
 def test_mariadb_counts_the_groups_of_its_binlog(counted):
     """Commits that went to the binlog together are one group: here each is alone."""
     assert counted(log_bin="binlog")()["binlog_groups"] == 20
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_semi_sync_counts_what_was_acknowledged(vendor, request, counted):
+    """Under the same names on both vendors: each commit waited and was acknowledged."""
+    found = counted(request.getfixturevalue(vendor), shape=("semisync", 2))()
+
+    assert found["semisync_acknowledged"] == 20
+    assert found["semisync_unacknowledged"] == 0
+    assert found["semisync_waits"] <= 20
+    assert found["semisync_wait_us_per_commit"] == found["semisync_wait_us"] / 20
