@@ -9,6 +9,10 @@ ARGS ?=
 MAIN_RELEASE := mariadb:10.11
 TEST_RELEASES := mariadb:10.5 mariadb:11.8 sysbench haproxy
 RESULTS := reports/latest
+# One claim of each further suite; make suites runs all.
+FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_cost_throughput[write]" \
+	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
+	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]"
 # Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py)
 
@@ -26,6 +30,7 @@ test: setup ## set up, fetch servers and tools, and run the plugin's own tests a
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(TEST_RELEASES)
 	$(BIN)/pytest tests
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 45 --db-results $(RESULTS)/flagships $(ARGS)
 
 suites: setup ## run all claims of suites/
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
