@@ -7,7 +7,8 @@ SHELL := bash
 BIN := .venv/bin
 ARGS ?=
 MAIN_RELEASE := mariadb:10.11
-TEST_RELEASES := mariadb:10.5 mariadb:11.8 sysbench haproxy
+# What suites and tests name beside it.
+OTHER_RELEASES := mariadb:10.5 mariadb:11.8 mysql:9.7
 RESULTS := reports/latest
 # One claim of each further suite; make suites runs all.
 FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_cost_throughput[write]" \
@@ -27,17 +28,17 @@ bench: setup ## set up, fetch the server, and run the main job: pytest suites/ga
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
 test: setup ## set up, fetch servers and tools, and run the plugin's own tests and each suite's flagship claims
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(TEST_RELEASES)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 	$(BIN)/pytest tests
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 45 --db-results $(RESULTS)/flagships $(ARGS)
 
 suites: setup ## run all claims of suites/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) haproxy
 	$(BIN)/pytest suites $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 report: ## make the Allure report of the last results

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import cli, provisioner, registry, settings, topology
+from pytest_dbcluster.releases import catalogue
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -127,6 +128,14 @@ def test_readme_lists_what_is_built_and_what_is_planned(first, package, planned)
 
     assert {name for name, state in rows.items() if state == "built"} == built
     assert {name for name, state in rows.items() if state == "planned"} == set(planned) - built
+
+
+def test_documents_name_releases_that_can_be_fetched():
+    """Every version that is named without a directory is on offer, and `make test` has all that the README names."""
+    named = {text: set(re.findall(r"\b(?:mariadb|mysql):\d+\.\d+\b(?!=)", text)) for text in (README, MAKEFILE)}
+
+    assert named[README] <= {offer.name for offer in catalogue.OFFERS}
+    assert named[README] == named[MAKEFILE]
 
 
 def test_readme_shows_the_flush_test_as_it_is():
