@@ -76,9 +76,8 @@ class PrimaryAndReplicas:
         return nodes[1:]
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """The primary is not read-only; a replica is connected and applies."""
-        reader = {} if node is nodes[0] else {"replicating": "ON"}
-        return Health(node.flavour.replication.health, reader=reader, writer={"read_only": "OFF"})
+        """A replica that is connected and applies takes reads, the primary follows nobody; it takes writes."""
+        return Health(node.flavour.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Nodes that do not answer or may write what they should not, replicas that are not connected.

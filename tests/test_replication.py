@@ -83,7 +83,7 @@ def test_replicas_take_no_write_of_a_load(cluster):
 
 
 def test_every_node_says_what_it_may_be_used_for(cluster):
-    """A proxy learns from one statement that the primary writes, and that a replica follows."""
+    """A proxy learns from one statement that the primary takes writes, and a replica that follows takes reads."""
 
     def well(node):
         health = cluster.topology.health(node, cluster.nodes)
@@ -91,10 +91,10 @@ def test_every_node_says_what_it_may_be_used_for(cluster):
         return [all(seen.get(name) == value for name, value in one.items()) for one in (health.reader, health.writer)]
 
     primary, replica, stopped = cluster.nodes
-    assert [well(node) for node in cluster.nodes] == [[True, True], [True, False], [True, False]]
+    assert [well(node) for node in cluster.nodes] == [[False, True], [True, False], [True, False]]
 
     stopped.query("STOP REPLICA SQL_THREAD")
-    assert [well(node) for node in (primary, replica, stopped)] == [[True, True], [True, False], [False, False]]
+    assert [well(node) for node in (primary, replica, stopped)] == [[False, True], [True, False], [False, False]]
     stopped.query("START REPLICA")
     wait.until(cluster.problems, "the cluster", seconds=10)
 

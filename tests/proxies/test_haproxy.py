@@ -17,6 +17,7 @@ from pytest_dbcluster.node import LOAD
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.proxies import haproxy
 from pytest_dbcluster.proxies.haproxy import HAProxy
+from pytest_dbcluster.proxy_host import through
 from pytest_dbcluster.release import find
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.sql import Connection, SQLError
@@ -52,6 +53,22 @@ cluster = pytest.fixture(scope="module", name="cluster")(three_nodes)
 doomed = pytest.fixture(name="doomed")(three_nodes)
 
 
+@pytest.fixture
+def start(provisioner):
+    """Clusters of a test's own behind haproxy: topology, nodes, release."""
+    made = []
+
+    def start(topology, nodes, release):
+        spec = ClusterSpec(topology, nodes=nodes, proxy="haproxy")
+        made.append(bring_up(spec, find(release), provisioner, options={}))
+        return made[-1]
+
+    yield start
+    for cluster in made:
+        cluster.close()
+        provisioner.release(cluster.hosts)
+
+
 def landed(endpoint):
     """The name of the node that a new connection reaches."""
     connection = Connection("test", endpoint, seconds=10)
@@ -59,6 +76,11 @@ def landed(endpoint):
         return connection.query("SELECT @@wsrep_node_name")[0][0]
     finally:
         connection.close()
+
+
+def arrived(names, endpoint):
+    """The name of the node that a new connection reaches, by its port."""
+    return names[through("test", endpoint, "SELECT @@port")[0][0]]
 
 
 def wait_ready(cluster):
@@ -137,6 +159,39 @@ def test_a_session_is_not_left_on_the_second_node(cluster):
         connection.query("SELECT 1")
     connection.close()
     assert landed(cluster.writer()) == "node1"
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_replicas_take_the_reads(start, release):
+    """The writer is the primary and nobody else; a replica that does not follow it any more gets no reads."""
+    cluster = start("async_replication", 3, release)
+    names = {node.port: node.name for node in cluster.nodes}
+    assert Counter(arrived(names, cluster.proxy.reader()) for _ in range(10)) == {"node2": 5, "node3": 5}
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(6)} == {"node1"}
+    assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
+
+    cluster.nodes[2].query("STOP REPLICA")
+    wait.until(out(cluster, "node3"), "node3 out of the rotation", seconds=10)
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2"}
+
+    cluster.nodes[2].query("START REPLICA")
+    wait_ready(cluster)
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2", "node3"}
+
+
+def test_a_primary_that_takes_no_writes_is_no_writer(start):
+    """Nothing answers at the writer, and the cluster says that its primary is read-only."""
+    cluster = start("async_replication", 2, "mariadb:10.11")
+    cluster.nodes[0].query("SET GLOBAL read_only = ON")
+    wait.until(
+        lambda: [] if any("writer/node1 is DOWN" in line for line in cluster.proxy.problems()) else ["node1 is in"],
+        "the primary out of the writer",
+        seconds=10,
+    )
+
+    with pytest.raises(SQLError):
+        through("test", cluster.proxy.writer(), "SELECT 1")
+    assert cluster.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
 
 
 def test_the_checks_cost_next_to_nothing(cluster):

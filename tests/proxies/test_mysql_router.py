@@ -161,6 +161,15 @@ def test_close_ends_the_router_and_may_be_called_twice(single, provisioner):
     assert made.problems() == ["mysqlrouter has not been started"]
 
 
+def test_reads_go_to_replicas(start, mariadb):
+    """The writer leads to the primary, the reader to its replicas in turn."""
+    cluster = start(ClusterSpec("async_replication", nodes=3, proxy="mysql_router"), mariadb)
+
+    assert landed(cluster, cluster.proxy.writer()) == {"node1": 12}
+    assert landed(cluster, cluster.proxy.reader()) == {"node2": 6, "node3": 6}
+    assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
+
+
 @pytest.fixture
 def nowhere(tmp_path, monkeypatch):
     """No router on PATH, and an empty cache."""
