@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.cluster import bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
@@ -30,6 +30,12 @@ def own(tmp_path, monkeypatch):
     made.close()
 
 
+@pytest.fixture
+def template(own, mariadb):
+    """The template that an empty cache lacks: making it takes a port, too, before the cluster's own."""
+    ready_template(mariadb, own, {}, print)
+
+
 def left_of(provisioner):
     """The servers and directories that a run still has."""
     from pytest_dbcluster.runs import Run
@@ -38,6 +44,7 @@ def left_of(provisioner):
     return processes, [path for path in provisioner.directory.glob("*/*") if path.is_dir()]
 
 
+@pytest.mark.usefixtures("template")
 @pytest.mark.parametrize("spec", [ONE, ClusterSpec("async_replication", nodes=2)], ids=str)
 def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch, spec):
     """Somebody else took it between its choice and the server's start: the whole start is done again."""
@@ -56,6 +63,7 @@ def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch, spec):
     cluster.close()
 
 
+@pytest.mark.usefixtures("template")
 def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
     """After three tries the server's own words are the answer."""
     with socket.socket() as taken:

@@ -175,10 +175,10 @@ def never_ready(monkeypatch, provisioner):
     monkeypatch.setattr("pytest_dbcluster.topologies.galera.Galera.problems", problems)
     yield deeds
     left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
-    assert [one.pid for one in left if re.search("-galera2/|/nowhere", " ".join(one.cmdline()))] == []
+    assert [one.pid for one in left if re.search("-never|/nowhere", " ".join(one.cmdline()))] == []
 
 
-TWO = ClusterSpec("galera", nodes=2, release=ONE.release)
+TWO = ClusterSpec("galera", nodes=2, release=ONE.release, name="never")
 
 
 def test_a_cluster_that_does_not_start_ends_those_beside_it(pool, never_ready):
@@ -193,5 +193,5 @@ def test_ctrl_c_ends_all_that_start_side_by_side(pool, never_ready):
     never_ready.append(lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT))
 
     with pytest.raises(KeyboardInterrupt):
-        running(pool, TWO, TWO.with_options(innodb_log_file_size="32M"))
+        running(pool, TWO, TWO.with_options(innodb_log_file_size="32M").named("never_32M"))
     assert pool.clusters == []
