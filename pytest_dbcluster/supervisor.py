@@ -14,6 +14,7 @@ import contextlib
 import ctypes
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -26,6 +27,7 @@ from typing import Any
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
 CLEAN_SECONDS = 10
+MOST_FILES = 65_536  # some programs make a table of all that are allowed, and the hard limit may be a thousand million
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -122,8 +124,17 @@ def remove(directories: list[str]) -> int:
     return sum(map(os.path.exists, directories))
 
 
+def allow_files() -> None:
+    """Let children open as many files as the hard limit allows: a login shell's 1024 are 500 connections of a proxy."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
 def main() -> None:
     """Serve requests until stdin ends."""
+    allow_files()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited, and no child could be asked to end
     supervisor = Supervisor(sys.argv[1])

@@ -16,9 +16,9 @@ from pytest_dbcluster import supervisor, wait
 
 @pytest.fixture
 def script():
-    """The supervisor, as the provisioner starts it."""
+    """The supervisor, as the provisioner starts it from a shell that allows few open files."""
     process = subprocess.Popen(
-        [sys.executable, "-I", supervisor.__file__, "feedf00d"],
+        ["sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh", sys.executable, "-I", supervisor.__file__, "feedf00d"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -63,6 +63,14 @@ def ended(pid):
 def wait_ended(pid):
     """Wait for its end."""
     wait.until(lambda: [] if ended(pid) else ["it runs"], f"the end of {pid}", seconds=10)
+
+
+def test_a_child_may_open_as_many_files_as_the_system_allows(script, tmp_path):
+    """A server and a proxy need one or two for each connection, and an ordinary user's shell allows 1024."""
+    wait_ended(started(script, tmp_path, "sh", "-c", "ulimit -Sn; ulimit -Hn"))
+    soft, hard = (tmp_path / "log").read_text().split()
+
+    assert int(soft) == (65_536 if hard == "unlimited" else min(int(hard), 65_536)) > 256
 
 
 def test_output_is_added_to_the_log(script, tmp_path):
