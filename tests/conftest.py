@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,20 @@ def bring(mariadb: Release, provisioner: LocalProvisioner) -> Iterator[Bring]:
     for cluster in made:
         cluster.close()
         provisioner.release(cluster.hosts)
+
+
+@pytest.fixture
+def briefly(bring: Bring) -> Iterator[Bring]:
+    """As ``bring``; what it brought up ends with the test, because a server of MySQL takes half a GiB."""
+    made: list[Cluster] = []
+
+    def briefly(*shape: Any, **options: str) -> Cluster:
+        made.append(bring(*shape, **options))
+        return made[-1]
+
+    yield briefly
+    for cluster in made:
+        cluster.close()
 
 
 @pytest.fixture(scope="session")

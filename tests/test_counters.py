@@ -92,12 +92,12 @@ def test_real_servers_have_the_counters_of_the_suites(galera2):
 
 
 @pytest.fixture
-def counted(bring):
+def counted(briefly):
     """Servers with a table, and their counters while twenty rows are committed in it one by one."""
 
     def server(*release, shape=("standalone", 1), **options):
-        nodes = bring(*shape, *release, **options).nodes
-        node = nodes[0]
+        cluster = briefly(*shape, *release, **options)
+        nodes, node = cluster.nodes, cluster.nodes[0]
         node.query("CREATE DATABASE counted")
         node.query("CREATE TABLE counted.table_of_it (id INT AUTO_INCREMENT PRIMARY KEY)")
 
@@ -107,6 +107,7 @@ def counted(bring):
             before = counters.read(nodes)
             for _ in range(20):
                 node.query("INSERT INTO counted.table_of_it VALUES ()")
+            assert cluster.settle(10)
             return counters.deltas(before, counters.read(nodes), seconds=1.0, commits=20)
 
         return counted

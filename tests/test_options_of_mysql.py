@@ -60,16 +60,16 @@ def test_what_the_server_takes_passes(made, mysql):
     ]
 
 
-def test_a_choice_that_the_server_lacks_is_refused_in_its_own_words(bring, mysql):
+def test_a_choice_that_the_server_lacks_is_refused_in_its_own_words(briefly, mysql):
     """MySQL does not list its choices, so it is the start that fails: the error has the server's line."""
     with pytest.raises(NodeDied, match=r"Error while setting value 'SMALL' to 'binlog_row_image'"):
-        bring("standalone", 1, mysql, binlog_row_image="SMALL")
+        briefly("standalone", 1, mysql, binlog_row_image="SMALL")
 
 
-def test_a_value_that_the_server_rounds_is_refused(bring, mysql):
+def test_a_value_that_the_server_rounds_is_refused(briefly, mysql):
     """It would run with another one than the test names."""
     with pytest.raises(ConfigError) as caught:
-        bring("standalone", 1, mysql, max_allowed_packet="1500000")
+        briefly("standalone", 1, mysql, max_allowed_packet="1500000")
 
     assert str(caught.value) == (
         "mysql:9.7 was started with max_allowed_packet=1500000 and runs with 1499136: it refused the value"

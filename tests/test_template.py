@@ -89,10 +89,10 @@ def test_the_list_of_mysql_has_its_replication_plugins(mysql, host):
     assert {"skip_name_resolve", "innodb_io_capacity", "mysqlx"} <= made.words
 
 
-def test_servers_of_mysql_are_born_without_history(mysql, host, bring):
+def test_servers_of_mysql_are_born_without_history(mysql, host, briefly):
     """Each makes an identity of its own, and none has a transaction that another one would lack."""
     made = template(mysql, host, {})
-    one, other = (bring("standalone", 1, mysql, gtid_mode="ON", enforce_gtid_consistency="ON") for _ in range(2))
+    one, other = (briefly("standalone", 1, mysql, gtid_mode="ON", enforce_gtid_consistency="ON") for _ in range(2))
     said = [cluster.nodes[0].query("SELECT @@server_uuid, @@global.gtid_executed")[0] for cluster in (one, other)]
 
     assert [path.name for path in made.data.iterdir() if path.name.startswith(("auto.cnf", "binlog"))] == []
