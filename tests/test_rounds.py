@@ -6,8 +6,10 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster import rounds
+from pytest_dbcluster import release as releases
+from pytest_dbcluster import rounds, wait
 from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.workload import Outcome, Round, Setting
 
 
@@ -173,6 +175,35 @@ def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
     assert fallen.counters["drain_seconds"] < rounds.DRAIN_SECONDS
     assert semisync.problems() == []
     assert len({node.query("SELECT COUNT(*) FROM dbcluster_rounds.t")[0][0] for node in semisync.nodes}) == 1
+
+
+@dataclasses.dataclass(frozen=True)
+class MovesThePrimary:
+    """A load under which another member becomes the primary, and which then fails as a client would."""
+
+    def run(self, setting):
+        """Write, move the primary, write again on the old one: it refuses."""
+        old = setting.cluster.writers[0]
+        other = next(node for node in setting.cluster.nodes if node is not old)
+        (uuid,) = other.query("SELECT @@server_uuid")[0]
+        other.query(f"SELECT group_replication_set_as_primary('{uuid}')")
+        try:
+            old.query("CREATE DATABASE dbcluster_moved")
+        except SQLError as error:
+            raise WorkloadError(str(error)) from error
+        raise AssertionError("the old primary still took writes")
+
+
+def test_a_round_in_which_the_primary_changed_is_void(briefly):
+    """The load failed because of it; the cluster is fit again, and writes go to the new one."""
+    group = briefly("group_replication", 3, releases.find("mysql:9.7"))
+    before = group.writers[0].name
+    setting = Setting(group, None, None, "quick", print)
+    done = rounds.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)
+
+    assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the load failed: ")
+    assert "read-only" in done.void
+    wait.until(group.problems, "the group", seconds=30)
 
 
 def test_the_rounds_of_a_turn_add_up():
