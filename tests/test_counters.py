@@ -155,3 +155,11 @@ def test_semi_sync_counts_what_was_acknowledged(vendor, request, counted):
     assert found["semisync_unacknowledged"] == 0
     assert found["semisync_waits"] <= 20
     assert found["semisync_wait_us_per_commit"] == found["semisync_wait_us"] / 20
+
+
+def test_a_group_counts_what_it_certified(mysql, counted):
+    """Each of its two members certifies every transaction; one sent it, and the other received it."""
+    found = counted(mysql, shape=("group_replication", 2))()
+
+    assert (found["certified"], found["replicated"], found["received"]) == (40, 20, 20)
+    assert (found["conflicts"], found["rolled_back"], found["cert_queue"]) == (0, 0, 0)

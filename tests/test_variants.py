@@ -45,6 +45,7 @@ PLUGINS = {"plugin_load_add": "group_replication.so;semisync_source.so;semisync_
     [
         ("mariadb", "standalone", REPLICATING),
         ("mysql", "standalone", REPLICATING | PLUGINS | GTID),
+        ("mysql", "group_replication", {}),
     ],
 )
 def test_servers_with_the_same_options_differ_in_their_identity_only(vendor, shape, own, briefly, request):
