@@ -20,6 +20,8 @@ from pytest_dbcluster.workload import Outcome, Round
 class FakeLaboratory:
     """Rounds of 1000 operations; a load named ``dies`` fails its check."""
 
+    instances = 1
+
     def __init__(self, load, names, release):
         self.load = str(load)
         self.names = names
