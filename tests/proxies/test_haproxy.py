@@ -194,6 +194,22 @@ def test_a_primary_that_takes_no_writes_is_no_writer(start):
     assert cluster.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
 
 
+def test_the_writer_follows_the_primary_of_a_group(start):
+    """An election moves the writer, and the reader to the others, by the checks alone."""
+    cluster = start("group_replication", 3, "mysql:9.7")
+    names = {node.port: node.name for node in cluster.nodes}
+    processes = {name: process.pid for name, process in cluster.proxy.processes.items()}
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node1"}
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2", "node3"}
+
+    member = cluster.nodes[1].query("SELECT @@server_uuid")[0][0]
+    cluster.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
+    wait_ready(cluster)
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node2"}
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node1", "node3"}
+    assert {name: process.pid for name, process in cluster.proxy.processes.items()} == processes
+
+
 def test_the_checks_cost_next_to_nothing(cluster):
     """Both processes together use less than 5 % of one core while nothing happens."""
     processes = [psutil.Process(process.pid) for process in cluster.proxy.processes.values()]

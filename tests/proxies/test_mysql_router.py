@@ -57,6 +57,12 @@ def landed(cluster, endpoint, number=12):
     return Counter(names[through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
 
 
+def elect(group, node):
+    """Make a member the primary of its group."""
+    member = node.query("SELECT @@server_uuid")[0][0]
+    group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
+
+
 def test_one_server_takes_both(single):
     """With one node alone the writer and the reader lead to it."""
     assert landed(single, single.proxy.writer()) == landed(single, single.proxy.reader()) == {"node1": 12}
@@ -168,6 +174,22 @@ def test_reads_go_to_replicas(start, mariadb):
     assert landed(cluster, cluster.proxy.writer()) == {"node1": 12}
     assert landed(cluster, cluster.proxy.reader()) == {"node2": 6, "node3": 6}
     assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
+
+
+def test_the_routes_follow_the_primary_of_a_group(start, mysql):
+    """After an election the router is started anew with other routes, before anybody calls the cluster ready."""
+    group = start(ClusterSpec("group_replication", nodes=3, proxy="mysql_router"), mysql)
+    before = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
+    old = psutil.Process(group.proxy.processes["mysql_router"].pid)
+    elect(group, group.nodes[2])
+    wait.until(group.problems, "the group", seconds=30)
+    after = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
+
+    assert before == ({"node1": 3}, {"node2": 2, "node3": 2})
+    assert after == ({"node3": 3}, {"node1": 2, "node2": 2})
+    assert (group.writer().nodes, group.reader().nodes) == (("node3",), ("node1", "node2"))
+    assert not old.is_running()
+    group.check()
 
 
 @pytest.fixture
