@@ -1,91 +1,161 @@
-"""How long three Galera nodes take until all are ready, by us and by bare servers in the naive order.
+"""How long three nodes take until all are ready, by us and by bare servers in the naive order.
 
-    python benchmarks/bring_up.py [--runs 5]
+    python benchmarks/bring_up.py [--runs 5] [--only group_replication]
 
 All start from fresh copies of the same template, programs and template cached; copying is part of the time.
-Naive: the first node bootstraps the group, and when it is Synced the others join, together or one by one.
+Naive: the first node alone, and when it is ready the others, together or one by one; each is told to join when it
+answers, and the next step waits until all so far are ready and their commands have returned.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
+import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from benchmarks import ratios, stage
+from pytest_dbcluster import release as releases
 from pytest_dbcluster import wait
 from pytest_dbcluster.cluster import READY_SECONDS, bring_up, ready_template
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.release import Release
+from pytest_dbcluster.replication import follow
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.topologies.galera import Galera
+from pytest_dbcluster.topology import topology
 
-TARGET = 3.0
-SPEC = ClusterSpec("galera", nodes=3)
+NODES = 3
 TOGETHER = ((0,), (1, 2))
 ONE_BY_ONE = ((0,), (1,), (2,))
 
 
-def ours(release: Release, provisioner: LocalProvisioner) -> float:
+def join_galera(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
+    """The first node bootstraps, the others find it."""
+    for node in step:
+        node.start(*(["--wsrep-new-cluster"] if node is nodes[0] else []))
+
+
+def join_group(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
+    """START GROUP_REPLICATION on servers that answer."""
+    for node in step:
+        node.start()
+    for node in step:
+        node.wait_answering()
+    with concurrent.futures.ThreadPoolExecutor() as joining:
+        statements = [form.before_start(node, nodes, bootstrap=node is nodes[0]) for node in step]
+        list(joining.map(lambda node, told: node.sql.run([*told, "START GROUP_REPLICATION"]), step, statements))
+
+
+def follow_primary(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
+    """Replicas that answer are pointed at the first node."""
+    for node in step:
+        node.start()
+    for node in step:
+        node.wait_answering()
+        if node is not nodes[0]:
+            follow(node, nodes[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A cluster of three nodes, the seconds that ours may take, and how bare servers join."""
+
+    topology: str
+    release: str
+    target: float
+    join: Callable[[Any, Sequence[Node], Sequence[Node]], None]
+
+    @property
+    def spec(self) -> ClusterSpec:
+        """What is brought up."""
+        return ClusterSpec(self.topology, nodes=NODES)
+
+    def __str__(self) -> str:
+        return f"{self.topology}, {self.release}"
+
+
+KINDS = (
+    Kind("galera", "mariadb:10.11", 3.0, join_galera),
+    Kind("group_replication", "mysql:9.7", 5.0, join_group),
+    Kind("async_replication", "mysql:9.7", 3.0, follow_primary),
+    Kind("async_replication", "mariadb:10.11", 3.0, follow_primary),
+)
+
+
+def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
     """Seconds of one bring-up as tests do it."""
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
-            cluster = bring_up(SPEC, release, provisioner, options={})
+            cluster = bring_up(kind.spec, release, provisioner, options={})
             stack.callback(provisioner.release, cluster.hosts)
             stack.callback(cluster.close)
 
         return ratios.seconds(start)
 
 
-def naive(release: Release, provisioner: LocalProvisioner, steps: Sequence[Sequence[int]]) -> float:
-    """Seconds of one bring-up without a restored component; ``steps`` says which nodes start together."""
+def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Sequence[Sequence[int]]) -> float:
+    """Seconds of one bring-up of bare servers; ``steps`` says which nodes start together."""
     nodes: list[Node] = []
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
             made = ready_template(release, provisioner, {}, stage.tell)
-            hosts = provisioner.acquire(SPEC)
+            hosts = provisioner.acquire(kind.spec)
             stack.callback(provisioner.release, hosts)
             nodes.extend(Node(host.name, host, release, host.port(), made.password) for host in hosts)
             for host, node in zip(hosts, nodes, strict=True):
                 stack.callback(node.kill)
                 host.copy_tree(str(made.data), node.data)
-            _join(nodes, steps)
+            _join(kind, nodes, steps)
 
         return ratios.seconds(start)
 
 
-def _join(nodes: Sequence[Node], steps: Sequence[Sequence[int]]) -> None:
-    form = Galera()
+def _join(kind: Kind, nodes: Sequence[Node], steps: Sequence[Sequence[int]]) -> None:
+    form = topology(kind.topology)
     living: list[Node] = []
     for node in nodes:
         node.configure(form.options(node, nodes))
     for step in steps:
-        for number in step:
-            nodes[number].start(*(["--wsrep-new-cluster"] if not living else []))
-            living.append(nodes[number])
-        wait.until(functools.partial(form.problems, living), "the naive group", seconds=READY_SECONDS, poll=0.01)
+        joining = [nodes[number] for number in step]
+        kind.join(form, joining, nodes)
+        living += joining
+        wait.until(functools.partial(form.problems, living), f"the naive {kind}", seconds=READY_SECONDS, poll=0.01)
+
+
+def measured(kind: Kind, runs: int) -> list[str]:
+    """The rows of one kind of cluster, and whether its target is met."""
+    release = releases.find(kind.release, progress=stage.tell)
+    with stage.hosts() as provisioner:
+        ready_template(release, provisioner, {}, stage.tell)
+        stage.tell(f"{kind}: {runs} bring-ups of each way")
+        one, together, one_by_one = ratios.alternate(
+            runs,
+            lambda: ours(kind, release, provisioner),
+            lambda: naive(kind, release, provisioner, TOGETHER),
+            lambda: naive(kind, release, provisioner, ONE_BY_ONE),
+        )
+    median = ratios.Figure.of(one)
+    return [
+        f"| {kind}: ours | {median} | | {ratios.met(median.median, kind.target)} |",
+        f"| naive, the others together | {ratios.Figure.of(together)} | {ratios.ratio(one, together)} | |",
+        f"| naive, one by one | {ratios.Figure.of(one_by_one)} | {ratios.ratio(one, one_by_one)} | |",
+    ]
 
 
 def main() -> None:
     """Reads the command line and prints the table."""
-    said = ratios.arguments(__doc__, 5, "bring-ups of each kind").parse_args()
-    release = stage.server()
-    with stage.hosts() as provisioner:
-        one, together, one_by_one = ratios.alternate(
-            said.runs,
-            lambda: ours(release, provisioner),
-            lambda: naive(release, provisioner, TOGETHER),
-            lambda: naive(release, provisioner, ONE_BY_ONE),
-        )
-    print("| 3 Galera nodes ready | seconds | ours / this |")
-    print("|---|---|---|")
-    print(f"| ours | {ratios.Figure.of(one)} | |")
-    print(f"| naive, joiners together | {ratios.Figure.of(together)} | {ratios.ratio(one, together)} |")
-    print(f"| naive, one by one | {ratios.Figure.of(one_by_one)} | {ratios.ratio(one, one_by_one)} |")
-    print(f"\nours, seconds: {ratios.met(ratios.Figure.of(one).median, TARGET)}")
+    parser = ratios.arguments(__doc__, 5, "bring-ups of each way")
+    parser.add_argument("--only", choices=sorted({kind.topology for kind in KINDS}), help="one topology, not all")
+    said = parser.parse_args()
+    print(f"| {NODES} nodes ready | seconds | ours / this | seconds of ours |\n|---|---|---|---|")
+    for kind in KINDS:
+        if said.only in (None, kind.topology):
+            print("\n".join(measured(kind, said.runs)), flush=True)
 
 
 if __name__ == "__main__":
