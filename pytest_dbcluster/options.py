@@ -119,7 +119,7 @@ def _equal(asked: str, value: str) -> bool:
 def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: str) -> None:
     """Raise ConfigError for the first option that this server does not know or whose value it would refuse."""
     for name, value in options.items():
-        if name in OURS:
+        if name.removeprefix("loose_") in OURS:
             raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
         if name.startswith("loose_"):
             continue

@@ -147,7 +147,7 @@ def test_a_misspelt_option_is_answered_with_the_right_one():
     assert refused(nothing_like_it="2") == "unknown option 'nothing_like_it' of mariadb:10.11"
 
 
-@pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "group_replication_group_name"])
+@pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "loose_group_replication_group_name"])
 def test_options_of_ours_are_refused(name):
     """A cluster could not be formed with another value."""
     assert refused(**{name: "x"}) == (
