@@ -27,8 +27,8 @@ WHERE member_id <> ''"""
 # The statistics answer only after START GROUP_REPLICATION has returned, a second after the member is online.
 NUMBER = f"SELECT MAX(view_id) FROM {STATISTICS}"
 QUEUES = f"""\
-SELECT @@global.gtid_executed, count_transactions_in_queue, count_transactions_remote_in_applier_queue
-FROM {STATISTICS} WHERE member_id = @@server_uuid"""
+SELECT member_state, @@global.gtid_executed, count_transactions_in_queue, count_transactions_remote_in_applier_queue
+FROM {STATISTICS} JOIN {MEMBERS} USING (member_id) WHERE member_id = @@server_uuid"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,6 +134,19 @@ class Start:
             self.error = error
 
 
+def driven_out(node: Node, state: str) -> None:
+    """Raise ProvisionError for a member in this state when an error of its applier is the cause, with that error."""
+    if state != "ERROR":
+        return
+    causes = [cause for (cause,) in node.query(node.flavour.replication.worker_errors)]
+    if causes:
+        raise ProvisionError(
+            f"member {node.name} has stopped applying and left its group: {' / '.join(causes)} -- it no longer takes "
+            f"part, so nothing measured on this cluster counts. Look for who else wrote on {node.name}; error log: "
+            f"{node.log}"
+        )
+
+
 def divided(executed: str, names: Sequence[str]) -> tuple[str, str]:
     """An executed GTID set as the part that carries one of these UUIDs, and the rest."""
     parts = [part.strip() for part in executed.split(",") if part.strip()]
@@ -153,14 +166,20 @@ def lacking(executed: Mapping[Node, str]) -> dict[Node, str]:
     return {node: gtids for node, gtids in missing.items() if gtids}
 
 
+def asked(node: Node, option: str, default: str = "") -> str:
+    """What a node's my.cnf says of an option of the group, also where it was written as loose_..."""
+    return node.options.get(option, node.options.get(f"loose_{option}", default))
+
+
 def multi_primary(node: Node) -> bool:
     """Whether the node's options ask for a group in which all members take writes."""
-    return same("OFF", node.options.get("group_replication_single_primary_mode", "ON"))
+    return same("OFF", asked(node, "group_replication_single_primary_mode", "ON"))
 
 
 def unsettled(node: Node, nodes: Sequence[Node]) -> list[str]:
-    """What is missing from the group as this node sees it, and from its own role in it."""
+    """What is missing from the group as this node sees it, and from its own role in it. Raises ProvisionError."""
     seen = view(node, nodes)
+    driven_out(node, seen.states.get(node.name, ""))
     found = [
         f"{node.name} sees {peer.name} as {seen.states.get(peer.name, 'no member')}, wanted ONLINE"
         for peer in nodes

@@ -126,7 +126,7 @@ class GroupReplication:
             "group_replication_group_seeds": ",".join(map(self._address, nodes)),
             "group_replication_bootstrap_group": "ON" if bootstrap else "OFF",
         }
-        if group.multi_primary(node) and EVERYWHERE not in node.options:
+        if group.multi_primary(node) and not group.asked(node, EVERYWHERE):
             said[EVERYWHERE] = "ON"
         return [
             # A member that was expelled has closed itself to everybody but administrators.
@@ -138,7 +138,7 @@ class GroupReplication:
 
     def _address(self, node: Node) -> str:
         """Where other members reach one: a port of its own, the server's port with the communication stack MYSQL."""
-        if node.options.get("group_replication_communication_stack", "").upper() == "MYSQL":
+        if group.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
             return f"{node.host.address}:{node.port}"
         if node.name not in self._ports:
             port = getattr(node.host, "port", None)
@@ -210,7 +210,7 @@ class GroupReplication:
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Nodes that do not answer, members that are not online for every other one, and not one primary.
 
-        Raises NodeDied, and ProvisionError for a node that could not join.
+        Raises NodeDied, and ProvisionError for a node that could not join or that an error has stopped.
         """
         unanswered = [problem for node in nodes for problem in node.problems()]
         if unanswered:
@@ -233,10 +233,14 @@ class GroupReplication:
         return [node for node in nodes if node.name in secondaries and node.running] or self.writers(nodes)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Queues of certification and of appliers that are not empty, and what members have not executed of others."""
+        """Queues of certification and of appliers that are not empty, and what members have not executed of others.
+
+        Raises ProvisionError for a member that an error has stopped: it will never catch up.
+        """
         executed, found = {}, []
         for node in nodes:
-            gtids, certifying, applying = node.query(group.QUEUES)[0]
+            state, gtids, certifying, applying = node.query(group.QUEUES)[0]
+            group.driven_out(node, state)
             executed[node] = group.divided(gtids, self._names(node))[0]
             if int(certifying) + int(applying):
                 found.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
@@ -254,7 +258,7 @@ class GroupReplication:
 
     def _names(self, node: Node) -> list[str]:
         """The UUIDs under which the group itself writes."""
-        return [self._name, node.options.get("group_replication_view_change_uuid", self._name).lower()]
+        return [self._name, group.asked(node, "group_replication_view_change_uuid").lower()]
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Each member's state as one that lives in the majority sees it, the primary, and the number of the view."""
