@@ -29,6 +29,7 @@ class Flavour:
     variables: lists the server's variables; without information on what is read-only, ``probed`` is True and each
     variable is set to itself on a server that nobody uses.
     control_tls: whether the control connection needs TLS, because the password may not travel in the clear.
+    memory: bytes of a server with its caches warm and its data on disk, with the buffer pool that is preset.
     plain: options of the vendor's clients for a connection without TLS: connecting is inside the measured time.
     replication, semisync: the words of following a primary, and of waiting for replicas at commit.
     """
@@ -51,6 +52,7 @@ class Flavour:
     variables: str
     probed: bool
     control_tls: bool
+    memory: int
     plain: tuple[str, ...]
     replication: Replication
     semisync: SemiSync
@@ -119,6 +121,7 @@ MARIADB = Flavour(
     "COALESCE(enum_value_list, ''), variable_scope FROM information_schema.system_variables ORDER BY 1",
     probed=False,
     control_tls=False,
+    memory=400 * 2**20,
     plain=("--skip-ssl",),
     replication=vocabulary.MARIADB,
     semisync=vocabulary.MARIADB_SEMISYNC,
@@ -146,6 +149,7 @@ MYSQL = dataclasses.replace(
     "USING (variable_name) ORDER BY 1",
     probed=True,
     control_tls=True,
+    memory=1024 * 2**20,  # a group member reached 1060 MB in ten minutes, its message cache included
     # Without TLS the password is encrypted with the server's key, which the client has to ask for.
     plain=("--ssl-mode=DISABLED", "--get-server-public-key"),
     replication=vocabulary.MYSQL,

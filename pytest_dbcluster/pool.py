@@ -16,6 +16,7 @@ from pytest_dbcluster import parity, wait
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.flavour import flavour
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.proxy import lacks as proxy_lacks
@@ -27,7 +28,6 @@ from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import References, Switch, Variant, split
 
 SIDE_BY_SIDE = 2
-NODE_MEMORY = 400 * 2**20  # a server with its caches warm and its data on disk, beyond a large buffer pool's use
 
 
 @dataclasses.dataclass
@@ -122,7 +122,7 @@ class Pool:
             if key not in self._running:
                 missing.setdefault(key, variant)  # a cluster that serves several is named by the first
         if missing:
-            self._admit(sum(variant.spec.nodes for variant in missing.values()), keys)
+            self._admit(list(missing.values()), keys)
             self._start(missing)
         for key in keys:
             self._running[key] = self._running.pop(key)  # the one used last is ended last
@@ -167,9 +167,9 @@ class Pool:
         progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
 
-    def _admit(self, nodes: int, needed: Sequence[tuple[object, ...]]) -> None:
+    def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
         """End clusters that nobody needs now until there is room. Raises Unsupported when that is not enough."""
-        wanted = nodes * NODE_MEMORY
+        wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
         for key in [key for key in self._running if key not in needed]:
             if psutil.virtual_memory().available >= wanted:
                 return
@@ -182,10 +182,10 @@ class Pool:
 
     def room_for_all(self, variants: Sequence[Variant]) -> bool:
         """Whether the clusters of these variants can run side by side in the memory there is."""
-        sizes = {variant.cluster_key: variant.spec.nodes for variant in variants}
-        missing = sum(nodes for key, nodes in sizes.items() if key not in self._running)
-        spare = sum(len(old.cluster.nodes) for key, old in self._running.items() if key not in sizes)
-        return psutil.virtual_memory().available + spare * NODE_MEMORY >= missing * NODE_MEMORY
+        sizes = {variant.cluster_key: _memory(variant) for variant in variants}
+        missing = sum(size for key, size in sizes.items() if key not in self._running)
+        spare = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
+        return psutil.virtual_memory().available + sum(node.flavour.memory for node in spare) >= missing
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -207,3 +207,8 @@ class Pool:
         """End every cluster."""
         for key in list(self._running):
             self._end(key)
+
+
+def _memory(variant: Variant) -> int:
+    """What the servers of a cluster take, in bytes, beyond a large buffer pool."""
+    return variant.spec.nodes * flavour(variant.release.product, variant.release.version).memory

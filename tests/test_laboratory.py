@@ -11,8 +11,9 @@ import pytest
 
 from pytest_dbcluster import doctor
 from pytest_dbcluster.errors import ConfigError, NotReady, SeriesVoid, WorkloadError
+from pytest_dbcluster.flavour import MARIADB
 from pytest_dbcluster.laboratory import ClusterLaboratory, unique_names
-from pytest_dbcluster.pool import NODE_MEMORY, Pool
+from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.topologies.standalone import Standalone
 from pytest_dbcluster.variants import Variant
@@ -313,7 +314,7 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     """Each turn is a start with several rounds that count as one; the other cluster does not run meanwhile."""
     own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
     made = laboratory(pool, WRITE, ONE, own)
-    room = lambda: types.SimpleNamespace(total=2**34, available=int((1.5 - len(pool.clusters)) * NODE_MEMORY))  # noqa: E731
+    room = lambda: types.SimpleNamespace(total=2**34, available=int((1.5 - len(pool.clusters)) * MARIADB.memory))  # noqa: E731
     monkeypatch.setattr(psutil, "virtual_memory", room)
 
     turns = [made.round(number, block=0, position=number) for number in (0, 1)]
