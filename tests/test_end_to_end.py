@@ -18,7 +18,7 @@ ONE = ClusterSpec("standalone")
 CACHED = ONE.with_options(query_cache_type=1, query_cache_size="64M").named("cached")
 IO = ONE.with_options(innodb_io_capacity=300)
 READ = MySQLSlap("read", concurrency=2, queries=60, rows=500)
-WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=200)
+WRITE = MySQLSlap("write", concurrency=2, queries=60, rows=200)
 
 
 def test_holds(measure):
@@ -92,7 +92,7 @@ def place(tmp_path_factory):
 def result(place):
     """The run, once for all tests."""
     words = ["-W", "error", "-v", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    options = ["--db-max-pairs=40", "--db-seed=4", "--db-cnf=site.cnf"]
+    options = ["--db-max-pairs=80", "--db-seed=4", "--db-cnf=site.cnf"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *options],
         cwd=place,

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 
-from pytest_dbcluster import cache, runs
+from pytest_dbcluster import cache, runs, wait
 from pytest_dbcluster.supervisor import RUN_VARIABLE
 
 
@@ -122,9 +123,15 @@ def test_a_server_whose_directory_was_removed_is_reaped(data):
     place.mkdir()
     environment = {**os.environ, RUN_VARIABLE: "feedgone"}
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], cwd=place, env=environment) as lost:
-        assert psutil.Process(lost.pid) not in runs.orphans()
-        place.rmdir()
+        try:
+            # A program that is just being loaded has no environment yet.
+            marked = runs.Run(Path("feedgone"), 0, 0.0, kept=False).processes
+            wait.until(lambda: [] if lost.pid in [one.pid for one in marked()] else ["no mark"], "it", seconds=10)
+            assert psutil.Process(lost.pid) not in runs.orphans()
+            place.rmdir()
 
-        runs.reap()
+            runs.reap()
 
-        assert not psutil.pid_exists(lost.pid)
+            assert not psutil.pid_exists(lost.pid)
+        finally:
+            lost.kill()
