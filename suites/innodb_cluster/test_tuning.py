@@ -10,6 +10,15 @@ TUNED = {
     "compression_off": {"group_replication_compression_threshold": 0},
     "poll_spin": {"group_replication_poll_spin_loops": 1000},
 }
+OTHERS = {
+    "before": {"group_replication_consistency": "BEFORE"},
+    "flow_control_off": {"group_replication_flow_control_mode": "DISABLED"},
+    "flow_control_100": {
+        "group_replication_flow_control_applier_threshold": 100,
+        "group_replication_flow_control_certifier_threshold": 100,
+    },
+    "paxos_single_leader": {"group_replication_paxos_single_leader": "ON"},
+}
 
 
 @pytest.mark.parametrize("name", TUNED)
@@ -29,23 +38,9 @@ def test_waiting_until_all_have_applied_costs_throughput(measure):
     assert eventual_.beats(after_)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        ("before", {"group_replication_consistency": "BEFORE"}),
-        ("flow_control_off", {"group_replication_flow_control_mode": "DISABLED"}),
-        (
-            "flow_control_100",
-            {
-                "group_replication_flow_control_applier_threshold": 100,
-                "group_replication_flow_control_certifier_threshold": 100,
-            },
-        ),
-        ("paxos_single_leader", {"group_replication_paxos_single_leader": "ON"}),
-    ],
-)
-def test_other_settings_beside(measure, name, options):
+@pytest.mark.parametrize("name", OTHERS)
+def test_other_settings_beside(measure, name):
     """What they do depends on the lag that a machine allows: measured and printed, not claimed."""
-    default, other = measure(cluster_slap("write"), on=[GROUP, GROUP.with_options(options).named(name)])
+    default, other = measure(cluster_slap("write"), on=[GROUP, GROUP.with_options(OTHERS[name]).named(name)])
 
     other.against(default)
