@@ -21,6 +21,8 @@ from pytest_dbcluster.workload import SPEEDS
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement, Series
 
+BLIND_PAIRS = 20  # enough to show what was seen, where it cannot be trusted however much is drawn
+
 
 @dataclasses.dataclass(eq=False)
 class Answer:
@@ -98,6 +100,7 @@ def ask(
     cap = min(cap or rules.cap, rules.cap)
     blind = measurement.laboratory.blind(numbers[0], numbers[-1]) if claim.kind != "lower" else ""
     blind = blind or measurement.below_floor(claim, numbers[-1])
+    cap = min(cap, BLIND_PAIRS) if blind else cap
     shown: tuple[float, float, float] | None = None
     judged = functools.partial(_judged, claim, series, metric, cap, blind)
     found = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None

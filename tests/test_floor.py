@@ -84,3 +84,11 @@ def test_a_margin_below_the_measured_floor_is_undecided():
 
     with pytest.raises(Undecided, match=r"two instances of old differ by 30\.0 % \(20 pairs\), and the margin of "):
         bool(new.no_slower_than(old, by=0.10))
+
+
+def test_what_cannot_be_known_is_not_drawn_for_long():
+    """Twenty pairs show what was seen; more would not make it known."""
+    laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1, sd=0.5))
+    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda _: Floor("old", 1.3, 20)).series
+
+    assert new.no_slower_than(old, by=0.10).verdict.pairs == 20
