@@ -17,7 +17,7 @@ from pytest_dbcluster.workload import Round
 
 
 class Rounds(Protocol):
-    """What of a laboratory is needed to compare the instances of one of its variants."""
+    """What of a laboratory draws rounds and checks them: all that is needed to compare instances of one variant."""
 
     @property
     def names(self) -> Sequence[str]:
@@ -28,10 +28,13 @@ class Rounds(Protocol):
         """The name of the workload."""
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round; the instance is the block's number modulo the number of instances."""
+        """One round: switch, reset, settle, run. Its ``void`` says why it does not count.
+
+        Where variants have several instances, the block's number modulo theirs says which one it is on.
+        """
 
     def check(self) -> None:
-        """Raise SeriesVoid when something is wrong after the rounds."""
+        """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
 
 
 class Twins:

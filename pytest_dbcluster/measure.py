@@ -16,7 +16,7 @@ from pytest_dbcluster import counters, notes, ordering, registry, stalls, verdic
 from pytest_dbcluster.answer import Answer, ask
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
-from pytest_dbcluster.floor import Floor, margins_of
+from pytest_dbcluster.floor import Floor, Rounds, margins_of
 from pytest_dbcluster.record import Progress
 from pytest_dbcluster.workload import SPEEDS, Round
 
@@ -27,22 +27,8 @@ MOST_VOID = 0.1
 BESIDE_PAIRS = 20
 
 
-class Laboratory(Protocol):
+class Laboratory(Rounds, Protocol):
     """What runs the rounds of one workload on the variants of one measurement."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The short name of each variant."""
-
-    @property
-    def load(self) -> str:
-        """The name of the workload."""
-
-    def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round: switch, reset, settle, run. Its ``void`` says why it does not count."""
-
-    def check(self) -> None:
-        """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
 
     def blind(self, candidate: int, baseline: int) -> str:
         """Why no answer about these two can be trusted on this machine; empty when it can."""
