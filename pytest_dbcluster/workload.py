@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.ledger import Ledger
 
 if TYPE_CHECKING:
     from pytest_dbcluster.cluster import Cluster
@@ -22,9 +23,13 @@ SPEEDS = ("throughput", "drained_throughput")  # properties of a Round in operat
 class Outcome:
     """What a load itself says about one run.
 
-    seconds: the measured time. operations: statements or transactions done in it. commits: committed writing
-    statements or transactions while counters were read, None for a load that writes nothing. least, most: of a
-    tool that repeats by itself and reports its average, the shortest and the longest repetition in seconds.
+    seconds: the measured time. operations: statements or transactions tried in it, those that a conflict ended
+    included. commits: committed writing statements or transactions while counters were read, None for a load that
+    writes nothing. least, most: of a tool that repeats by itself and reports its average, the shortest and the
+    longest repetition in seconds. good: of the operations those that ended as asked, None for all. ledger: what
+    became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
+    second that an open loop offered, None for a closed loop. client_seconds: CPU seconds of the load generator in the
+    measured time. busiest: the largest share of the measured time that one of its threads was on a CPU.
     """
 
     seconds: float
@@ -32,6 +37,12 @@ class Outcome:
     commits: int | None = None
     least: float | None = None
     most: float | None = None
+    good: int | None = None
+    ledger: Ledger | None = None
+    by_second: tuple[int, ...] = ()
+    rate: float | None = None
+    client_seconds: float | None = None
+    busiest: float | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +115,31 @@ class Workload(Protocol):
 
     def clean(self, setting: Setting) -> None:
         """Drop the tables."""
+
+
+class Stored(Protocol):
+    """An extra power: the tables are made once for each release and scale, and kept as a data directory.
+
+    Servers of a measurement of this load start from a copy of it.
+    """
+
+    @property
+    def store(self) -> str:
+        """What the tables hold: tool, version of the schema, scale; equal names mean equal tables."""
+
+    def fill(self, setting: Setting) -> None:
+        """Make the tables on a lone fresh server. Raises WorkloadError with the tool's own words."""
+
+
+class Paced(Protocol):
+    """An extra power: operations can start at a rate instead of one after the other."""
+
+    @property
+    def rate(self) -> float | str | None:
+        """Operations a second; ``"70 %"`` of what the slowest variant can do; None is a closed loop."""
+
+    def at_rate(self, rate: float | None) -> Workload:
+        """The same load at this rate; None is the closed loop. It keeps its tables."""
 
 
 class Verifies(Protocol):

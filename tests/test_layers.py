@@ -16,7 +16,7 @@ NAME = PACKAGE.name
 
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
-    "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical always health",
+    "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical always health histogram ledger",
     "specs": "spec",
     "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
