@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARK_HELP)
     config.addinivalue_line(
         "markers",
-        "published(file, table=N, columns={name: column}): the published measurement that a test repeats; its ratio "
-        "is printed beside the measured one",
+        "published(file, table=N, columns={name: column}, figures={metric: place}): the published measurement that a "
+        "test repeats; its ratio is printed beside the measured one",
     )
     config.addinivalue_line(
         "markers",

@@ -136,7 +136,7 @@ class DBSession:
         used = [laboratory.variants[series.number] for series in answer.series]
         rounds = {series.name: list(series.rounds[:pairs]) for series in answer.series}
         ratio = None
-        if published and answer.metric == "throughput":
+        if published:
             ratio = published.ratio(laboratory.variants[candidate.number], laboratory.variants[baseline.number], answer)
         return ClaimRecord(
             test=item.nodeid,

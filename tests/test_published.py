@@ -40,7 +40,8 @@ def variant(name, **options):
 
 def answer(mode):
     """An answer about a load in a mode."""
-    return types.SimpleNamespace(measurement=types.SimpleNamespace(laboratory=types.SimpleNamespace(mode=mode)))
+    laboratory = types.SimpleNamespace(mode=mode)
+    return types.SimpleNamespace(metric="throughput", measurement=types.SimpleNamespace(laboratory=laboratory))
 
 
 def test_the_ratio_is_of_speed(root):
@@ -119,3 +120,70 @@ def test_a_cell_may_be_an_average_alone(root):
 
     assert found.ratio(variant("fast"), variant("slow"), answer("write")) == pytest.approx(4.0)
     assert found.seconds(variant("slow"), "read") == ()
+
+
+FIGURES = """\
+title = "More nodes"
+[reads]
+gain_over_one = { "2" = 0.50 }
+[columns.one]
+paused = 0.64
+[columns.sixteen]
+paused = 0.16
+[findings]
+latency_of_1_over_16 = 1.27
+text = ["words"]
+"""
+
+
+@pytest.fixture
+def figures(tmp_path):
+    """A project whose published file gives gains instead of seconds."""
+    (tmp_path / "fixtures" / "published").mkdir(parents=True)
+    (tmp_path / "fixtures" / "published" / "nodes.toml").write_text(FIGURES)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("place", "ratio"),
+    [
+        ("reads.gain_over_one.2", 1.5),
+        ("findings.latency_of_1_over_16", 1.27),
+        (("columns.sixteen.paused", "columns.one.paused"), 0.25),
+    ],
+)
+def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
+    """What a file gives instead of seconds; other metrics have no published ratio then."""
+    found = Published.read(figures, "nodes", columns={}, figures={"goodput": place})
+    asked = types.SimpleNamespace(metric="goodput")
+    other = types.SimpleNamespace(metric="p95")
+
+    assert found.ratio(variant("two"), variant("one"), asked) == pytest.approx(ratio)
+    assert found.ratio(variant("two"), variant("one"), other) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("reads.gain_over_two.2", "has no 'reads.gain_over_two.2': at 'gain_over_two' there is gain_over_one"),
+        ("reads.gain_over_one.2.x", "at 'x' there is a value"),
+        ("findings.text", "'findings.text' is ['words'] and no number"),
+    ],
+)
+def test_a_figure_that_is_not_there_says_what_is(figures, place, words):
+    """A mark that names a wrong place is a mistake."""
+    with pytest.raises(ConfigError) as caught:
+        Published.read(figures, "nodes", columns={}, figures={"goodput": place})
+
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["galera-node-count", "galera-applier-threads"])
+def test_the_published_files_without_seconds_are_readable(name):
+    """Those that the suites of scaling and applier threads name."""
+    places = {
+        "galera-node-count": "sysbench_simple.gain_over_one_galera_node.2",
+        "galera-applier-threads": "findings.throughput_gain_of_16",
+    }
+
+    assert Published.read(ROOT, name, columns={}, figures={"goodput": places[name]}).figures["goodput"] > 1
