@@ -88,14 +88,14 @@ def size(directory: Path) -> int:
 
 
 @contextlib.contextmanager
-def lock(name: str, *, progress: Callable[[str], None]) -> Iterator[None]:
+def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -> Iterator[None]:
     """Held by one process at a time; the second says that it waits. It ends with the process that holds it."""
     locks = _made(root() / "locks")
     guard = filelock.FileLock(locks / f"{name}.lock", mode=0o600)
     try:
         guard.acquire(timeout=0)
     except filelock.Timeout:
-        progress(f"waiting for another process that fetches {name}")
+        progress(f"waiting for another process that {does} {name}")
         guard.acquire()
     try:
         yield
@@ -104,18 +104,19 @@ def lock(name: str, *, progress: Callable[[str], None]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def staged(name: str) -> Iterator[Path]:
+def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterator[Path]:
     """A directory to make the entry ``name`` in; it becomes the entry when the block ends without an error.
 
+    ``among``: the folder of its kind, that of releases without it. ``mode`` is the entry's.
     The caller holds the lock of ``name``, so what another fetch of it left behind is stale, and is removed.
     """
-    parent = _made(releases())
+    parent = _made(among or releases())
     for stale in parent.glob(f"{STAGING}{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=f"{STAGING}{name}-", dir=parent))
     try:
         yield staging
-        staging.chmod(0o755)
+        staging.chmod(mode)
         entry = parent / name
         if entry.exists():
             entry.rename(staging / ".replaced")
