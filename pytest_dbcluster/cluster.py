@@ -134,14 +134,16 @@ def bring_up(
     provisioner: Provisioner,
     *,
     options: Mapping[str, str],
+    start: Template | None = None,
     progress: Progress = lambda _: None,
 ) -> Cluster:
     """A cluster that is ready. ``options`` are the resolved server options of the spec.
 
+    ``start`` is what its nodes start as copies of; the release's template without it.
     Raises ConfigError, Unsupported, or ProvisionError with the server's own words; nothing stays behind then.
     """
     for attempt in itertools.count(1):
-        cluster = _configured(spec, release, provisioner, options, progress)
+        cluster = _configured(spec, release, provisioner, options, start, progress)
         began = time.monotonic()
         try:
             cluster.topology.form(cluster.nodes)
@@ -163,14 +165,19 @@ def bring_up(
 
 
 def _configured(
-    spec: ClusterSpec, release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
+    spec: ClusterSpec,
+    release: Release,
+    provisioner: Provisioner,
+    options: Mapping[str, str],
+    start: Template | None,
+    progress: Progress,
 ) -> Cluster:
     form = topology(spec.topology)
     if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
         raise Unsupported(lacking)
     if missing := form.needs - provisioner.offers:
         raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
-    made = ready_template(release, provisioner, options, progress)
+    made = start or ready_template(release, provisioner, options, progress)
     hosts = provisioner.acquire(spec)
     nodes: list[Node] = []
     try:

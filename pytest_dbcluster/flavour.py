@@ -22,6 +22,8 @@ class Flavour:
     always: options that this version does not have because it always behaves so.
     initial: options that are fixed when a data directory is made; they select another template.
     alone: options of the server that makes a template, whose commits must leave no trace for replication.
+    shaping: options that decide how a table that is made lies on disk, or how it is read; others work on any tables.
+    filling: options of a server on which tables are made, and which is shut down in good order or thrown away.
     plugins: libraries whose variables belong to the list that options are checked against.
     flush: makes InnoDB's log durable on this node alone, where it is flushed at each commit.
     lazy_flush: the variable that, when it is not 1, makes ``flush`` write the log without flushing it.
@@ -42,6 +44,8 @@ class Flavour:
     always: Mapping[str, Always]
     initial: tuple[str, ...]
     alone: Mapping[str, str]
+    shaping: tuple[str, ...]
+    filling: Mapping[str, str]
     plugins: tuple[str, ...]
     flush: str
     lazy_flush: str
@@ -77,6 +81,24 @@ _LOAD_RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, RELOAD, PROCESS, EXECUTE, "
     "CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, TRIGGER"
 )
+# Character sets are written into tables; statistics are sampled when they are made.
+_SHAPING = (
+    "character_set_server",
+    "collation_server",
+    "default_storage_engine",
+    "innodb_default_row_format",
+    "innodb_file_per_table",
+    "innodb_fill_factor",
+    "innodb_stats_persistent",
+    "innodb_stats_persistent_sample_pages",
+)
+# Nothing is made durable before the end, and a log that is rarely full spares most writes of pages.
+_FILLING = {
+    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_doublewrite": "OFF",
+    "innodb_io_capacity": "20000",
+    "innodb_io_capacity_max": "40000",
+}
 _ACCOUNTS = (
     "CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'",
     "GRANT ALL PRIVILEGES ON *.* TO '{user}'@'%' WITH GRANT OPTION",
@@ -108,6 +130,15 @@ MARIADB = Flavour(
         "lower_case_table_names",
     ),
     alone={},
+    shaping=(
+        *_SHAPING,
+        "innodb_compression_algorithm",
+        "innodb_compression_default",
+        "innodb_compression_level",
+        "innodb_default_encryption_key_id",
+        "innodb_encrypt_tables",
+    ),
+    filling={**_FILLING, "innodb_log_file_size": "1G"},
     plugins=(),
     flush="FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS",
     lazy_flush="innodb_flush_log_at_trx_commit",
@@ -138,6 +169,8 @@ MYSQL = dataclasses.replace(
     always={},
     initial=("innodb_data_file_path", "innodb_page_size", "lower_case_table_names"),
     alone={"skip_log_bin": ""},
+    shaping=(*_SHAPING, "default_table_encryption", "sql_generate_invisible_primary_key"),
+    filling={**_FILLING, "innodb_redo_log_capacity": "1G"},
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
     log_current="innodb_redo_log_current_lsn",
     log_flushed="innodb_redo_log_flushed_to_disk_lsn",

@@ -5,14 +5,16 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import queue
+import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 import psutil
 
+from pytest_dbcluster import cache, parity, wait
 from pytest_dbcluster import options as opts
-from pytest_dbcluster import parity, wait
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
@@ -23,11 +25,14 @@ from pytest_dbcluster.proxy import lacks as proxy_lacks
 from pytest_dbcluster.proxy import proxy_class
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
+from pytest_dbcluster.store import stored
 from pytest_dbcluster.template import Template
 from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import References, Switch, Variant, split
+from pytest_dbcluster.workload import Stored
 
 SIDE_BY_SIDE = 2
+GROWTH = 128 * 2**20  # of a copy with loaded tables, in bytes: temporary tables, binlogs, what a few rounds add
 
 
 @dataclasses.dataclass
@@ -123,12 +128,21 @@ class Pool:
                 missing.setdefault(key, variant)  # a cluster that serves several is named by the first
         if missing:
             self._admit(list(missing.values()), keys)
-            self._start(missing)
+            begin = {key: self._stored(variant) for key, variant in missing.items() if variant.holds}
+            self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
+            self._start(missing, begin)
         for key in keys:
             self._running[key] = self._running.pop(key)  # the one used last is ended last
         return [self._running[key] for key in keys]
 
-    def _start(self, missing: Mapping[tuple[object, ...], Variant]) -> None:
+    def _stored(self, variant: Variant) -> Template:
+        """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""
+        load, options = cast(Stored, variant.holds), dict(variant.static)
+        return stored(load, variant.release, self.provisioner, self.client(), options, self._progress)
+
+    def _start(
+        self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
+    ) -> None:
         """Start these clusters side by side: most of the time goes into waiting. One that fails ends the others."""
         for variant in missing.values():
             if variant.spec.proxy in TOOLS:
@@ -136,15 +150,15 @@ class Pool:
         said: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
         stop = threading.Event()
 
-        def start(variant: Variant) -> Running:
+        def start(key: tuple[object, ...], variant: Variant) -> Running:
             with wait.ended_by(stop):
-                return self._start_one(variant, said.put)
+                return self._start_one(variant, begin.get(key), said.put)
 
         begun: dict[tuple[object, ...], concurrent.futures.Future[Running]] = {}
         threads = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
         try:
             for key, variant in missing.items():
-                begun[key] = threads.submit(start, variant)
+                begun[key] = threads.submit(start, key, variant)
                 begun[key].add_done_callback(said.put)
             for _ in missing:
                 while isinstance(one := said.get(), str):
@@ -158,27 +172,43 @@ class Pool:
             ready = {key: one for key, one in begun.items() if not (one.cancelled() or one.exception())}
             self._running |= {key: one.result() for key, one in ready.items()}
 
-    def _start_one(self, variant: Variant, progress: Callable[[str], None]) -> Running:
+    def _start_one(self, variant: Variant, begin: Template | None, progress: Callable[[str], None]) -> Running:
         spec = variant.spec
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
+        shown += f", holding {variant.holds.store}" if variant.holds else ""
         progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
         options = dict(variant.static)
-        cluster = bring_up(spec, variant.release, self.provisioner, options=options, progress=progress)
+        cluster = bring_up(spec, variant.release, self.provisioner, options=options, start=begin, progress=progress)
         progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
 
     def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
-        """End clusters that nobody needs now until there is room. Raises Unsupported when that is not enough."""
+        """End clusters that nobody needs now until memory suffices. Raises Unsupported when it never does."""
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
-        for key in [key for key in self._running if key not in needed]:
-            if psutil.virtual_memory().available >= wanted:
-                return
-            self._end(key)
-        if (free := psutil.virtual_memory().available) < wanted:
+        if (free := self._made_free(lambda: psutil.virtual_memory().available, wanted, needed)) < wanted:
             raise Unsupported(
                 f"no memory for {nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
             )
+
+    def _admit_copies(self, copies: Sequence[tuple[int, Template]], needed: Sequence[tuple[object, ...]]) -> None:
+        """The same for the disk that so many nodes of each need. Raises Unsupported."""
+        place, nodes = self.client().directory, sum(many for many, _ in copies)
+        wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
+        if (free := self._made_free(lambda: shutil.disk_usage(place).free, wanted, needed)) < wanted:
+            raise Unsupported(
+                f"no room on the disk of {place} for {nodes} copies of loaded tables, which go with their servers: "
+                f"{free / 2**20:.0f} MiB free, {wanted / 2**20:.0f} MiB needed; free some, or take another disk with "
+                "DBCLUSTER_DATA_DIR=DIRECTORY"
+            )
+
+    def _made_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
+        """What is free, after clusters that nobody needs now were ended until it is enough."""
+        for key in [key for key in self._running if key not in needed]:
+            if free() >= wanted:
+                break
+            self._end(key)
+        return free()
 
     def room_for_all(self, variants: Sequence[Variant]) -> bool:
         """Whether the clusters of these variants can run side by side in the memory there is."""

@@ -27,6 +27,8 @@ from pytest_dbcluster.sql import SQLError
 
 READ_ONLY_VARIABLE, SESSION_VARIABLE = 1238, 1228  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_LOCAL_VARIABLE
 FORMAT = 2  # raised when what a template holds changes
+# What belongs to the server that made the data, and not to those that start from it.
+OWN_FILES = ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,12 +47,16 @@ class Variable:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A data directory to copy, the password of its control account, and the server's list of variables."""
+    """A data directory to copy, the password of its control account, and the server's list of variables.
+
+    initial: the options that were fixed when it was made.
+    """
 
     data: Path
     password: str = dataclasses.field(repr=False)
     variables: Mapping[str, Variable]
     words: frozenset[str]
+    initial: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def template(
@@ -74,7 +80,7 @@ def template(
     said = json.loads((place / "template.json").read_text())
     variables = {row["name"]: Variable(**{**row, "choices": tuple(row["choices"])}) for row in said["variables"]}
     password = secrets.remember(said["password"])
-    return Template(place / "data", password, variables, frozenset(said["words"]))
+    return Template(place / "data", password, variables, frozenset(said["words"]), dict(initial))
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
@@ -175,7 +181,7 @@ def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
     fresh = place.with_name(f"{place.name}.{tokens.token_hex(4)}")
     fresh.mkdir(mode=0o700)
     try:
-        for leftover in ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf"):
+        for leftover in OWN_FILES:
             (data / leftover).unlink(missing_ok=True)
         shutil.copytree(data, fresh / "data")
         description = fresh / "template.json"

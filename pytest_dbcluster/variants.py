@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from filelock import FileLock
 
@@ -29,6 +29,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.template import Variable
 from pytest_dbcluster.topology import fewest, topology
+from pytest_dbcluster.workload import Stored, Workload
 
 # Sizes of memory and of the log change a server's state for long after a SET GLOBAL; provider options are many in one.
 ALWAYS_STATIC = frozenset(
@@ -69,12 +70,16 @@ DRAIN_TABLE = "dbcluster_control.drain"
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A spec with its release and its resolved options, split into what a start needs and what a switch does."""
+    """A spec with its release and its resolved options, split into what a start needs and what a switch does.
+
+    holds: the load whose tables its servers start with, None for servers that start empty.
+    """
 
     spec: ClusterSpec
     release: Release
     static: tuple[tuple[str, str], ...]
     dynamic: tuple[tuple[str, str], ...]
+    holds: Stored | None = None
 
     @property
     def options(self) -> dict[str, str]:
@@ -85,11 +90,26 @@ class Variant:
         """The same variant on another cluster that is alike."""
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
+    def holding(self, load: Workload) -> Variant:
+        """The same variant on servers that start with the tables of this load, where it keeps them.
+
+        An option that shapes tables takes servers of its own then: they hold tables that were made with it.
+        """
+        if not hasattr(load, "store"):
+            return self
+        shaping = flavour(self.release.product, self.release.version).shaping
+        static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
+        dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
+        return dataclasses.replace(
+            self, static=tuple(sorted(static.items())), dynamic=dynamic, holds=cast(Stored, load)
+        )
+
     @property
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
-        spec = self.spec
-        return (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, spec.instance, self.static)
+        spec, store = self.spec, self.holds.store if self.holds else ""
+        own = (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, spec.instance)
+        return (*own, self.static, store)
 
 
 def is_identity(name: str) -> bool:
