@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def _parser() -> argparse.ArgumentParser:
     add("doctor", _doctor, "say what this machine offers, and what that rules out")
     cached = add("cache", _cache, "list what the cache holds, and its size")
     cached.add_argument("what", nargs="?", choices=("list", "clean"), default="list", help="clean removes all of it")
+    cached.add_argument("names", nargs="*", metavar="ENTRY", help="what clean removes, as listed; default all")
     for name, text in PLANNED.items():
         add(name, _planned, f"{text} (planned)")
     return parser
@@ -180,10 +182,16 @@ def _doctor(arguments: argparse.Namespace) -> int:
 def _cache(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster import cache, housekeeping
 
-    rows = housekeeping.clean(_tell) if arguments.what == "clean" else housekeeping.cached()
-    shown = [(str(place.relative_to(cache.root())), megabytes(size)) for place, size in rows]
-    total = megabytes(sum(size for _, size in rows)) or "0 MB"
-    print(table(("removed" if arguments.what == "clean" else "entry", "size"), shown))
+    if arguments.names and arguments.what == "list":
+        raise ConfigError("dbcluster cache list takes no names: it lists everything")
+    rows = housekeeping.clean(arguments.names, _tell) if arguments.what == "clean" else housekeeping.cached()
+    now = time.time()
+    shown = [
+        (one.name, megabytes(one.size), one.holds, f"{housekeeping.duration(now - one.used)} ago" if one.used else "")
+        for one in rows
+    ]
+    total = megabytes(sum(one.size for one in rows)) or "0 MB"
+    print(table(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
     print(f"{total} in {cache.root()}")
     return 0
 

@@ -7,12 +7,14 @@ import pwd
 import re
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import cache, kept, runs
+from pytest_dbcluster import cache, kept, registry, runs, store
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.runs import Run
+
+FOLDERS = ("releases", "templates", "stored")  # of the cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,30 +95,61 @@ def free_name(name: str) -> None:
             raise ConfigError(f"a kept cluster is named {name!r} already (run {run.run_id}); choose another --name")
 
 
-def cached() -> list[tuple[Path, int]]:
-    """Everything in the cache that can be made again, with its bytes: releases, templates, reference readings."""
-    entries = [place for folder in ("releases", "templates") for place in sorted((cache.root() / folder).glob("[!.]*"))]
-    found = [(place, cache.size(place)) for place in entries if place.is_dir()]
+@dataclasses.dataclass(frozen=True)
+class Cached:
+    """An entry of the cache; ``holds`` and ``used``, a time, are those of stored databases."""
+
+    place: Path
+    size: int
+    holds: str = ""
+    used: float | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name, as ``dbcluster cache`` lists it."""
+        return str(self.place.relative_to(cache.root()))
+
+
+def cached() -> list[Cached]:
+    """Everything in the cache that can be made again: releases, templates, stored databases, reference readings."""
+    places = [place for folder in FOLDERS for place in sorted((cache.root() / folder).glob("[!.]*")) if place.is_dir()]
+    found = [_cached(place) for place in places]
     references = cache.root() / "references"
-    return [*found, (references, cache.size(references))] if any(references.glob("*.json")) else found
+    return [*found, Cached(references, cache.size(references))] if any(references.glob("*.json")) else found
 
 
-def clean(progress: Callable[[str], None] = lambda _: None) -> list[tuple[Path, int]]:
-    """Remove everything that can be made again; what was removed, with its bytes.
+def _cached(place: Path) -> Cached:
+    entry = store.read(place) if place.parent == store.directory() else None
+    if entry is None:
+        return Cached(place, cache.size(place))
+    return Cached(place, entry.size, f"{entry.holds}, {entry.release}", entry.used)
 
-    Raises ConfigError while a run uses it. Lock files stay: a process may be waiting for one.
+
+def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
+    """Remove the named entries of the cache, all without a name; what was removed.
+
+    Raises ConfigError for a name that is not listed, and while a run uses the cache. Lock files stay: a process may
+    be waiting for one.
     """
     using = [run.run_id for run in runs.known() if run.kept or run.alive]
     if using:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
-    removed = cached()
-    for place, _ in removed:
-        if place.parent == cache.releases():
-            with cache.lock(place.name, progress=progress):
-                shutil.rmtree(place, ignore_errors=True)
-        elif place.parent == cache.root():
-            for file in place.glob("*.json"):
-                file.unlink(missing_ok=True)
-        else:
-            shutil.rmtree(place, ignore_errors=True)
+    known = {one.name: one for one in cached()}
+    for name in names:
+        if name not in known:
+            raise registry.unknown("cache entry", name, list(known))
+    removed = [known[name] for name in names or known]
+    for one in removed:
+        _remove(one.place, progress)
     return removed
+
+
+def _remove(place: Path, progress: Callable[[str], None]) -> None:
+    if place.parent == cache.releases():
+        with cache.lock(place.name, progress=progress):
+            shutil.rmtree(place, ignore_errors=True)
+    elif place.parent == cache.root():
+        for file in place.glob("*.json"):
+            file.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(place, ignore_errors=True)

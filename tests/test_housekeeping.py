@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import time
 
 import psutil
 import pytest
 
-from pytest_dbcluster import cli, housekeeping, runs
+from pytest_dbcluster import cli, housekeeping, runs, store
 from tests.command import left, sleeping_run
 
 
@@ -113,6 +115,48 @@ def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
     ]  # fmt: skip
     assert f"6 MB in {empty_cache}" in listed
     assert housekeeping.cached() == []
+
+
+@pytest.fixture
+def two_stored(empty_cache):
+    """A cache with two loaded databases in it."""
+    for name, holds, hours in (("mariadb-1", "tpcc of 10 warehouses", 3), ("mysql-1", "sysbench of 4 tables", 50)):
+        place = empty_cache / "stored" / name
+        (place / "data").mkdir(parents=True)
+        said = {"holds": holds, "release": "mariadb:10.11 10.11.19", "size": 2_000_000, "password": "never told"}
+        (place / store.FILE).write_text(json.dumps(said))
+        os.utime(place / store.FILE, (time.time() - 3600 * hours,) * 2)
+    return empty_cache / "stored"
+
+
+def test_stored_databases_are_listed_with_what_they_hold_and_when_they_were_used(data, two_stored, capsys):
+    """And of which release they are."""
+    assert cli.main(["cache"]) == 0
+    listed = capsys.readouterr().out
+
+    assert re.search(r"^entry +size +holds +used$", listed, re.MULTILINE)
+    assert re.search(
+        r"^stored/mariadb-1  2 MB  tpcc of 10 warehouses, mariadb:10\.11 10\.11\.19 +3 h ago$", listed, re.M
+    )
+    assert re.search(r"^stored/mysql-1 .* 2 d ago$", listed, re.MULTILINE)
+    assert "never told" not in listed
+
+
+def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_stored, capsys):
+    """The others stay; a name that is not there is refused before anything is removed, and so is one for a list."""
+    assert cli.main(["cache", "clean", "stored/mysql-1", "stored/mysql-2"]) == 2
+    refused = capsys.readouterr().err
+    assert len(list(two_stored.iterdir())) == 2
+    assert cli.main(["cache", "list", "stored/mysql-1"]) == 2
+    capsys.readouterr()
+    assert cli.main(["cache", "clean", "stored/mysql-1"]) == 0
+
+    assert [path.name for path in two_stored.iterdir()] == ["mariadb-1"]
+    assert "stored/mysql-1" in capsys.readouterr().out
+    assert refused == (
+        "dbcluster: unknown cache entry 'stored/mysql-2'; known: stored/mariadb-1, stored/mysql-1; "
+        "did you mean stored/mysql-1?\n"
+    )
 
 
 @pytest.mark.parametrize(
