@@ -1,0 +1,223 @@
+-- The initial population of TPC-C (specification 5.11, clause 4.3.3.1).
+--
+-- It is cut into units, each with a random source of its own, so that the tables are the same however many threads load
+-- them. Rows are written into one buffer and sent as statements of about half a megabyte.
+
+local ffi = require("ffi")
+local random = require("tpcc_random")
+
+local load = {}
+
+local ITEMS, DISTRICTS, CUSTOMERS, ORDERS, FIRST_NEW = 100000, 10, 3000, 3000, 2101
+local STATEMENT = 512 * 1024
+local LONGEST_ROW = 2048
+local POOL = 65536
+local LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+local DATE = "'2025-01-01 00:00:00'"
+
+local buffer = ffi.new("char[?]", STATEMENT + LONGEST_ROW)
+local pool = ffi.new("char[?]", POOL)
+local at, first_row, con, head, uniform = 0, true, nil, "", nil
+
+do
+   local fill = random.source(1)
+   for position = 0, POOL - 1 do
+      local letter = fill(1, #LETTERS)
+      pool[position] = LETTERS:byte(letter)
+   end
+end
+
+local function text(words)
+   ffi.copy(buffer + at, words, #words)
+   at = at + #words
+end
+
+local function number(value)
+   local digits, limit = 1, 10
+   while value >= limit do
+      digits, limit = digits + 1, limit * 10
+   end
+   for position = at + digits - 1, at, -1 do
+      local rest = math.floor(value / 10)
+      buffer[position] = 48 + value - rest * 10
+      value = rest
+   end
+   at = at + digits
+end
+
+-- A decimal number of so many places from its integer: fraction(1234, 2) is 12.34.
+local function fraction(value, places)
+   local unit = 10 ^ places
+   number(math.floor(value / unit))
+   text(".")
+   local rest = value % unit
+   local leading = unit / 10
+   while leading > 1 and rest < leading do
+      text("0")
+      leading = leading / 10
+   end
+   number(rest)
+end
+
+-- A random a-string (clause 4.3.2.2): a piece of the pool.
+local function letters(low, high)
+   local length = low == high and low or uniform(low, high)
+   text("'")
+   ffi.copy(buffer + at, pool + uniform(0, POOL - high), length)
+   at = at + length
+   text("'")
+end
+
+-- I_DATA and S_DATA: in one of ten rows ORIGINAL stands somewhere in it.
+local function data(low, high)
+   local start = at + 1
+   letters(low, high)
+   if uniform(1, 10) == 1 then
+      ffi.copy(buffer + start + uniform(0, at - 1 - start - 8), "ORIGINAL", 8)
+   end
+end
+
+local function digits(length)
+   for _ = 1, length do
+      number(uniform(0, 9))
+   end
+end
+
+local function address()
+   letters(10, 20) text(",") letters(10, 20) text(",") letters(10, 20) text(",") letters(2, 2) text(",'")
+   digits(4)
+   text("11111',") -- clause 4.3.2.7
+end
+
+local function send()
+   if not first_row then
+      con:query(ffi.string(buffer, at))
+   end
+   at, first_row = 0, true
+end
+
+local function into(statement)
+   send()
+   head = statement .. " VALUES ("
+end
+
+local function row()
+   if at > STATEMENT then
+      send()
+   end
+   text(first_row and head or ",(")
+   first_row = false
+end
+
+local function items(_, part)
+   into("INSERT INTO item (i_id, i_im_id, i_name, i_price, i_data)")
+   for id = part * ITEMS / 10 + 1, (part + 1) * ITEMS / 10 do
+      row() number(id) text(",") number(uniform(1, 10000)) text(",") letters(14, 24) text(",")
+      fraction(uniform(100, 10000), 2) text(",") data(26, 50) text(")")
+   end
+end
+
+local function stock(warehouse, part)
+   into("INSERT INTO stock (s_w_id, s_i_id, s_quantity, s_dist_01, s_dist_02, s_dist_03, s_dist_04, s_dist_05, "
+      .. "s_dist_06, s_dist_07, s_dist_08, s_dist_09, s_dist_10, s_data)")
+   for id = part * ITEMS / 10 + 1, (part + 1) * ITEMS / 10 do
+      row() number(warehouse) text(",") number(id) text(",") number(uniform(10, 100)) text(",")
+      for _ = 1, 10 do
+         letters(24, 24) text(",")
+      end
+      data(26, 50) text(")")
+   end
+end
+
+local function places(warehouse, district)
+   if district == 1 then
+      into("INSERT INTO warehouse (w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd)")
+      row() number(warehouse) text(",") letters(6, 10) text(",") address()
+      fraction(uniform(0, 2000), 4) text(",300000.00)")
+   end
+   into("INSERT INTO district (d_w_id, d_id, d_name, d_street_1, d_street_2, d_city, d_state, d_zip, d_tax, d_ytd, "
+      .. "d_next_o_id)")
+   row() number(warehouse) text(",") number(district) text(",") letters(6, 10) text(",") address()
+   fraction(uniform(0, 2000), 4) text(",30000.00,") number(ORDERS + 1) text(")")
+end
+
+local function customers(warehouse, part)
+   local district = part + 1
+   places(warehouse, district)
+   into("INSERT INTO customer (c_w_id, c_d_id, c_id, c_last, c_first, c_street_1, c_street_2, c_city, c_state, c_zip, "
+      .. "c_phone, c_since, c_credit, c_discount, c_data)")
+   for id = 1, CUSTOMERS do
+      local name = id <= 1000 and id - 1 or random.nurand(uniform, 255, random.C_LAST_LOAD, 0, 999)
+      row() number(warehouse) text(",") number(district) text(",") number(id) text(",'")
+      text(random.last_name(name)) text("',") letters(8, 16) text(",") address() text("'") digits(16)
+      text("',") text(DATE) text(uniform(1, 10) == 1 and ",'BC'," or ",'GC',")
+      fraction(uniform(0, 5000), 4) text(",") letters(300, 500) text(")")
+   end
+   into("INSERT INTO history (h_session, h_number, h_c_id, h_c_d_id, h_c_w_id, h_d_id, h_w_id, h_date, h_data)")
+   for id = 1, CUSTOMERS do
+      row() number(warehouse) text(",") number(district * 10000 + id) text(",") number(id) text(",")
+      number(district) text(",") number(warehouse) text(",") number(district) text(",") number(warehouse) text(",")
+      text(DATE) text(",") letters(12, 24) text(")")
+   end
+end
+
+local function orders(warehouse, part)
+   local district = part + 1
+   local customer = random.permutation(uniform, CUSTOMERS)
+   local lines = {}
+   into("INSERT INTO orders (o_w_id, o_d_id, o_id, o_c_id, o_entry_d, o_carrier_id, o_ol_cnt)")
+   for id = 1, ORDERS do
+      lines[id] = uniform(5, 15)
+      row() number(warehouse) text(",") number(district) text(",") number(id) text(",") number(customer[id])
+      text(",") text(DATE) text(",")
+      if id < FIRST_NEW then number(uniform(1, 10)) else text("NULL") end
+      text(",") number(lines[id]) text(")")
+   end
+   into("INSERT INTO new_order (no_w_id, no_d_id, no_o_id)")
+   for id = FIRST_NEW, ORDERS do
+      row() number(warehouse) text(",") number(district) text(",") number(id) text(")")
+   end
+   into("INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, "
+      .. "ol_amount, ol_dist_info)")
+   for id = 1, ORDERS do
+      for line = 1, lines[id] do
+         row() number(warehouse) text(",") number(district) text(",") number(id) text(",") number(line) text(",")
+         number(uniform(1, ITEMS)) text(",") number(warehouse) text(",")
+         if id < FIRST_NEW then
+            text(DATE) text(",0.00,")
+         else
+            text("NULL,") fraction(uniform(1, 999999), 2) text(",")
+         end
+         letters(24, 24) text(")")
+      end
+   end
+end
+
+-- Load the share of one of several threads: every so many-th unit.
+function load.share(connection, warehouses, thread, threads)
+   con = connection
+   for _, statement in ipairs {"SET NAMES latin1", "SET SESSION unique_checks = 0", "SET SESSION foreign_key_checks = 0"} do
+      con:query(statement)
+   end
+   local count = 0
+   local function unit(make, kind, warehouse, part)
+      if count % threads == thread then
+         uniform = random.source(((warehouse * 10 + part) * 4 + kind) * 7919)
+         make(warehouse, part)
+         send()
+      end
+      count = count + 1
+   end
+   for part = 0, 9 do
+      unit(items, 0, 0, part)
+   end
+   for warehouse = 1, warehouses do
+      for part = 0, DISTRICTS - 1 do
+         unit(stock, 1, warehouse, part)
+         unit(orders, 2, warehouse, part)
+         unit(customers, 3, warehouse, part)
+      end
+   end
+end
+
+return load
