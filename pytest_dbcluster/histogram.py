@@ -42,6 +42,12 @@ class Histogram:
         """How many times were counted."""
         return sum(self.counts.values())
 
+    @property
+    def mean(self) -> float:
+        """The mean time in seconds, each at the middle of its bucket; not a number without any."""
+        seconds = sum(count * _middle(key) for key, count in self.counts.items())
+        return seconds / self.total if self.total else math.nan
+
     def percentile(self, share: float) -> float:
         """The time in seconds below which this share of all lies: the middle of its bucket.
 
@@ -53,5 +59,10 @@ class Histogram:
         for key in sorted(self.counts):
             left -= self.counts[key]
             if left <= 0:
-                return float(2 ** ((key + 0.5) / PER_OCTAVE) / 1e6)
+                return _middle(key)
         return math.nan
+
+
+def _middle(key: int) -> float:
+    """The time in seconds that stands for a bucket."""
+    return float(2 ** ((key + 0.5) / PER_OCTAVE) / 1e6)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
     from pytest_dbcluster.release import Release
 
 PLANNED = ("sysbench", "tpcc")
-SPEEDS = ("throughput", "drained_throughput")  # properties of a Round in operations a second
+# Properties of a Round in operations a second, and each of them with the drain included.
+DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
+SPEEDS = (*DRAINED, *DRAINED.values())
+USUAL = "throughput"  # what claims about a load are about that names no metric of its own
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +32,9 @@ class Outcome:
     writes nothing. least, most: of a tool that repeats by itself and reports its average, the shortest and the
     longest repetition in seconds. good: of the operations those that ended as asked, None for all. ledger: what
     became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
-    second that an open loop offered, None for a closed loop. client_seconds: CPU seconds of the load generator in the
-    measured time. busiest: the largest share of the measured time that one of its threads was on a CPU.
+    second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
+    measured time of an open loop that counts them. client_seconds: CPU seconds of the load generator in the measured
+    time. busiest: the largest share of the measured time that one of its threads was on a CPU.
     """
 
     seconds: float
@@ -41,8 +46,14 @@ class Outcome:
     ledger: Ledger | None = None
     by_second: tuple[int, ...] = ()
     rate: float | None = None
+    offered: int | None = None
     client_seconds: float | None = None
     busiest: float | None = None
+
+    @property
+    def done(self) -> int:
+        """The operations that ended as asked."""
+        return self.operations if self.good is None else self.good
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,7 +63,8 @@ class Round:
     variant: the spec's short name. block: number of the block, warm-up blocks count separately. position: place
     in its block, 0 first. throughput: operations a second. wall: seconds with reset, switch and settle.
     counters: deltas over the round, summed over nodes, and what is derived from them. samples: OS metrics of
-    the round. void: why the round does not count; empty when it does.
+    the round. void: why the round does not count; empty when it does. limited: what of the load generator set the
+    speed of the round, so that it says little about the servers; empty when nothing did.
     """
 
     variant: str
@@ -65,6 +77,7 @@ class Round:
     counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
     samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
     void: str = ""
+    limited: str = ""
 
     @property
     def seconds(self) -> float:
@@ -79,7 +92,33 @@ class Round:
     @property
     def drained_throughput(self) -> float:
         """Operations a second until every node has applied them: a backlog is not free. Higher is better."""
-        return self.outcome.operations / (self.outcome.seconds + self.counters.get("drain_seconds", 0.0))
+        return self.outcome.operations / self.drained_seconds
+
+    @property
+    def goodput(self) -> float:
+        """Operations a second that ended as asked; what a conflict ended is not among them. Higher is better."""
+        return self.outcome.done / self.outcome.seconds
+
+    @property
+    def drained_goodput(self) -> float:
+        """The same until every node has applied them."""
+        return self.outcome.done / self.drained_seconds
+
+    @property
+    def drained_seconds(self) -> float:
+        """The measured time and the drain after it."""
+        return self.outcome.seconds + self.counters.get("drain_seconds", 0.0)
+
+    @property
+    def cost(self) -> float:
+        """Seconds of one good operation, to be compared between rounds of any length; infinite without any.
+
+        The inverse of the goodput. An open loop, whose speed is given, has its mean latency instead.
+        """
+        if self.outcome.rate is not None and self.outcome.ledger:
+            mean = self.outcome.ledger.total.latencies.mean
+            return math.inf if math.isnan(mean) else mean
+        return 1 / self.goodput if self.outcome.done else math.inf
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,7 +133,10 @@ class Setting:
 
 
 class Workload(Protocol):
-    """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables."""
+    """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables.
+
+    Its attribute ``metric``, where it has one, is what claims about it are about that name none.
+    """
 
     @property
     def writes(self) -> bool:

@@ -26,9 +26,16 @@ def test_a_percentile_lies_within_a_bucket_of_the_exact_one(times, share):
     assert Histogram.of(times).percentile(share) == pytest.approx(exact, rel=0.011)
 
 
+@given(TIMES)
+def test_the_mean_lies_within_a_bucket_of_the_exact_one(times):
+    """Each time counts as the middle of its bucket."""
+    assert Histogram.of(times).mean == pytest.approx(sum(times) / len(times), rel=0.011)
+
+
 def test_percentiles_of_no_time_are_not_a_number():
     """A type of transaction that never ran has no latency, and does not raise."""
     assert math.isnan(Histogram().percentile(0.5))
+    assert math.isnan(Histogram().mean)
 
 
 @pytest.mark.parametrize("share", [0, -1, 1.01])
