@@ -10,17 +10,17 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import estimate, stalls, verdict
+from pytest_dbcluster import client, estimate, metrics, stalls, verdict
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.critical import LOOKS
 from pytest_dbcluster.errors import ClaimFailed, Undecided
 from pytest_dbcluster.message import message
 from pytest_dbcluster.verdict import Outcome, Verdict
-from pytest_dbcluster.workload import SPEEDS
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement, Series
 
+UNTIMED = ("lower", stalls.KIND)  # kinds of claims whose answer is no ratio of times
 BLIND_PAIRS = 20  # enough to show what was seen, where it cannot be trusted however much is drawn
 
 
@@ -50,8 +50,10 @@ class Answer:
         """The claim as a test writes it."""
         names = tuple(item.name for item in self.series)
         if not self.asserted:
-            return f"{names[0]} against {names[1]}" + ("" if self.metric == "throughput" else f" ({self.metric})")
-        return self.claim.call(tuple(reversed(names)) if self.claim.kind == "ordered" else names, self.metric)
+            usual = self.metric == self.measurement.metric
+            return f"{names[0]} against {names[1]}" + ("" if usual else f" ({self.metric})")
+        ordered = tuple(reversed(names)) if self.claim.kind == "ordered" else names
+        return self.claim.call(ordered, self.metric, self.measurement.metric)
 
     @property
     def message(self) -> str:
@@ -65,11 +67,12 @@ class Answer:
             found,
             names=tuple(item.name for item in (reversed(self.series) if self.claim.kind == "ordered" else self.series)),
             metric=self.metric,
+            usual=self.measurement.metric,
             seconds_per_round=seconds / max(1, len(rounds)),
             seed=self.measurement.rules.seed,
             absolute=(values[0], values[1]) if len(values) == 2 else None,
             settle_timeouts=sum(not one.settled for one in rounds),
-            unit="/s" if self.metric in SPEEDS else "",
+            unit=metrics.unit(self.metric),
             seconds=seconds,
             extra=self.notes,
         )
@@ -98,8 +101,8 @@ def ask(
     numbers = [item.number for item in series]
     rules = measurement.rules
     cap = min(cap or rules.cap, rules.cap)
-    blind = measurement.laboratory.blind(numbers[0], numbers[-1]) if claim.kind != "lower" else ""
-    blind = blind or measurement.below_floor(claim, numbers[-1])
+    blind = measurement.laboratory.blind(claim.kind, *numbers) if claim.kind != "lower" else ""
+    blind = blind or measurement.below_floor(claim, numbers[-1], metric)
     cap = min(cap, BLIND_PAIRS) if blind else cap
     shown: tuple[float, float, float] | None = None
     judged = functools.partial(_judged, claim, series, metric, cap, blind)
@@ -110,6 +113,8 @@ def ask(
         if measurement.pairs in LOOKS and len(series) == 2:
             shown = _so_far(series, metric, rules.alpha)
     measurement.check()
+    if claim.kind not in UNTIMED:
+        found = client.trusted(found, client.mark({item.name: item.rounds[: found.pairs] for item in series}))
     notes = measurement.notes(series, metric, found.pairs)
     answer = Answer(claim, found, tuple(series), metric, asserted, notes)
     measurement.finish(answer)
@@ -132,7 +137,7 @@ def _judged(
         steps = [_ratios(fast, slow, metric) for fast, slow in itertools.pairwise(series)]
         answer = verdict.replay_ordered if drawn_before else verdict.judge_ordered
         return answer(steps[::-1], step=claim.margin, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
-    candidate, baseline = ([item.seconds for item in one.rounds] for one in series)
+    candidate, baseline = ([item.cost for item in one.rounds] for one in series)
     if claim.kind == stalls.KIND:
         looked_at = slice(stalls.PAIRS)
         end = over or (f"cap of {cap} pairs" if cap <= measurement.pairs < stalls.PAIRS else None)
@@ -151,7 +156,7 @@ def _judged(
 
 
 def _ratios(candidate: Series, baseline: Series, metric: str) -> list[float]:
-    both = zip(candidate.values(metric), baseline.values(metric), strict=True)
+    both = zip(candidate.compared(metric), baseline.compared(metric), strict=True)
     return [estimate.log_ratio(one, other) for one, other in both]
 
 

@@ -52,11 +52,14 @@ class Claim:
         """The chance to hold wrongly: .05 of a guard, and that only exactly on its margin; else ``alpha``."""
         return GUARD_LEVEL if self.guard else alpha
 
-    def call(self, names: tuple[str, ...], metric: str) -> str:
-        """The claim as a test writes it; ``names``: candidate and baseline, or all variants of an order."""
+    def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
+        """The claim as a test writes it; ``names``: candidate and baseline, or all variants of an order.
+
+        ``usual`` is the metric that a claim about this load need not name.
+        """
         option = OPTIONS.get(self.kind, "by")
         says = [f"{option}={self.margin:g}"] if self.margin else []
-        if self.kind != "lower" and metric != "throughput":
+        if self.kind != "lower" and metric != usual:
             says.append(f'metric="{metric}"')
         if self.kind == "ordered":
             return f"ordered({', '.join([*names, *says])})"

@@ -1,4 +1,4 @@
-"""Replication and storage counters of a round, as deltas summed over the nodes."""
+"""Replication and storage counters of a round, as deltas summed over the nodes; and those of the load's ledger."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pytest_dbcluster.ledger import Ledger
     from pytest_dbcluster.node import Node
 
 # Monotonic server statuses: name of the counter -> what it is the delta of. Vendors and versions have different names
@@ -65,9 +66,10 @@ _EACH = (
     "fsyncs", "binlog_fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts", "conflicts",
     "semisync_wait_us",
 )  # fmt: skip
-PER_COMMIT = {f"{name}_per_commit": name for name in _EACH}
-PER_ROUND = ("drain_seconds", "paused_share")
-NAMES = tuple(sorted([*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND]))
+LEDGER = ("abort_share", "retries")  # of loads that keep a ledger; all others the servers count
+PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}
+PER_ROUND = ("drain_seconds", "paused_share", "abort_share")
+NAMES = tuple(sorted({*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND, *LEDGER}))
 _WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
 _STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
 _MEMBER = "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
@@ -106,9 +108,13 @@ def read(nodes: Sequence[Node]) -> Reading:
     return readings
 
 
-def deltas(before: Reading, after: Reading, *, seconds: float, commits: int | None) -> dict[str, float]:
+def deltas(
+    before: Reading, after: Reading, *, seconds: float, commits: int | None, ledger: Ledger | None = None
+) -> dict[str, float]:
     """The counters of a round of ``seconds``; those per commit only when the load committed anything."""
     found: dict[str, float] = {}
+    if ledger:
+        found |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}
     for name, statuses in DELTAS.items():
         if status := _everywhere(statuses, (*before, *after)):
             found[name] = sum(b[status] - a[status] for a, b in zip(before, after, strict=True))
@@ -143,6 +149,8 @@ def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
     if name not in NAMES:
         raise registry.unknown("counter", name, NAMES)
     if name not in counters:
+        if PER_COMMIT.get(name, name) in LEDGER and PER_COMMIT.get(name, name) not in counters:
+            raise ConfigError(f"counter {name!r}: {load} keeps no ledger of its transactions")
         if name in PER_COMMIT:
             raise ConfigError(f"counter {name!r}: {load} commits nothing, so there is no value per commit")
         statuses = " or ".join({**DELTAS, **STATES}.get(name, (name,)))

@@ -92,17 +92,27 @@ def text(found: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def cores(count: int | None = None) -> Finding:
-    """The CPUs that we may use; a quota of our cgroup counts."""
+def usable_cores(count: int | None = None) -> float:
+    """The CPUs that we may use, which need not be a whole number where a quota of our cgroup limits them."""
     usable = count or len(os.sched_getaffinity(0))
     quota, _, period = _read(CGROUP / "cpu.max").partition(" ")
     limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
-    value = f"{usable}" if limit >= usable else f"{usable}, limited to {limit:g} by the cgroup"
-    number = f"{min(limit, usable):g}"
-    few = min(limit, usable) < 8  # three nodes of two cores each, and the load's own two
-    return Finding(
-        "cores", value, f"nodes share {number} cores: a claim about node scaling means nothing here" if few else ""
-    )
+    return min(limit, float(usable))
+
+
+def cores(count: int | None = None) -> Finding:
+    """The CPUs that we may use, and that servers on one machine share them, however many there are.
+
+    One server alone may use all of them, one of three nodes beside each other a third: that is no scaling of nodes.
+    """
+    number, usable = count or len(os.sched_getaffinity(0)), usable_cores(count)
+    value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
+    return Finding("cores", value, shared_cores(usable))
+
+
+def shared_cores(usable: float) -> str:
+    """What is ruled out where all nodes run on these cores."""
+    return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
 
 
 def memory(total: int | None = None) -> Finding:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from pytest_dbcluster.claim import Claim
+from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.workload import Round
 
 
@@ -33,6 +34,14 @@ class Rounds(Protocol):
         Where variants have several instances, the block's number modulo theirs says which one it is on.
         """
 
+    @property
+    def metric(self) -> str:
+        """What claims about the load are about that name no metric."""
+
+    @property
+    def pace(self) -> Pace | None:
+        """The rate of an open loop; None of a closed one."""
+
     def check(self) -> None:
         """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
 
@@ -42,8 +51,13 @@ class Twins:
 
     def __init__(self, laboratory: Rounds, number: int, instances: int) -> None:
         self._laboratory, self._number, self._instances = laboratory, number, instances
-        self.load = laboratory.load
+        self.load, self.metric = laboratory.load, laboratory.metric
         self.names = [f"{laboratory.names[number]} instance {n + 1}" for n in range(2)]
+
+    @property
+    def pace(self) -> Pace | None:
+        """That of the laboratory."""
+        return self._laboratory.pace
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """One round of one instance."""
@@ -54,7 +68,7 @@ class Twins:
         """What the laboratory checks."""
         self._laboratory.check()
 
-    def blind(self, candidate: int, baseline: int) -> str:
+    def blind(self, kind: str, *numbers: int) -> str:
         """Nothing keeps the two from being compared."""
         return ""
 

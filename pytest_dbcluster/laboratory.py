@@ -8,19 +8,19 @@ import functools
 import itertools
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
-from pytest_dbcluster import doctor, durability, rounds, wait
+from pytest_dbcluster import blind, durability, ordering, pace, rounds, wait
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
-from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.topology import topology
 from pytest_dbcluster.variants import Variant, is_identity
-from pytest_dbcluster.workload import Round, Setting, Verifies, Workload
+from pytest_dbcluster.workload import USUAL, Paced, Round, Setting, Verifies, Workload
 
 INSTANCES = 2  # of clusters that differ in more than options
 SETTLE_SECONDS = 1.0
@@ -29,11 +29,10 @@ JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_
 TURN = 3  # rounds a start, where clusters take turns
 LINE = 200  # characters of a line that a server logged
 SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
-FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
 
 class ClusterLaboratory:
-    """One load on several variants, each on the running cluster that serves it.
+    """One load on several variants, each on the running cluster that serves it; or a load for each variant, by name.
 
     Raises ConfigError, before anything is started where that can be known, for variants whose commits are not worth
     the same, unless ``across_durability`` says that this is meant.
@@ -41,7 +40,7 @@ class ClusterLaboratory:
 
     def __init__(
         self,
-        load: Workload,
+        load: Workload | Mapping[str, Workload],
         variants: Sequence[Variant],
         pool: Pool,
         profile: str,
@@ -50,21 +49,24 @@ class ClusterLaboratory:
         across_durability: bool = False,
         instances: int | None = None,
     ) -> None:
-        self.names = unique_names(variants)
-        self.load = str(load)
+        named = load if isinstance(load, Mapping) else {}
+        self._loads: list[Workload] = list(named.values()) or [cast(Workload, load)] * len(variants)
+        self.names = list(named) or unique_names(variants)
+        self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
         self.mode = str(getattr(load, "mode", ""))
-        self.variants = list(variants)
+        self.metric = str(_common(self._loads, "metric") or USUAL)
+        self.pace = pace.Pace.of(_common(self._loads, "rate"))
+        self.variants = [variant.holding(one) for variant, one in zip(variants, self._loads, strict=True)]
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
         # Settings of one server need one instance; servers of two kinds differ by their place too (floor.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
-        self._load = load
         self._pool = pool
         self._profile = profile
         self._progress = progress
         self._across_durability = across_durability
-        self._changes = [pool.changes(variant) for variant in variants]
+        self._changes = [pool.changes(variant) for variant in self.variants]
         self._coin = random.Random(0)
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
@@ -117,12 +119,13 @@ class ClusterLaboratory:
         return Setting(running.cluster, self._pool.client(), self.client, self._profile, self._progress)
 
     def _ready(self, variant: int, instance: int) -> Running:
+        load, tables = self._loads[variant], _tables(self._loads[variant])
         for running in self._pool.running(self._needed(variant)):
-            if running.prepared != self._load:
+            if running.prepared != tables:
                 with _marked_when_ended(running.cluster):
-                    self._load.prepare(self._setting(running))
+                    load.prepare(self._setting(running))
                     running.cluster.settle(rounds.DRAIN_SECONDS)
-                running.prepared = self._load
+                running.prepared = tables
         return self._serving(variant, instance)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
@@ -134,6 +137,26 @@ class ClusterLaboratory:
         """
         began = time.monotonic()
         self._compare_labels(variant)
+        if self.pace and self.pace.rate is None:
+            self._find_pace(self.pace)
+            began = time.monotonic()
+        return self._drawn(variant, block, position, began)
+
+    def _find_pace(self, asked: pace.Pace) -> None:
+        """What the slowest variant can do in a closed loop gives all of them their rate."""
+        loads = self._loads
+        self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
+        self._loads = [cast(Paced, load).at_rate(None) for load in loads]
+        try:
+            orders = ordering.block_orders(len(loads), 0)
+            draw = functools.partial(self._drawn, began=time.monotonic())
+            self.pace = asked.found(pace.capacities(self.names, orders, draw))
+            loads = [cast(Paced, load).at_rate(self.pace.rate) for load in loads]
+        finally:
+            self._loads = loads
+        self._progress(f"{self.load}: {self.pace.line}")
+
+    def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
         with _marked_when_ended(running.cluster):
             if not self.in_turns:
@@ -146,15 +169,15 @@ class ClusterLaboratory:
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
-        cluster, setting = running.cluster, self._setting(running)
+        cluster, setting, load = running.cluster, self._setting(running), self._loads[variant]
         self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
-        if self._load.writes:
-            self._load.reset(setting)
+        if load.writes:
+            load.reset(setting)
             rounds.drain(cluster)  # what the reset wrote is not a backlog of the round
         settled = cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        done = rounds.measured(self._load, setting, variant=self.names[variant], block=block, position=position)
+        done = rounds.measured(load, setting, variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
         void = done.void
         if void:
@@ -185,21 +208,19 @@ class ClusterLaboratory:
             self._check(running)
 
     def _check(self, running: Running) -> None:
-        running.cluster.check(() if self._profile == "paper" else self._load.tables)
-        if hasattr(self._load, "violations") and (found := cast(Verifies, self._load).violations(running.cluster)):
-            running.cluster.dirty = "; ".join(found)
-            raise SeriesVoid(f"{self.load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
+        loads = dict.fromkeys(map(_tables, self._loads))
+        tables = dict.fromkeys(table for load in loads for table in load.tables)
+        running.cluster.check(() if self._profile == "paper" else tuple(tables))
+        for load in loads:
+            if hasattr(load, "violations") and (found := cast(Verifies, load).violations(running.cluster)):
+                running.cluster.dirty = "; ".join(found)
+                raise SeriesVoid(f"{load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
 
-    def blind(self, candidate: int, baseline: int) -> str:
-        """Claims about flushing say nothing where a flush costs nothing."""
-        differ = differences(self.variants[candidate].options, self.variants[baseline].options)
-        if not any(name in FLUSHING for name in differ):
-            return ""
-        directory = self._pool.client().directory
-        seconds = doctor.fsync_seconds(directory)
-        if seconds >= doctor.BLIND_FSYNC:
-            return ""
-        return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
+    def blind(self, kind: str, *numbers: int) -> str:
+        """Claims about flushing say nothing where a flush costs nothing, nor do those about nodes that share cores."""
+        variants = [self.variants[number] for number in numbers]
+        shared = blind.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)
+        return shared or blind.flushing(variants, self._pool.client().directory)
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
@@ -244,6 +265,20 @@ def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
     except BaseException as error:
         cluster.dirty = f"a round ended early: {type(error).__name__}"
         raise
+
+
+def _common(loads: Sequence[Workload], name: str) -> Any:
+    """An attribute of loads that are compared, which has to be the same; None where they do not have it."""
+    found = list(dict.fromkeys(getattr(load, name, None) for load in loads))
+    if len(found) > 1:
+        said = ", ".join(map(repr, found))
+        raise ConfigError(f"{' and '.join(map(str, loads))}: their {name} differs ({said}), so they are not comparable")
+    return found[0]
+
+
+def _tables(load: Workload) -> Workload:
+    """What tells whether a cluster holds a load's tables: the load without its rate."""
+    return cast(Paced, load).at_rate(None) if hasattr(load, "at_rate") else load
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:

@@ -68,6 +68,12 @@ class Ledger:
         return sum_of(self.entries.values())
 
     @property
+    def retries(self) -> int:
+        """Attempts beyond the first one of each transaction."""
+        total = self.total
+        return total.tried - sum(total.attempts.values())
+
+    @property
     def abort_share(self) -> float:
         """Attempts that ended in an error by all attempts; 0 without any."""
         total = self.total

@@ -11,27 +11,27 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from pytest_dbcluster import claim as claims
-from pytest_dbcluster import counters, notes, ordering, registry, stalls, verdict
-from pytest_dbcluster.answer import Answer, ask
+from pytest_dbcluster import metrics, notes, ordering, verdict
+from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.claim import Claim
-from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.floor import Floor, Rounds, margins_of
 from pytest_dbcluster.record import Progress
-from pytest_dbcluster.workload import SPEEDS, Round
+from pytest_dbcluster.series import Series, ordered
+from pytest_dbcluster.workload import Round
 
-METRICS = SPEEDS
+__all__ = ["Laboratory", "Measurement", "Rules", "Series", "ordered"]
+
 MOST_WARM_UPS = 5
 STEADY = 0.05
 MOST_VOID = 0.1
-BESIDE_PAIRS = 20
 
 
 class Laboratory(Rounds, Protocol):
     """What runs the rounds of one workload on the variants of one measurement."""
 
-    def blind(self, candidate: int, baseline: int) -> str:
-        """Why no answer about these two can be trusted on this machine; empty when it can."""
+    def blind(self, kind: str, *numbers: int) -> str:
+        """Why no claim of this kind about these variants can be trusted on this machine; empty when it can."""
 
     def notes(self, *numbers: int) -> Sequence[str]:
         """Lines that every message about these variants has: durability, effective differences, the one client."""
@@ -60,7 +60,7 @@ class Measurement:
     progress: Callable[[Progress], None] = lambda _: None
     finished: Callable[[Answer], None] = lambda _: None
     test: str = ""
-    floor: Callable[[int], Floor] | None = None
+    floor: Callable[[int, str], Floor] | None = None
 
     def __post_init__(self) -> None:
         self.series = [Series(self, number) for number in range(len(self.laboratory.names))]
@@ -70,7 +70,18 @@ class Measurement:
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
-        self._floors: dict[int, Floor] = {}
+        self._floors: dict[tuple[int, str], Floor] = {}
+        self.drawn_beside = False
+        self._warm_up_means: list[float] = []
+
+    @property
+    def metric(self) -> str:
+        """What claims are about that name no metric."""
+        return self.laboratory.metric
+
+    def check_metric(self, metric: str) -> None:
+        """Raise ConfigError for a metric that no claim about this load can have; before any round is drawn."""
+        metrics.check(metric, self.laboratory.pace, self.laboratory.load)
 
     @property
     def pairs(self) -> int:
@@ -139,12 +150,15 @@ class Measurement:
         )
 
     def _warm_up(self) -> None:
-        """Unmeasured blocks until their mean stops falling; it sees means alone, so it cannot favour a variant."""
-        means: list[float] = []
+        """Unmeasured blocks until their mean stops falling; it sees means alone, so it cannot favour a variant.
+
+        The means are of the logarithms of seconds per operation.
+        """
+        means = self._warm_up_means
         warm_up_orders = ordering.block_orders(len(self.series), self.rules.seed + 1)
         for number in range(MOST_WARM_UPS):
             rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS)
-            means.append(sum(math.log(item.seconds) for item in rounds) / len(rounds))
+            means.append(sum(math.log(item.cost) for item in rounds) / len(rounds))
             if number and means[-1] > means[-2] - STEADY:
                 break
         self._warm = True
@@ -160,20 +174,26 @@ class Measurement:
     def notes(self, series: Sequence[Series], metric: str, pairs: int) -> list[str]:
         """The lines that a message about the first ``pairs`` rounds of these series ends with, candidate first."""
         rounds = {item.name: item.rounds[:pairs] for item in series}
-        said = self.laboratory.notes(*(item.number for item in series))
-        floor = [found.line for number in (series[-1].number,) if (found := self._floors.get(number))]
-        return [*said, *floor, *notes.drain_line(rounds, metric), *notes.void_line(self.void_blocks(pairs), pairs)]
+        floor = self._floors.get((series[-1].number, metric))
+        return [
+            *self.laboratory.notes(*(item.number for item in series)),
+            *([floor.line] if floor else []),
+            *notes.warm_up_line(self._warm_up_means, MOST_WARM_UPS, STEADY),
+            *notes.drain_line(rounds, metric),
+            *notes.round_lines(rounds, self.laboratory.pace),
+            *notes.void_line(self.void_blocks(pairs), pairs),
+        ]
 
-    def below_floor(self, claim: Claim, baseline: int) -> str:
+    def below_floor(self, claim: Claim, baseline: int, metric: str) -> str:
         """Why a margin cannot be known, because instances of the baseline differ by more; empty when it can.
 
-        The first claim with a margin measures that.
+        The first claim with a margin about a metric measures that.
         """
         if self.floor is None or not margins_of(claim):
             return ""
-        if baseline not in self._floors:
-            self._floors[baseline] = self.floor(baseline)
-        return self._floors[baseline].refuses(claim)
+        if (baseline, metric) not in self._floors:
+            self._floors[baseline, metric] = self.floor(baseline, metric)
+        return self._floors[baseline, metric].refuses(claim)
 
     def finish(self, answer: Answer) -> None:
         """Keep the answer and tell whoever reports it."""
@@ -195,87 +215,3 @@ class Measurement:
         if self.seconds(numbers) >= self.rules.budget:
             return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
         return self.rules.run_over() or None
-
-
-@dataclasses.dataclass(eq=False)
-class Series:
-    """The rounds of one variant, and the claims about it. Lazy: nothing is drawn before a claim is made."""
-
-    measurement: Measurement = dataclasses.field(repr=False)
-    number: int
-
-    def __post_init__(self) -> None:
-        self.rounds: list[Round] = []
-
-    @property
-    def name(self) -> str:
-        """The variant's short name."""
-        return self.measurement.laboratory.names[self.number]
-
-    def __repr__(self) -> str:
-        return f"<{self.name}: {len(self.rounds)} rounds>"
-
-    def beats(self, other: Series, by: float = 0.0, *, metric: str = "throughput") -> Answer:
-        """The claim: this variant is faster than the other by more than the fraction ``by``.
-
-        The metric ``drained_throughput`` counts the time until all nodes are equal as well.
-        """
-        return self._claim(claims.beats(by), other, metric)
-
-    def no_slower_than(self, other: Series, by: float, *, metric: str = "throughput") -> Answer:
-        """The guard: this variant is slower than the other by less than the fraction ``by``."""
-        return self._claim(claims.no_slower_than(by), other, metric)
-
-    def same_as(self, other: Series, within: float, *, metric: str = "throughput") -> Answer:
-        """The guard: neither is slower than the other by the fraction ``within``."""
-        return self._claim(claims.same_as(within), other, metric)
-
-    def scales(self, other: Series, at_least: float, *, metric: str = "throughput") -> Answer:
-        """The claim: this variant is more than ``at_least`` times as fast as the other."""
-        return self._claim(claims.scales(at_least), other, metric)
-
-    def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
-        """The claim: a counter of this variant's rounds is lower than the other's; the cause has moved."""
-        if counter not in counters.NAMES:
-            raise registry.unknown("counter", counter, counters.NAMES)
-        return self._claim(claims.lower(by), than, counter)
-
-    def no_more_stalls_than(self, other: Series) -> Answer:
-        """The guard: in 40 pairs, rounds that took twice their own median are no more frequent here."""
-        return self._claim(Claim(stalls.KIND, 0.0), other, "throughput")
-
-    def against(self, other: Series, *, metric: str = "throughput") -> Answer:
-        """No claim: the ratio of the two, measured and printed beside; ``bool`` of it is always True."""
-        claim = claims.differs()
-        return self._claim(claim, other, metric, cap=min(BESIDE_PAIRS, self.measurement.rules.cap), asserted=False)
-
-    def _claim(
-        self, claim: Claim, other: Series, metric: str, *, cap: int | None = None, asserted: bool = True
-    ) -> Answer:
-        if metric not in METRICS and claim.kind != "lower":
-            raise registry.unknown("metric", metric, METRICS)
-        if not isinstance(other, Series) or other.measurement is not self.measurement:
-            raise ConfigError(
-                f"{self.name} and {other!r} were not measured together; give both to one measure(..., on=[...])"
-            )
-        if other is self:
-            raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        return ask(claim, (self, other), metric, cap=cap, asserted=asserted)
-
-    def values(self, metric: str) -> list[float]:
-        """One value per round."""
-        if metric in SPEEDS:
-            return [getattr(item, metric) for item in self.rounds]
-        load = self.measurement.laboratory.load
-        return [
-            counters.comparable(item.counters, metric, load=load, commits=item.outcome.commits) for item in self.rounds
-        ]
-
-
-def ordered(*slowest_first: Series, step: float = 0.0, metric: str = "throughput") -> Answer:
-    """The claim: each of these series is faster than the one before it by more than ``step``."""
-    if metric not in METRICS:
-        raise registry.unknown("metric", metric, METRICS)
-    if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
-        raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
-    return ask(claims.ordered(step), tuple(reversed(slowest_first)), metric)

@@ -16,6 +16,7 @@ def message(
     *,
     names: tuple[str, ...],
     metric: str,
+    usual: str = "throughput",
     seconds_per_round: float,
     seed: int,
     absolute: tuple[float, float] | None = None,
@@ -27,7 +28,8 @@ def message(
 ) -> str:
     """The block of lines that a verdict prints, whatever its outcome.
 
-    ``names`` and ``absolute`` (medians, in ``unit``) go candidate first; an order names all its variants.
+    ``usual`` is the metric that a claim about this load need not name. ``names`` and ``absolute`` (medians, in
+    ``unit``) go candidate first; an order names all its variants.
     ``seconds_per_round`` is what one round measured, ``seconds`` the measured time of the claim if it is not
     their plain sum. ``data`` says where the rounds are kept; each of ``extra`` becomes a line.
     """
@@ -35,7 +37,7 @@ def message(
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
     lines = [
-        f"{WORDS[verdict.outcome]} {verdict.claim.call(names, metric)}   metric {metric}   "
+        f"{WORDS[verdict.outcome]} {verdict.claim.call(names, metric, usual)}   metric {metric}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical.LOOKS)}, seed {seed}",
         f"measured {_estimate(verdict)}   claimed {claimed(verdict.claim)}   -> {verdict.reason}",

@@ -1,4 +1,4 @@
-"""What a claim's message says of its rounds beside the verdict: the drain after them, and those that did not count."""
+"""What a claim's message says beside the verdict: the drain after its rounds, what they tell, and which were void."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import itertools
 import statistics
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster import estimate
+from pytest_dbcluster import books, client, estimate
 from pytest_dbcluster.message import percent
-from pytest_dbcluster.workload import SPEEDS, Round
+from pytest_dbcluster.pace import Pace
+from pytest_dbcluster.workload import DRAINED, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
@@ -36,10 +37,10 @@ def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: s
     return estimate.factor(estimate.hodges_lehmann(ratios))
 
 
-def drained_ratio(rounds: Rounds) -> float | None:
-    """Speed of the first variant by that of the last, drain included; None where nothing had to drain."""
+def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
+    """A speed of the first variant by that of the last, drain included; None where nothing had to drain."""
     several = list(rounds.values())
-    return speed_ratio(several[0], several[-1], "drained_throughput") if drains(rounds) else None
+    return speed_ratio(several[0], several[-1], DRAINED.get(metric, metric)) if drains(rounds) else None
 
 
 def drain_line(rounds: Rounds, metric: str) -> list[str]:
@@ -51,15 +52,34 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
     if not medians:
         return []
     said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in medians.items())
-    other = {"throughput": "drained_throughput", "drained_throughput": "throughput"}.get(metric)
+    other = {**DRAINED, **{value: name for name, value in DRAINED.items()}}.get(metric)
     if not other:
         return [f"drain until all nodes are equal (medians): {said}"]
-    word = "included" if other == SPEEDS[1] else "left out"
+    word = "included" if metric in DRAINED else "left out"
     ratios = [
         f"{fast} / {slow} {percent(speed_ratio(rounds[fast], rounds[slow], other))}"
         for fast, slow in itertools.pairwise(rounds)
     ]
     return [f"drain until all nodes are equal (medians): {said}; with it {word} {', '.join(ratios)}"]
+
+
+def warm_up_line(means: Sequence[float], most: int, steady: float) -> list[str]:
+    """One line when the unmeasured blocks ended although they still got faster; ``means`` are their log costs."""
+    if len(means) < most or means[-1] > means[-2] - steady:
+        return []
+    faster = percent(estimate.factor(means[-2] - means[-1]))
+    return [f"warm-up ended after {most} blocks, the last of them still {faster} faster than the one before"]
+
+
+def round_lines(rounds: Rounds, pace: Pace | None) -> list[str]:
+    """What the rounds themselves tell: the rate, conflicts and latencies, and the load generator with its mark."""
+    marked = client.mark(rounds)
+    return [
+        *([pace.line] if pace else []),
+        *books.lines(rounds),
+        *client.line(rounds),
+        *([marked] if marked else []),
+    ]
 
 
 def as_void(block: Sequence[Round]) -> list[Round]:

@@ -18,7 +18,7 @@ class Provisioner(Protocol):
     """Hands out hosts for a cluster and takes them back.
 
     ``offers`` are the powers of its hosts: ``shared-cores`` (nodes compete for the machine's CPUs), ``root``,
-    ``netem``, ``block-devices``, ``iops``, ``cores``.
+    ``netem``, ``block-devices``, ``iops``, ``cores`` (a spec's ``cores=`` limits each host).
     """
 
     offers: frozenset[str]
@@ -38,6 +38,18 @@ class Keeps(Protocol):
 
     def leave(self) -> None:
         """From now on the end of this process ends nothing. Raises ProvisionError for one begun without ``keep``."""
+
+
+def own_cores(offers: frozenset[str], spec: ClusterSpec, usable: float) -> bool:
+    """Whether each node of a cluster has CPUs of its own.
+
+    It has on hosts of its own; on one machine of ``usable`` CPUs where the spec limits each host (``cores=``), the
+    provisioner does that, and there are enough for all.
+    """
+    if "shared-cores" not in offers:
+        return True
+    each = spec.needs.cores
+    return "cores" in offers and each is not None and each * spec.nodes <= usable
 
 
 def module_of(name: str) -> str:

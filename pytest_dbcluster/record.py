@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.verdict import Verdict
 from pytest_dbcluster.workload import Round
 
@@ -22,7 +23,8 @@ class ClaimRecord:
     variant the published average, least and most of its cell, where there is one. drains: per variant the
     median time in seconds until all nodes were equal after a round, and drained the ratio candidate / baseline
     of speed with that time included; empty and None where nothing had to drain. void: the blocks of rounds that
-    did not count and were drawn again.
+    did not count and were drawn again. pace: the rate of an open loop, None of a closed one. limited: says that the
+    load generator was the bottleneck, empty when it was not.
     """
 
     test: str
@@ -49,6 +51,8 @@ class ClaimRecord:
     drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
     drained: float | None = None
     void: Sequence[Sequence[Round]] = ()
+    pace: Pace | None = None
+    limited: str = ""
 
 
 @dataclasses.dataclass(frozen=True)

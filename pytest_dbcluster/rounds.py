@@ -9,9 +9,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from pytest_dbcluster import counters, wait
+from pytest_dbcluster import client, counters, doctor, wait
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.errors import NotReady, WorkloadError
+from pytest_dbcluster.ledger import Ledger
+from pytest_dbcluster.pace import saturated
 from pytest_dbcluster.sampler import Sampler
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.topology import Settles, Watches
@@ -25,8 +27,9 @@ TAIL = 200  # characters of a failed load's words in the reason of a void round
 def measured(load: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
     """Run the load once between two readings of the counters, then wait until all nodes are equal.
 
-    A round in which the topology noticed something, or that did not drain, is void. So is one whose load failed when
-    the topology noticed something; without that the load's WorkloadError is raised.
+    A round in which the topology noticed something, that did not drain, or that fell behind the rate of an open loop
+    is void. So is one whose load failed when the topology noticed something; without that the load's WorkloadError is
+    raised.
     """
     cluster, failed = setting.cluster, ""
     watched = watch(cluster)
@@ -42,9 +45,10 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
                 raise
             outcome = Outcome(time.monotonic() - began, 0)
     drained, late = drain(cluster)
-    void = noticed(cluster, watched) + failed or late
-    found = counters.deltas(before, counters.read(cluster.nodes), seconds=outcome.seconds, commits=outcome.commits)
-    return Round(
+    void = noticed(cluster, watched) + failed or late or saturated(outcome)
+    after, commits = counters.read(cluster.nodes), outcome.commits
+    found = counters.deltas(before, after, seconds=outcome.seconds, commits=commits, ledger=outcome.ledger)
+    done = Round(
         variant=variant,
         block=block,
         position=position,
@@ -52,9 +56,10 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         wall=0.0,
         started=started,
         counters={**found, "drain_seconds": drained},
-        samples=sampler.rates(),
+        samples={**sampler.rates(), client.CORES: doctor.usable_cores()},
         void=void,
     )
+    return dataclasses.replace(done, limited=client.limit(done))
 
 
 def _end(words: str) -> str:
@@ -92,26 +97,45 @@ def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:
 
 
 def merged(rounds: Sequence[Round]) -> Round:
-    """The rounds of one start as one: times, operations, commits and drains added up, the rest as means.
+    """The rounds of one start as one: what was counted and drains added up, the rest as means.
 
     One void round makes it void.
     """
     outcomes = [item.outcome for item in rounds]
-    commits = [one.commits for one in outcomes if one.commits is not None]
     drained = [item.counters["drain_seconds"] for item in rounds if "drain_seconds" in item.counters]
     return dataclasses.replace(
         rounds[-1],
-        outcome=Outcome(
-            seconds=sum(one.seconds for one in outcomes),
-            operations=sum(one.operations for one in outcomes),
-            commits=sum(commits) if commits else None,
-        ),
+        outcome=_added(outcomes),
         started=rounds[0].started,
         settled=all(item.settled for item in rounds),
         counters=_means([item.counters for item in rounds]) | ({"drain_seconds": sum(drained)} if drained else {}),
         samples=_means([item.samples for item in rounds]),
         void=next((item.void for item in rounds if item.void), ""),
+        limited=next((item.limited for item in rounds if item.limited), ""),
     )
+
+
+def _added(outcomes: Sequence[Outcome]) -> Outcome:
+    """What loads said of several runs, as of one: counts and times added up."""
+    kept = [one.ledger for one in outcomes if one.ledger is not None]
+    used = [one.client_seconds for one in outcomes if one.client_seconds is not None]
+    return Outcome(
+        seconds=sum(one.seconds for one in outcomes),
+        operations=sum(one.operations for one in outcomes),
+        commits=_sum([one.commits for one in outcomes]),
+        good=_sum([one.good for one in outcomes]),
+        ledger=sum(kept, Ledger()) if kept else None,
+        by_second=tuple(number for one in outcomes for number in one.by_second),
+        rate=outcomes[0].rate,
+        offered=_sum([one.offered for one in outcomes]),
+        client_seconds=sum(used) if used else None,
+        busiest=max((one.busiest for one in outcomes if one.busiest is not None), default=None),
+    )
+
+
+def _sum(numbers: Sequence[int | None]) -> int | None:
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
 
 
 def _means(many: Sequence[Mapping[str, float]]) -> dict[str, float]:

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import psutil
 
-from pytest_dbcluster import kept, notes, secrets, sql
+from pytest_dbcluster import client, kept, notes, secrets, sql
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.floor import Floor, Twins
@@ -82,14 +82,14 @@ class DBSession:
         floor = functools.partial(self._floor, laboratory) if several else None
         return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid, floor)
 
-    def _floor(self, laboratory: ClusterLaboratory, number: int) -> Floor:
-        """How far two instances of a variant differ under this load, measured once a run."""
-        key = (laboratory.load, laboratory.variants[number].cluster_key)
+    def _floor(self, laboratory: ClusterLaboratory, number: int, metric: str) -> Floor:
+        """How far two instances of a variant differ under this load in this metric, measured once a run."""
+        key = (laboratory.load, laboratory.variants[number].cluster_key, metric)
         if key not in self._floors:
             twins = Twins(laboratory, number, laboratory.instances)
             self._reporter.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
             first, second = Measurement(twins, self.settings.rules(), self._reporter.progress).series
-            found = second.against(first).verdict
+            found = second.against(first, metric=metric).verdict
             self._floors[key] = Floor(laboratory.names[number], found.ratio, found.pairs)
             self._reporter.line(self._floors[key].line)
         return self._floors[key]
@@ -159,13 +159,11 @@ class DBSession:
             fingerprint=fingerprint(),
             repeat=self._repeat(item),
             rounds=rounds,
-            published_seconds={
-                one.name: published.seconds(laboratory.variants[one.number], laboratory.mode) for one in answer.series
-            }
-            if published
-            else {},
+            published_seconds=_published_seconds(answer, laboratory, published),
             drains=notes.drains(rounds),
-            drained=notes.drained_ratio(rounds),
+            drained=notes.drained_ratio(rounds, answer.metric),
+            pace=answer.measurement.laboratory.pace,
+            limited=client.mark(rounds),
             void=answer.measurement.void_blocks(pairs),
         )
 
@@ -198,6 +196,14 @@ class DBSession:
         if close:
             close()
         self._closed = True  # not before: Ctrl-C in the middle is followed by another call
+
+
+def _published_seconds(
+    answer: Answer, laboratory: ClusterLaboratory, published: Published | None
+) -> dict[str, Sequence[float]]:
+    """The published average, least and most of each variant; empty without a published measurement."""
+    mode, variants = laboratory.mode, laboratory.variants
+    return {one.name: published.seconds(variants[one.number], mode) for one in answer.series} if published else {}
 
 
 def fingerprint() -> Mapping[str, str]:

@@ -6,6 +6,7 @@ import dataclasses
 import random
 from collections.abc import Callable, Mapping
 
+from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.template import Variable
 from pytest_dbcluster.workload import Outcome, Round
 
@@ -16,6 +17,7 @@ NONE: Mapping[str, float] = {}
 class FakeLaboratory:
     """Rounds of 100 operations that take ``seconds(variant)``; what was asked for is written down.
 
+    outcome: what the load says of a variant's round of so many seconds. limited: what limited its load generator.
     voids: the reason of each round in turn, "" for one that counts. wrong: what the check raises.
     """
 
@@ -27,6 +29,10 @@ class FakeLaboratory:
     voids: tuple[str, ...] = ()
     wrong: Exception | None = None
     why_blind: str = ""
+    metric: str = "throughput"
+    pace: Pace | None = None
+    outcome: Callable[[int, float], Outcome] = lambda variant, seconds: Outcome(seconds, 100, 100)
+    limited: Callable[[int], str] = lambda variant: ""
     rounds: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
     checks: int = 0
 
@@ -38,11 +44,12 @@ class FakeLaboratory:
             variant=self.names[variant],
             block=block,
             position=position,
-            outcome=Outcome(self.seconds(variant), 100, 100),
+            outcome=self.outcome(variant, self.seconds(variant)),
             wall=0.0,
             started=float(number),
             counters=self.counters(variant),
             void=self.voids[number] if number < len(self.voids) else "",
+            limited=self.limited(variant),
         )
 
     def check(self) -> None:
@@ -51,7 +58,7 @@ class FakeLaboratory:
         if self.wrong:
             raise self.wrong
 
-    def blind(self, candidate: int, baseline: int) -> str:
+    def blind(self, kind: str, *numbers: int) -> str:
         """What ``why_blind`` says."""
         return self.why_blind
 

@@ -83,11 +83,13 @@ def test_a_fast_fsync_rules_out_claims_about_flushing():
     assert doctor.fsync(700e-6, Path("/x")) == Finding("fsync", "700 us (4 KiB appended, median) in /x")
 
 
-def test_few_cores_rule_out_claims_about_scaling():
-    """Two cores cannot show what a third node adds; the number stands in the sentence."""
-    finding = doctor.cores(2)
+@pytest.mark.parametrize("count", [2, 64])
+def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch):
+    """One server alone may use all that three nodes share, however many there are; the number is in the sentence."""
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    rules_out = f"nodes share {count} cores: a claim about node scaling means nothing here"
 
-    assert finding.rules_out == "nodes share 2 cores: a claim about node scaling means nothing here"
+    assert doctor.cores(count) == Finding("cores", str(count), rules_out)
 
 
 def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
@@ -99,12 +101,12 @@ def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
     assert "1.5 cores" in doctor.cores(64).rules_out
 
 
-def test_no_quota_rules_out_nothing(tmp_path, monkeypatch):
-    """A machine of many cores without a limit is fit for claims about scaling."""
+def test_no_quota_limits_nothing(tmp_path, monkeypatch):
+    """The cgroup says "max" where it sets none."""
     (tmp_path / "cpu.max").write_text("max 100000\n")
     monkeypatch.setattr(doctor, "CGROUP", tmp_path)
 
-    assert doctor.cores(64) == Finding("cores", "64")
+    assert (doctor.cores(64).value, doctor.usable_cores(64)) == ("64", 64.0)
 
 
 def test_little_memory_is_named(tmp_path, monkeypatch):

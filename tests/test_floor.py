@@ -61,11 +61,11 @@ def test_what_the_laboratory_finds_wrong_is_wrong_with_its_twins():
 
 
 def test_the_first_claim_with_a_margin_measures_the_floor_once():
-    """Other claims have no use for it; every later message says it."""
+    """Other claims have no use for it; every later message about the same metric says it."""
     asked = []
 
-    def floor(number):
-        asked.append(number)
+    def floor(number, metric):
+        asked.append((number, metric))
         return Floor("old", 1.01, 20)
 
     old, new = Measurement(FakeLaboratory(("old", "new"), noisy(0.2, 0.1)), Rules(seed=1), floor=floor).series
@@ -74,13 +74,15 @@ def test_the_first_claim_with_a_margin_measures_the_floor_once():
     assert asked == []
     assert new.no_slower_than(old, by=0.10)
     assert "instance floor: two instances of old differ by 1.0 % (20 pairs)" in new.no_slower_than(old, by=0.2).message
-    assert asked == [0]
+    assert asked == [(0, "throughput")]
+    assert new.no_slower_than(old, by=0.2, metric="goodput")
+    assert asked == [(0, "throughput"), (0, "goodput")]
 
 
 def test_a_margin_below_the_measured_floor_is_undecided():
     """Not red: nothing is known about the variants."""
     laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda _: Floor("old", 1.3, 20)).series
+    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: Floor("old", 1.3, 20)).series
 
     with pytest.raises(Undecided, match=r"two instances of old differ by 30\.0 % \(20 pairs\), and the margin of "):
         bool(new.no_slower_than(old, by=0.10))
@@ -89,6 +91,6 @@ def test_a_margin_below_the_measured_floor_is_undecided():
 def test_what_cannot_be_known_is_not_drawn_for_long():
     """Twenty pairs show what was seen; more would not make it known."""
     laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1, sd=0.5))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda _: Floor("old", 1.3, 20)).series
+    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: Floor("old", 1.3, 20)).series
 
     assert new.no_slower_than(old, by=0.10).verdict.pairs == 20

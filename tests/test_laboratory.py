@@ -354,11 +354,11 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     )
     monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 3e-6)
 
-    assert made.blind(1, 0).startswith("an fsync takes 3 us in ")
-    assert made.blind(1, 0).endswith(": this disk cannot show what flushing costs")
-    assert made.blind(2, 0) == ""
+    assert made.blind("beats", 1, 0).startswith("an fsync takes 3 us in ")
+    assert made.blind("beats", 1, 0).endswith(": this disk cannot show what flushing costs")
+    assert made.blind("beats", 2, 0) == ""
     monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 1e-3)
-    assert made.blind(1, 0) == ""
+    assert made.blind("beats", 1, 0) == ""
 
 
 def test_equal_names_get_their_release(mariadb):

@@ -8,10 +8,9 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster import critical, estimate
+from pytest_dbcluster import critical, estimate, metrics
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import rounds, table
-from pytest_dbcluster.workload import SPEEDS
 
 MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
 INCHES = (8.0, 4.0)
@@ -59,7 +58,7 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
         axes.plot([pair] * len(block), block, color="#bbbbbb", linewidth=0.8, zorder=1)
     for (name, found), colour in zip(shown.items(), COLOURS, strict=False):
         axes.plot(numbers, found, "o", markersize=3.5, color=colour, label=name, zorder=2)
-    axes.set_ylabel("operations / s" if record.metric in SPEEDS else record.metric)
+    axes.set_ylabel(metrics.label(record.metric))
     axes.set_ylim(0, 1.08 * max(map(max, shown.values())) or None)
     axes.legend(loc="lower right", ncols=len(shown), frameon=False)
     _plain(axes)
@@ -126,7 +125,8 @@ def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str
 
 def _log_ratios(record: ClaimRecord, fast: str, slow: str) -> list[float]:
     both = zip(rounds.values(record, fast), rounds.values(record, slow), strict=True)
-    return [estimate.log_ratio(one, other) for one, other in both]
+    sign = -1 if metrics.unit(record.metric) == "ms" else 1  # of two latencies the lower one is the faster
+    return [sign * estimate.log_ratio(one, other) for one, other in both]
 
 
 def _running(ratios: Sequence[float]) -> list[float]:

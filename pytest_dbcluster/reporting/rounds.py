@@ -6,9 +6,9 @@ import csv
 import io
 import itertools
 
-from pytest_dbcluster import counters, notes
+from pytest_dbcluster import metrics, notes
 from pytest_dbcluster.record import ClaimRecord
-from pytest_dbcluster.workload import SPEEDS
+from pytest_dbcluster.workload import SPEEDS, Round
 
 COLUMNS = (
     "pair",
@@ -17,20 +17,22 @@ COLUMNS = (
     "seconds",
     "operations",
     "commits",
+    "good",
     *SPEEDS,
     "wall",
     "settled",
     "started",
+    "rate",
+    "client_seconds",
+    "busiest",
+    "limited",
     "void",
 )
 
 
 def values(record: ClaimRecord, variant: str) -> list[float]:
     """The claim's metric, a value for each round of a variant."""
-    rounds = record.rounds[variant]
-    if record.metric in SPEEDS:
-        return [getattr(one, record.metric) for one in rounds]
-    return [counters.value(one.counters, record.metric, load=record.load) for one in rounds]
+    return [metrics.shown(one, record.metric, record.load) for one in record.rounds[variant]]
 
 
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
@@ -50,18 +52,39 @@ def as_csv(record: ClaimRecord) -> str:
     )
     counted = sorted({name for one in rounds for name in one.counters})
     sampled = sorted({name for one in rounds for name in one.samples})
+    tails = list(metrics.QUANTILES) if any(one.outcome.ledger for one in rounds) else []
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
-    write([*COLUMNS, *counted, *(f"sample:{name}" for name in sampled)])
+    write([*COLUMNS, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
     for one in rounds:
-        said = one.outcome
         write(
-            [one.block + 1, one.position, one.variant, said.seconds, said.operations, _cell(said.commits)]
-            + [one.throughput, one.drained_throughput, one.wall, int(one.settled), one.started, one.void]
+            _own(one)
+            + [metrics.shown(one, name, record.load) if one.outcome.ledger else "" for name in tails]
             + [_cell(one.counters.get(name)) for name in counted]
             + [_cell(one.samples.get(name)) for name in sampled]
         )
     return text.getvalue()
+
+
+def _own(one: Round) -> list[object]:
+    """The cells of COLUMNS."""
+    said = one.outcome
+    return [
+        one.block + 1,
+        one.position,
+        one.variant,
+        said.seconds,
+        said.operations,
+        _cell(said.commits),
+        said.done,
+        *(getattr(one, name) for name in SPEEDS),
+        one.wall,
+        int(one.settled),
+        one.started,
+        *map(_cell, (said.rate, said.client_seconds, said.busiest)),
+        one.limited,
+        one.void,
+    ]
 
 
 def _cell(value: object) -> object:

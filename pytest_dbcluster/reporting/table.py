@@ -11,7 +11,7 @@ from pytest_dbcluster.message import needs
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import paper
 from pytest_dbcluster.reporting.layout import Block, Row
-from pytest_dbcluster.workload import SPEEDS
+from pytest_dbcluster.workload import DRAINED
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
@@ -60,13 +60,15 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         f"{record.measured_seconds:.0f}",
     )
     remarks = [f"{found.reason}; needs {needs(found, record.measured_seconds)}"] if undecided else []
+    remarks += [record.pace.line] if record.pace else []
+    remarks += [record.limited] if record.limited else []
     remarks += [*drained(record), *notes.void_line(record.void, found.pairs)]
     return Row(cells, COLOURS[found.outcome] if record.asserted else "", "; ".join(remarks))
 
 
 def drained(record: ClaimRecord) -> list[str]:
     """The ratio with the drain included, and what was drained; nothing where that does not show in the ratio."""
-    if record.drained is None or record.metric != SPEEDS[0] or number(record.drained) == number(record.verdict.ratio):
+    if record.drained is None or record.metric not in DRAINED or number(record.drained) == number(record.verdict.ratio):
         return []
     said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
     return [f"with the drain included {number(record.drained)} ({said})"]
@@ -107,7 +109,8 @@ def one_line(record: ClaimRecord) -> str:
 def legend(records: Sequence[ClaimRecord]) -> str:
     """What the figures of the table are."""
     return (
-        "ratio: speed of the first named / the other, for .lower() the counter instead; in brackets the "
+        "ratio: speed of the first named / the other, for .lower() the counter instead, for a percentile the inverse "
+        "of the latencies; in brackets the "
         f"{_level(records[0])} interval of all looks together"
     )
 

@@ -1,0 +1,105 @@
+"""Metrics: what a claim can be about. Speeds, latencies and counters of rounds, and which of two values is better.
+
+A metric has two faces: the values that are shown, and those that a ratio is made of. A latency is shown in
+milliseconds and compared as a speed, the inverse of its seconds, so that "faster" is a ratio above 1 in every claim.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from pytest_dbcluster import counters, registry
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.ledger import Entry
+from pytest_dbcluster.pace import CLAIMED_SHARE, Pace
+from pytest_dbcluster.workload import SPEEDS, Round
+
+QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
+NAMES = (*SPEEDS, *QUANTILES)
+BY_TYPE = ("goodput", *QUANTILES)  # those that can be of one type of transactions: "p95:new_order"
+BEYOND = 10  # operations beyond a percentile make it a figure: 200 of a round for p95, 1000 for p99
+ROOM = 1.2
+NO_LEDGER = "{load} keeps no ledger of its operations"
+
+
+def check(metric: str, pace: Pace | None, load: str) -> None:
+    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace."""
+    name, of_type, _ = metric.partition(":")
+    if name not in NAMES:
+        raise registry.unknown("metric", metric, NAMES)
+    if of_type and name not in BY_TYPE:
+        raise ConfigError(f"metric {metric!r}: of one type of transactions there are {', '.join(BY_TYPE)}")
+    if name not in QUANTILES:
+        return
+    if pace is None:
+        raise ConfigError(
+            f"metric {metric!r} of {load}: in a closed loop a server that stands still is asked nothing, so its "
+            'latencies are shown and not claimed; give the load rate="70 %"'
+        )
+    if pace.share and pace.share > CLAIMED_SHARE:
+        raise ConfigError(
+            f"metric {metric!r} of {load}: at {pace.asked} of the slowest variant's capacity a tail is mostly queue; "
+            f'claims about it take rate="{100 * CLAIMED_SHARE:.0f} %" or less'
+        )
+
+
+def unit(metric: str) -> str:
+    """The unit of the values that are shown; empty for a counter."""
+    name = metric.partition(":")[0]
+    return "/s" if name in SPEEDS else "ms" if name in QUANTILES else ""
+
+
+def label(metric: str) -> str:
+    """The metric with its unit, for an axis."""
+    return {"/s": "operations / s", "ms": f"{metric}, ms"}.get(unit(metric), metric)
+
+
+def shown(one: Round, metric: str, load: str) -> float:
+    """The value of a round in the metric's unit. Raises ConfigError for a metric that this round does not have."""
+    name, _, kind = metric.partition(":")
+    if name in QUANTILES:
+        return 1e3 * entry(one, kind, metric, load).latencies.percentile(QUANTILES[name])
+    if kind:
+        return entry(one, kind, metric, load).good / one.seconds
+    if name in SPEEDS:
+        return float(getattr(one, name))
+    return counters.value(one.counters, metric, load=load)
+
+
+def compared(one: Round, metric: str, load: str) -> float:
+    """The value of a round that ratios are made of: of what is timed a speed, of a counter the counter itself."""
+    if unit(metric) == "ms":
+        latency = shown(one, metric, load)
+        return 0.0 if math.isnan(latency) else 1e3 / latency
+    if unit(metric):
+        return shown(one, metric, load)
+    return counters.comparable(one.counters, metric, load=load, commits=one.outcome.commits)
+
+
+def entry(one: Round, kind: str, metric: str, load: str) -> Entry:
+    """The transactions of one type of a round, or all; ConfigError without a ledger, or for a type it does not have."""
+    ledger = one.outcome.ledger
+    if ledger is None:
+        raise ConfigError(f"metric {metric!r}: {NO_LEDGER.format(load=load)}")
+    if kind and kind not in ledger.entries:
+        raise registry.unknown("type of transactions", kind, sorted(ledger.entries))
+    return ledger.entries[kind] if kind else ledger.total
+
+
+def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
+    """Raise ConfigError when half of these rounds have too few good operations for the percentile."""
+    name, _, kind = metric.partition(":")
+    if name not in QUANTILES or not rounds:
+        return
+    least = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
+    seen = statistics.median(entry(one, kind, metric, load).latencies.total for one in rounds)
+    if seen >= least:
+        return
+    seconds = statistics.median(one.seconds for one in rounds)
+    wanted = f"rounds of seconds={math.ceil(ROOM * least / seen * seconds)} would do" if seen else "there were none"
+    raise ConfigError(
+        f"metric {metric!r} of {load}: it needs {least} good operations a round, {BEYOND} of them beyond it; "
+        f"rounds of {seconds:.2g} s had {seen:.0f}: {wanted}"
+    )
