@@ -9,7 +9,7 @@ local random = require("tpcc_random")
 local load = {}
 
 local ITEMS, DISTRICTS, CUSTOMERS, ORDERS, FIRST_NEW = 100000, 10, 3000, 3000, 2101
-local STATEMENT = 512 * 1024
+local STATEMENT = 128 * 1024
 local LONGEST_ROW = 2048
 local POOL = 65536
 local LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -196,15 +196,17 @@ end
 -- Load the share of one of several threads: every so many-th unit.
 function load.share(connection, warehouses, thread, threads)
    con = connection
-   for _, statement in ipairs {"SET NAMES latin1", "SET SESSION unique_checks = 0", "SET SESSION foreign_key_checks = 0"} do
+   for _, statement in ipairs {"SET NAMES binary", "SET SESSION unique_checks = 0", "SET SESSION foreign_key_checks = 0"} do
       con:query(statement)
    end
    local count = 0
    local function unit(make, kind, warehouse, part)
       if count % threads == thread then
          uniform = random.source(((warehouse * 10 + part) * 4 + kind) * 7919)
+         con:query("BEGIN")
          make(warehouse, part)
          send()
+         con:query("COMMIT")
       end
       count = count + 1
    end

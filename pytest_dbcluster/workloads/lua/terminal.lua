@@ -1,0 +1,401 @@
+-- The runtime of every load: connections, retries, pace and the ledger of one thread of sysbench.
+--
+-- It takes thread_init, thread_run and thread_done for itself, so that a conflict or a lost connection never ends a
+-- run, and writes what became of every transaction to one file a thread. A load gives it a table (terminal.load):
+--
+--    kinds      names of its types of transactions; may also be set by start
+--    start      optional, (t): once, before the first connect
+--    connect    optional, (t): after every connect and reconnect: SET SESSION ..., prepared statements
+--    draw       (t): the kind, an index into kinds, and the input of the next transaction
+--    execute    (t, kind, input): the transaction; true when it rolled back by design
+--    done       optional, (t, kind, input, outcome): "committed", "rolled_back", "failed" or "unknown"
+--    report     optional, (t): more fields of the thread's report
+--    conflicts  optional: numbers of errors of this load's own that another attempt can cure
+--
+-- t is the thread's terminal: t.id (0 is the first), t.con (sysbench's connection), t.node ("hostname:port", as the
+-- server says it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A load whose statements commit by
+-- themselves sets t.committing while they run.
+
+local ffi = require("ffi")
+local bit = require("bit")
+
+ffi.cdef[[
+typedef struct { long seconds; long nanoseconds; } terminal_time;
+int clock_gettime(int clock, terminal_time *now);
+int clock_nanosleep(int clock, int flags, const terminal_time *wake, terminal_time *left);
+int prctl(int option, unsigned long value);
+extern int optind;
+]]
+
+-- Linux, <time.h> and <sys/prctl.h>
+local MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 1, 2, 3, 1, 29
+
+-- Buckets of latencies as in pytest_dbcluster/histogram.py.
+local PER_OCTAVE, TOP = 64, 30 * 64 - 1
+
+-- The transaction is certainly not in the database, and another attempt may succeed: a row changed since it was read
+-- (1020), the cluster is not ready (1047), a commit that certification refused (1180, 3100, 3101), locks (1205, 1213),
+-- interrupted by a writeset that came first (1317), a table that was being changed (1412).
+local CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317, 1412, 3100, 3101}
+local NOT_READY, INTERRUPTED = 1047, 1317
+
+-- The connection is gone: the server shuts down (1053, 1079, 1080), it failed to read or write (1152, 1158 to 1161),
+-- it was told to end the connection (1927, 3169, 4031), the client cannot reach it or lost it (from 2002 on). 0 is what
+-- a statement says whose connection was lost before.
+local LOST = {
+   0, 1053, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
+   2002, 2003, 2006, 2011, 2012, 2013, 2026, 2027, 2055,
+}
+local PAUSE = 0.05 -- seconds before the next try where it cannot succeed at once
+-- The first retry follows at once; while another node's writeset is being applied, the next ones would spin on it.
+local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
+local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goes on
+
+local terminal = {}
+local Terminal = {}
+Terminal.__index = Terminal
+
+local load -- what terminal.load was given
+local driver = sysbench.sql.driver
+local mine -- this thread's terminal: each thread has a Lua state of its own
+local box = ffi.new("terminal_time[1]")
+
+local function set(...)
+   local found = {}
+   for _, list in ipairs({...}) do
+      for _, number in ipairs(list) do found[number] = true end
+   end
+   return found
+end
+
+local lost, conflicts = set(LOST), set(CONFLICTS)
+
+local function clock(which)
+   ffi.C.clock_gettime(which, box)
+   return tonumber(box[0].seconds) + tonumber(box[0].nanoseconds) * 1e-9
+end
+
+local function now()
+   return clock(MONOTONIC)
+end
+
+-- Sleeps until a time; false when the run was ended meanwhile, because another thread failed.
+local function sleep_until(t, moment)
+   while true do
+      local wake = math.min(moment, now() + NAP)
+      if wake >= moment and now() >= moment then return true end
+      box[0].seconds = math.floor(wake)
+      box[0].nanoseconds = (wake - math.floor(wake)) * 1e9
+      ffi.C.clock_nanosleep(MONOTONIC, ABSOLUTE, box, nil)
+      if not ffi.C.sb_more_events(t.id) then return false end
+   end
+end
+
+-- A generator of its own for gaps between starts (xorshift32, Marsaglia 2003), so that the inputs of a load are the
+-- same at every pace.
+local function gap(t)
+   local x = t.gaps
+   x = bit.bxor(x, bit.lshift(x, 13))
+   x = bit.bxor(x, bit.rshift(x, 17))
+   x = bit.bxor(x, bit.lshift(x, 5))
+   t.gaps = x
+   return -math.log((x % 4294967296 + 0.5) / 4294967296) * t.mean_gap
+end
+
+local function count(counts, key)
+   counts[key] = (counts[key] or 0) + 1
+end
+
+local function bucket(seconds)
+   local microseconds = math.max(1, seconds * 1e6)
+   return math.min(TOP, math.floor(math.log(microseconds) / math.log(2) * PER_OCTAVE))
+end
+
+-- ----------------------------------------------------------------------
+-- Connections and their errors
+-- ----------------------------------------------------------------------
+
+local function words(t, problem)
+   if type(problem) ~= "table" then return tostring(problem) end
+   return string.format("error %d on %s: %s; statement: %s", problem.sql_errno, t.node or "connecting",
+                        problem.sql_errmsg, tostring(problem.query):sub(1, 200))
+end
+
+local function drop(t)
+   local con = t.con
+   t.con = nil
+   if con then pcall(con.disconnect, con) end
+end
+
+-- Endpoints are handed out in the order in which threads connect; one after the other, each thread has the same one in
+-- every run. optind is an integer of libc that all Lua states of the process see, and that sysbench does not use.
+local function connect_in_turn(t)
+   local turn = t.id + 1 -- it begins as 1
+   while ffi.C.optind ~= turn do
+      local before = math.max(1, turn - ffi.C.optind)
+      box[0].seconds = 0
+      box[0].nanoseconds = math.min(before * 1e5, 5e7)
+      ffi.C.clock_nanosleep(MONOTONIC, 0, box, nil)
+   end
+   local ok, con = pcall(t.driver.connect, t.driver)
+   ffi.C.optind = turn + 1
+   t.had_turn = true
+   if not ok then error(con, 0) end
+   return con
+end
+
+-- Raises what went wrong; there is no connection then.
+local function connect(t)
+   local ok, problem = pcall(function()
+      t.con = t.had_turn and t.driver:connect() or connect_in_turn(t)
+      local host, port = t.con:query_row("SELECT @@hostname, @@port")
+      t.node = host .. ":" .. port
+      t.nodes[t.node] = true
+      if load.connect then load.connect(t) end
+   end)
+   if not ok then
+      drop(t)
+      error(problem, 0)
+   end
+end
+
+-- Whether a connect that failed may succeed later; sysbench says no more than these two of an error without a number.
+local function again(problem)
+   if type(problem) == "table" then return lost[problem.sql_errno] or conflicts[problem.sql_errno] end
+   problem = tostring(problem)
+   return problem:find("connection creation failed", 1, true) or problem:find("SQL API error", 1, true)
+end
+
+-- sysbench's own reconnect never gives up; a new connection also goes to the next endpoint when a node is gone.
+local function connected(t)
+   while not t.con do
+      if now() >= t.limit or not ffi.C.sb_more_events(t.id) then return false end
+      local ok, problem = pcall(connect, t)
+      if not ok then
+         if not again(problem) then error(words(t, problem), 0) end
+         sleep_until(t, now() + PAUSE)
+      end
+   end
+   return true
+end
+
+-- What ended an attempt as a table with sql_errno. sysbench has no number for a statement that could not be prepared,
+-- so the connection is asked. Errors of the script itself are raised again.
+local function cause(t, problem)
+   if type(problem) == "table" and problem.sql_errno then return problem end
+   if t.con and tostring(problem):find("SQL API error", 1, true) then
+      local ok, said = pcall(t.con.query, t.con, "DO 0")
+      if not ok and type(said) == "table" then return said end
+   end
+   error(problem, 0)
+end
+
+-- After an attempt that ended in an error: "retry" or "unknown". Raises what no retry can cure.
+local function settle(t, problem, tries)
+   local committing = t.committing
+   t.committing = false
+   problem = cause(t, problem)
+   local number = problem.sql_errno
+   local at = t.errors[t.node] or {}
+   t.errors[t.node] = at
+   count(at, number)
+   if lost[number] then
+      t.lost = t.lost + 1
+      drop(t)
+      return committing and "unknown" or "retry"
+   end
+   if not conflicts[number] then error(words(t, problem), 0) end
+   if not pcall(t.con.query, t.con, "ROLLBACK") then
+      drop(t)
+      -- A server that goes down interrupts first and ends the connection then.
+      if committing and number == INTERRUPTED then return "unknown" end
+   end
+   local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
+   if pause > 0 then sleep_until(t, now() + pause) end
+   return "retry"
+end
+
+function Terminal:begin()
+   self.con:query("BEGIN")
+end
+
+function Terminal:commit()
+   self.committing = true
+   self.con:query("COMMIT")
+   self.committing = false
+end
+
+function Terminal:rollback()
+   self.con:query("ROLLBACK")
+end
+
+-- ----------------------------------------------------------------------
+-- Transactions
+-- ----------------------------------------------------------------------
+
+local function attempts(t, entry, kind, input)
+   local tries = 0
+   while true do
+      if not connected(t) then return tries > 0 and "failed" or nil, tries end
+      tries = tries + 1
+      local began = now()
+      t.committing = false
+      local ok, result = pcall(load.execute, t, kind, input)
+      if ok then return result and "rolled_back" or "committed", tries end
+      local what = settle(t, result, tries)
+      entry.aborted_seconds = entry.aborted_seconds + now() - began
+      if what == "unknown" then return "unknown", tries end
+      if tries >= t.attempts or now() >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
+   end
+end
+
+-- One transaction that was to start at a time; false when it could not even begin.
+local function transaction(t, start)
+   local kind, input = load.draw(t)
+   local entry = t.entries[kind]
+   local outcome, tries = attempts(t, entry, kind, input)
+   if not outcome then return false end
+   local ended = now()
+   count(entry.attempts, tries)
+   entry[outcome] = entry[outcome] + 1
+   if outcome == "committed" or outcome == "rolled_back" then
+      count(entry.latencies, bucket(ended - start))
+      count(t.by_second, math.floor(ended - t.begun) + 1)
+   end
+   if load.done then load.done(t, kind, input, outcome) end
+   return true
+end
+
+local function closed_loop(t)
+   while ffi.C.sb_more_events(t.id) do
+      local start = now()
+      if start >= t.deadline or not transaction(t, start) then return end
+   end
+end
+
+-- Starts that were due before the deadline take place, if need be late, for as long again as the run lasts; so a
+-- server that stands still at the end of a run shows in its latencies too.
+local function open_loop(t)
+   local start = t.begun + gap(t)
+   while start < t.deadline do
+      t.offered = t.offered + 1
+      if t.going and (now() >= t.limit or not (sleep_until(t, start) and transaction(t, start))) then
+         t.going = false
+      end
+      start = start + gap(t)
+   end
+   if t.going then sleep_until(t, t.deadline) end
+end
+
+-- ----------------------------------------------------------------------
+-- What sysbench calls in each thread
+-- ----------------------------------------------------------------------
+
+local function begin_thread(id)
+   local options = sysbench.opt
+   local t = setmetatable({
+      id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
+      by_second = {}, offered = 0, going = true, entries = {}, random = math.random,
+   }, Terminal)
+   math.randomseed(options.seed * 4096 + id)
+   t.gaps = bit.bor(math.random(1, 2147483646), 1)
+   local pace = tonumber(options.pace)
+   t.mean_gap = pace > 0 and options.threads / pace or 0
+   t.driver = driver()
+   if load.start then load.start(t) end
+   for kind in ipairs(load.kinds) do
+      t.entries[kind] = {
+         attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0, latencies = {},
+      }
+   end
+   local ok, problem = pcall(connect, t)
+   if not ok then error(words(t, problem), 0) end
+   mine = t
+end
+
+local function run_thread(id)
+   local t = mine
+   local paced = t.mean_gap > 0
+   ffi.C.prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
+   local cpu, process = clock(THREAD_CPU), clock(PROCESS_CPU)
+   t.begun = now()
+   t.deadline = t.begun + t.seconds
+   t.limit = t.deadline + (paced and t.seconds or 0)
+   if paced then open_loop(t) else closed_loop(t) end
+   t.ended = now()
+   t.cpu, t.process_cpu = clock(THREAD_CPU) - cpu, clock(PROCESS_CPU) - process
+end
+
+-- JSON of what reports hold: numbers, strings, booleans, arrays (empty ones too) and tables with names.
+local function json(value)
+   if type(value) == "number" then return string.format("%.17g", value) end
+   if type(value) == "string" then
+      return '"' .. value:gsub('[%c"\\]', function(c) return string.format("\\u%04x", c:byte()) end) .. '"'
+   end
+   if type(value) ~= "table" then return tostring(value) end
+   local parts = {}
+   if next(value) == nil or value[1] ~= nil then
+      for n, item in ipairs(value) do parts[n] = json(item) end
+      return "[" .. table.concat(parts, ",") .. "]"
+   end
+   for name, item in pairs(value) do parts[#parts + 1] = json(tostring(name)) .. ":" .. json(item) end
+   return "{" .. table.concat(parts, ",") .. "}"
+end
+
+-- Counts by number as pairs: {[3] = 5} is [[3, 5]].
+local function pairs_of(counts)
+   local found = {}
+   for key, value in pairs(counts) do found[#found + 1] = {key, value} end
+   return found
+end
+
+local function reported(t)
+   local found = {
+      token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
+      lost = t.lost, offered = t.offered, by_second = {}, nodes = {}, errors = {}, kinds = {},
+   }
+   for node in pairs(t.nodes) do table.insert(found.nodes, node) end
+   for node, numbers in pairs(t.errors) do
+      for number, times in pairs(numbers) do table.insert(found.errors, {number, node, times}) end
+   end
+   for second = 1, table.maxn(t.by_second) do found.by_second[second] = t.by_second[second] or 0 end
+   for kind, name in ipairs(load.kinds) do
+      local entry = t.entries[kind]
+      entry.attempts, entry.latencies = pairs_of(entry.attempts), pairs_of(entry.latencies)
+      found.kinds[name] = entry
+   end
+   for name, value in pairs(load.report and load.report(t) or {}) do found[name] = value end
+   return found
+end
+
+local function end_thread(id)
+   local t = mine
+   local path = string.format("%s/report-%d.json", sysbench.opt.reports, id)
+   local file = assert(io.open(path, "w"))
+   assert(file:write(json(reported(t))))
+   assert(file:close())
+   drop(t)
+end
+
+-- Take over the threads of this script for a load.
+function terminal.load(given)
+   load = given
+   conflicts = set(CONFLICTS, load.conflicts or {})
+   -- Every error comes as a table with its number; those named here are not printed besides.
+   sysbench.hooks.sql_error_ignorable = function() return true end
+   local quiet = {}
+   for number in pairs(conflicts) do quiet[#quiet + 1] = number end
+   local options = sysbench.cmdline.options or {}
+   options["mysql-ignore-errors"] = {"errors that are retried", table.concat(quiet, ","), sysbench.cmdline.ARG_LIST}
+   options.seconds = {"how long new transactions start", "2"}
+   options.pace = {"transactions a second over all threads, 0 for a closed loop", "0"}
+   options.attempts = {"tries of one transaction", 100}
+   options.seed = {"of the inputs", 1}
+   options.reports = {"directory of the reports", "."}
+   options.token = {"goes into the reports", ""}
+   sysbench.cmdline.options = options
+   thread_init, thread_run, thread_done = begin_thread, run_thread, end_thread
+   event = event or function() end -- sysbench wants one
+end
+
+return terminal
