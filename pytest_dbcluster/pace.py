@@ -22,6 +22,7 @@ MOST_VOID = 2
 CLAIMED_SHARE = 0.7  # above it a queue is most of a tail, and a few per cent of capacity move it by halves
 LEAST_DONE = 0.95
 SIGMAS = 3.0
+FEWEST = 6  # rounds; the first look of a claim
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,6 +101,24 @@ def capacities(
     if still := [name for name, speed in found.items() if not speed]:
         raise SeriesVoid(f"{', '.join(still)} did nothing in a closed loop, so there is no capacity to take a share of")
     return found
+
+
+def behind(outcome: Outcome, seconds: float | None) -> bool:
+    """Whether an open loop did what was offered in ``seconds`` at less than 95 % of that speed, late ones included.
+
+    One such round may be a stall, and its latencies count; when most are, the rate is above what a variant can do.
+    """
+    return outcome.rate is not None and seconds is not None and LEAST_DONE * outcome.seconds > seconds
+
+
+def above_capacity(rounds: Sequence[Round]) -> None:
+    """Raise SeriesVoid for a variant that fell behind in most of its rounds: its tail is a queue that only grows."""
+    late = sum(one.behind for one in rounds)
+    if len(rounds) >= FEWEST and 2 * late > len(rounds):
+        raise SeriesVoid(
+            f"{rounds[0].variant} fell behind the rate of {rounds[0].outcome.rate:.4g}/s in {late} of {len(rounds)} "
+            "rounds, so that is above what this variant can do; take a lower rate"
+        )
 
 
 def saturated(outcome: Outcome) -> str:

@@ -9,11 +9,10 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-from pytest_dbcluster import client, counters, doctor, wait
+from pytest_dbcluster import client, counters, doctor, pace, wait
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.errors import NotReady, WorkloadError
 from pytest_dbcluster.ledger import Ledger
-from pytest_dbcluster.pace import saturated
 from pytest_dbcluster.sampler import Sampler
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.topology import Settles, Watches
@@ -45,7 +44,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
                 raise
             outcome = Outcome(time.monotonic() - began, 0)
     drained, late = drain(cluster)
-    void = noticed(cluster, watched) + failed or late or saturated(outcome)
+    void = noticed(cluster, watched) + failed or late or pace.saturated(outcome)
     after, commits = counters.read(cluster.nodes), outcome.commits
     found = counters.deltas(before, after, seconds=outcome.seconds, commits=commits, ledger=outcome.ledger)
     done = Round(
@@ -59,7 +58,8 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         samples={**sampler.rates(), client.CORES: doctor.usable_cores()},
         void=void,
     )
-    return dataclasses.replace(done, limited=client.limit(done))
+    late_by = pace.behind(outcome, getattr(load, "seconds", None))
+    return dataclasses.replace(done, limited=client.limit(done), behind=late_by)
 
 
 def _end(words: str) -> str:
@@ -112,6 +112,7 @@ def merged(rounds: Sequence[Round]) -> Round:
         samples=_means([item.samples for item in rounds]),
         void=next((item.void for item in rounds if item.void), ""),
         limited=next((item.limited for item in rounds if item.limited), ""),
+        behind=any(item.behind for item in rounds),
     )
 
 

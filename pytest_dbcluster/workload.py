@@ -64,7 +64,8 @@ class Round:
     in its block, 0 first. throughput: operations a second. wall: seconds with reset, switch and settle.
     counters: deltas over the round, summed over nodes, and what is derived from them. samples: OS metrics of
     the round. void: why the round does not count; empty when it does. limited: what of the load generator set the
-    speed of the round, so that it says little about the servers; empty when nothing did.
+    speed of the round, so that it says little about the servers; empty when nothing did. behind: whether an open loop
+    took notably longer than its time to do what was to start in it.
     """
 
     variant: str
@@ -78,6 +79,7 @@ class Round:
     samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
     void: str = ""
     limited: str = ""
+    behind: bool = False
 
     @property
     def seconds(self) -> float:
