@@ -16,12 +16,12 @@ NAME = PACKAGE.name
 
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
-    "leaves": "errors wait secrets registry cache ports supervisor shims ordering critical always health histogram ledger",
+    "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health histogram ledger",
     "specs": "spec",
     "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
-    "protocols": "topology workload pace proxy proxy_host provisioner",
+    "protocols": "topology workload pace proxy proxy_host provisioner blame terminals schema_mark",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",

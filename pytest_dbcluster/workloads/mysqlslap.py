@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import blame, registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.workload import Outcome, Setting
 
@@ -32,7 +32,6 @@ SCHEMA = "dbcluster_slap"
 PRIMES = (7919, 104_729)
 PLACEHOLDER = re.compile(r"id =\s+'[0-9a-f-]{20,}'")
 LONG_QUERY = re.compile(r"(Cannot run query (?:(?! ERROR : ).){60}).*?( ERROR : )", re.DOTALL)  # an INSERT has 1.4 kB
-MOST_LOGGED = 5
 RESULT = re.compile(
     r"^Benchmark\s*\n(?:\s*Running for engine .*\n)?"
     r"\s*Average number of seconds to run all queries: (?P<average>[0-9.]+) seconds\n"
@@ -198,15 +197,8 @@ class MySQLSlap:
 
     def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
         """The tool's words and what servers logged as errors, unless one has died: then NodeDied is raised."""
-        nodes = setting.cluster.nodes
-        for node in nodes:
-            node.survived()
-        said = "\n".join(dict.fromkeys(LONG_QUERY.sub(r"\1...\2", words.strip()).splitlines()))
-        logged = [
-            f"\n    {node.name} logged: {line}" for node in nodes for line in _distinct(node.new_errors())[:MOST_LOGGED]
-        ]
-        text = f"{self} {ended} on {setting.cluster.spec}: {said[-1000:] or 'it said nothing'}"
-        return WorkloadError(text + "".join(logged))
+        where = f"{self} {ended} on {setting.cluster.spec}"
+        return blame.failed(setting.cluster.nodes, where, LONG_QUERY.sub(r"\1...\2", words))
 
     def _commits(self, total: int, profile: str) -> int | None:
         """Committed statements while the tool ran; a published call loads its table in each iteration, row by row."""
@@ -252,11 +244,6 @@ class MySQLSlap:
             f"--concurrency={clients}",
             f"--number-of-queries={queries}",
         ]
-
-
-def _distinct(lines: Sequence[str]) -> list[str]:
-    """Lines of an error log without their times; those of several threads that say the same are one."""
-    return list(dict.fromkeys(line[line.find("[ERROR]") :] for line in lines))
 
 
 def _words(setting: Setting) -> Flavour:

@@ -1,0 +1,222 @@
+"""sysbench: its standard OLTP scripts, with retries, a ledger and tables that keep their size.
+
+Ids are given when rows are inserted: with AUTO_INCREMENT a cluster's step leaves holes, and most reads by id find no
+row. All scripts share the tables of one preload, so oltp_insert adds ids beyond it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.pace import Pace
+from pytest_dbcluster.workload import Outcome, Setting
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.schema_mark import SchemaMark
+    from pytest_dbcluster.spec import Endpoint
+    from pytest_dbcluster.terminals import Call
+
+SCHEMA = "dbcluster_sysbench"
+VERSION = 1  # raised when what prepare makes changes
+WRITING = (
+    "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index", "oltp_write_only",
+)  # fmt: skip
+ONE_TABLE = ("select_random_points", "select_random_ranges")
+SCRIPTS = tuple(sorted((*WRITING, *ONE_TABLE, "oltp_point_select", "oltp_read_only")))
+VOCABULARIES = {
+    "script": SCRIPTS,
+    "to": (None, "all", "reader", "writer"),
+    "distribution": ("gaussian", "pareto", "special", "uniform"),
+    "isolation": (None, "READ UNCOMMITTED", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"),
+}
+FROM_ONE = ("table_count", "size", "threads", "range_size", "attempts")
+FROM_ZERO = ("point_selects", "index_updates", "non_index_updates", "delete_inserts")
+# Fields that are options of the script, by the names that they have there.
+OPTIONS = {"tables": "table_count", "table_size": "size"} | {
+    name: name for name in (*FROM_ZERO, "script", "distribution", "range_selects", "range_size", "skip_trx", "attempts")
+}
+FILL_SECONDS = 7200.0
+FILL_THREADS = 8
+CHUNK = 100_000  # ids that one statement of a reset looks at: five digits
+DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in range(1, 10))})"
+GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
+
+
+@dataclasses.dataclass(frozen=True)
+class SysBench:
+    """One OLTP script of sysbench; an event of it is a transaction of ours.
+
+    table_count: tables, of ``size`` rows each. threads: connections over all endpoints. seconds: of one round. rate:
+    transactions a second of an open loop, or a share such as ``"70 %"`` of what the slowest variant can do; None is a
+    closed loop. to: ``writer``, ``reader`` or ``all``; None is every node that takes the load, or the proxy where the
+    cluster has one. distribution: of ids. isolation: None is the server's own. prepared: whether statements are
+    prepared on the server. attempts: after so many a transaction has failed. seed: of the inputs, the same in each
+    round. The rest are sysbench's options of these names; range_selects=False leaves out all four kinds of ranges.
+    """
+
+    script: str = "oltp_read_write"
+    table_count: int = 1
+    size: int = 100_000
+    threads: int = 16
+    seconds: float = 2.0
+    rate: float | str | None = None
+    to: str | None = None
+    distribution: str = "special"
+    isolation: str | None = None
+    prepared: bool = True
+    skip_trx: bool = False
+    range_selects: bool = True
+    range_size: int = 100
+    point_selects: int = 10
+    index_updates: int = 1
+    non_index_updates: int = 1
+    delete_inserts: int = 1
+    attempts: int = 100
+    seed: int = 1
+
+    metric: ClassVar[str] = "goodput"  # attempts that a conflict ended are no work done
+
+    def __post_init__(self) -> None:
+        for name, known in VOCABULARIES.items():
+            if (given := getattr(self, name)) not in known:
+                raise registry.unknown(f"sysbench {name}", str(given), [each for each in known if each])
+        for least, names in enumerate((FROM_ZERO, FROM_ONE)):
+            for name in names:
+                if getattr(self, name) < least:
+                    raise ConfigError(f"sysbench {name}={getattr(self, name)}: it takes {least} or more")
+        if not self.seconds > 0:
+            raise ConfigError(f"sysbench seconds={self.seconds}: a round takes more than 0 s")
+        if self.script in ONE_TABLE and self.table_count > 1:
+            raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
+        Pace.of(self.rate)
+
+    def __str__(self) -> str:
+        paced = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
+        return f"sysbench {self.script} t{self.threads}{paced}" + (f" to {self.to}" if self.to else "")
+
+    @property
+    def writes(self) -> bool:
+        """Whether the script changes its tables."""
+        return self.script in WRITING
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that have to be equal on all nodes."""
+        return tuple(f"{SCHEMA}.sbtest{number}" for number in range(1, self.table_count + 1))
+
+    @property
+    def store(self) -> str:
+        """What the tables hold."""
+        return f"sysbench v{VERSION} {self.table_count}x{self.size}"
+
+    def at_rate(self, rate: float | None) -> SysBench:
+        """The same load at this rate; None is the closed loop."""
+        return dataclasses.replace(self, rate=rate)
+
+    def fill(self, setting: Setting) -> None:
+        """Make the tables with sysbench's own prepare. Raises WorkloadError with its words."""
+        from pytest_dbcluster import terminals
+
+        setting.progress(f"{self}: making {self.table_count} x {self.size} rows")
+        node = setting.cluster.writers[0]
+        node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        node.query(f"CREATE DATABASE {SCHEMA}")
+        own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False, "rand-seed": self.seed}
+        threads = min(self.table_count, FILL_THREADS)
+        to = [setting.cluster.writer()]
+        making = terminals.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
+        terminals.command(making, setting, "prepare", seconds=FILL_SECONDS)
+        self._mark.write(node)
+
+    def prepare(self, setting: Setting) -> None:
+        """Make the tables, or bring back the rows that another load left changed.
+
+        Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench.
+        """
+        from pytest_dbcluster import terminals
+
+        terminals.sysbench(setting)
+        node = setting.cluster.writers[0]
+        there = (
+            {f"{SCHEMA}.{name}" for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}
+            if self._mark.stands(node)
+            else set()
+        )
+        if not there >= set(self.tables):
+            self.fill(setting)
+            return
+        for table in self.tables:
+            self._remove_surplus(setting, table)
+            self._bring_back(setting, table)
+
+    @property
+    def _mark(self) -> SchemaMark:
+        from pytest_dbcluster.schema_mark import SchemaMark
+
+        return SchemaMark(SCHEMA, VERSION, f"{self.table_count}x{self.size}")
+
+    def reset(self, setting: Setting) -> None:
+        """Return the tables to the ids of their preload; the values of rows that were updated stay as they are."""
+        for table in self.tables:
+            if self.script == "oltp_insert":
+                self._remove_surplus(setting, table)
+            if self.script == "oltp_delete" or (self.skip_trx and self.writes):
+                self._bring_back(setting, table)
+
+    def _remove_surplus(self, setting: Setting, table: str) -> None:
+        setting.cluster.writers[0].query(f"DELETE FROM {table} WHERE id NOT BETWEEN 1 AND {self.size}")
+
+    def _bring_back(self, setting: Setting, table: str) -> None:
+        """Insert the ids that are missing, with fresh values of the kind that sysbench makes."""
+        node = setting.cluster.writers[0]
+        if node.query(f"SELECT COUNT(*) FROM {table}") == [(self.size,)]:
+            return
+        c, pad = (f"CONCAT_WS('-', {', '.join([GROUP] * groups)})" for groups in (10, 5))
+        number = " + ".join(f"{10**place} * p{place}.d" for place in range(5))
+        places = ", ".join(f"{DIGIT} p{place}" for place in range(5))
+        for first in range(1, self.size + 1, CHUNK):
+            node.query(
+                f"INSERT INTO {table} (id, k, c, pad) SELECT ids.id, FLOOR(1 + RAND() * {self.size}), {c}, {pad} "
+                f"FROM (SELECT {first} + {number} AS id FROM {places}) ids LEFT JOIN {table} kept ON kept.id = ids.id "
+                f"WHERE kept.id IS NULL AND ids.id <= {self.size}"
+            )
+
+    def run(self, setting: Setting) -> Outcome:
+        """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
+        from pytest_dbcluster import terminals
+
+        if isinstance(self.rate, str):
+            raise ConfigError(f"{self}: a share has no rate before it was measured what the variants can do")
+        done, _ = terminals.run(self._call(setting), setting, seconds=self.seconds, rate=self.rate, seed=self.seed)
+        commits = (done.commits or 0) * self._commits_each if self.writes else None
+        return dataclasses.replace(done, commits=commits)
+
+    def _call(self, setting: Setting) -> Call:
+        from pytest_dbcluster import terminals
+
+        to: Sequence[Endpoint] = terminals.endpoints(setting.cluster, self.to, writes=self.writes)
+        own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
+        own |= {"auto_inc": False, "isolation": self.isolation or ""}
+        return terminals.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
+
+    @property
+    def _commits_each(self) -> int:
+        """Commits of one event: its writing statements where it is no transaction."""
+        if self.script == "oltp_update_index":
+            return self.index_updates
+        if self.script == "oltp_update_non_index":
+            return self.non_index_updates
+        if self.script in ("oltp_insert", "oltp_delete") or not self.skip_trx:
+            return 1
+        return self.index_updates + self.non_index_updates + 2 * self.delete_inserts
+
+    def clean(self, setting: Setting) -> None:
+        """Drop the schema."""
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+
+
+WORKLOAD = SysBench
