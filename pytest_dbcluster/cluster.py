@@ -183,7 +183,7 @@ def _configured(
     try:
         nodes += [Node(host.name, host, release, _port(host), made.password) for host in hosts]
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
-            list(copies.map(lambda node: cast(Trees, node.host).copy_tree(str(made.data), node.data), nodes))
+            list(copies.map(lambda node: _copy(made, node, durable=start is not None), nodes))
         for node in nodes:
             node.configure(opts.merged(form.options(node, nodes), options))
         before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
@@ -191,6 +191,10 @@ def _configured(
     except BaseException:
         provisioner.release(hosts)
         raise
+
+
+def _copy(made: Template, node: Node, *, durable: bool) -> None:
+    cast(Trees, node.host).copy_tree(str(made.data), node.data, durable=durable)
 
 
 def _port(host: Host) -> int:

@@ -77,8 +77,11 @@ class Ports(Protocol):
 class Trees(Protocol):
     """An extra power of hosts that see our file system: a directory is copied without leaving the machine."""
 
-    def copy_tree(self, source: str, target: str) -> None:
-        """Copy a directory with its files, ownership to whoever runs the servers."""
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Copy a directory with its files, ownership to whoever runs the servers; ``durable``: it is on disk then.
+
+        Raises ProvisionError.
+        """
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory; one that is missing is no error."""

@@ -216,7 +216,7 @@ def _keep(load: Stored, node: Node, place: Path) -> int:
         try:
             data.rename(staging / "data")
         except OSError:  # another file system
-            cast(Trees, node.host).copy_tree(str(data), str(staging / "data"))
+            cast(Trees, node.host).copy_tree(str(data), str(staging / "data"), durable=True)
         _make_durable(staging / "data")
         said = {"holds": load.store, "release": f"{node.release.name} {node.release.version}", "size": size}
         description = staging / FILE

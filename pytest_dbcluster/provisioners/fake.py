@@ -102,7 +102,7 @@ class FakeHost:
         self.next_port += 1
         return self.next_port - 1
 
-    def copy_tree(self, source: str, target: str) -> None:
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
         """Copy what was kept below ``source``."""
         inside = f"{source.rstrip('/')}/"
         for path, content in list(self.files.items()):

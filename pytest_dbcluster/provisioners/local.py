@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import runs, supervisor
+from pytest_dbcluster import copying, runs, supervisor
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.host import Completed, Host, Process
 from pytest_dbcluster.ports import PortLocks
@@ -197,10 +197,16 @@ class LocalHost:
         """A free port on 127.0.0.1."""
         return self._ports.take()
 
-    def copy_tree(self, source: str, target: str) -> None:
-        """Copy a directory; cp shares the blocks where the file system can."""
-        Path(target).parent.mkdir(parents=True, exist_ok=True)
-        self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Copy a directory; blocks are shared where the file system can."""
+        if not durable:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+            self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
+            return
+        try:
+            copying.copy_tree(Path(source), Path(target))
+        except OSError as error:
+            raise ProvisionError(f"cannot copy {source} to {target}: {error.strerror}; {OTHER_PLACE}") from None
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory and everything in it."""
