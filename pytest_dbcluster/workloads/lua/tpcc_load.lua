@@ -161,6 +161,25 @@ local function customers(warehouse, part)
    end
 end
 
+-- The lines of some orders, all of them delivered or none; a column that has its default is not sent.
+local function order_lines(warehouse, district, lines, first, last)
+   local delivered = first < FIRST_NEW
+   into(("INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, %s, ol_dist_info)")
+      :format(delivered and "ol_delivery_d" or "ol_amount"))
+   for id = first, last do
+      for line = 1, lines[id] do
+         row() number(warehouse) text(",") number(district) text(",") number(id) text(",") number(line) text(",")
+         number(uniform(1, ITEMS)) text(",") number(warehouse) text(",")
+         if delivered then
+            text(DATE)
+         else
+            fraction(uniform(1, 999999), 2)
+         end
+         text(",") letters(24, 24) text(")")
+      end
+   end
+end
+
 local function orders(warehouse, part)
    local district = part + 1
    local customer = random.permutation(uniform, CUSTOMERS)
@@ -177,26 +196,14 @@ local function orders(warehouse, part)
    for id = FIRST_NEW, ORDERS do
       row() number(warehouse) text(",") number(district) text(",") number(id) text(")")
    end
-   into("INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, ol_delivery_d, "
-      .. "ol_amount, ol_dist_info)")
-   for id = 1, ORDERS do
-      for line = 1, lines[id] do
-         row() number(warehouse) text(",") number(district) text(",") number(id) text(",") number(line) text(",")
-         number(uniform(1, ITEMS)) text(",") number(warehouse) text(",")
-         if id < FIRST_NEW then
-            text(DATE) text(",0.00,")
-         else
-            text("NULL,") fraction(uniform(1, 999999), 2) text(",")
-         end
-         letters(24, 24) text(")")
-      end
-   end
+   order_lines(warehouse, district, lines, 1, FIRST_NEW - 1)
+   order_lines(warehouse, district, lines, FIRST_NEW, ORDERS)
 end
 
 -- Load the share of one of several threads: every so many-th unit.
 function load.share(connection, warehouses, thread, threads)
    con = connection
-   for _, statement in ipairs {"SET NAMES binary", "SET SESSION unique_checks = 0", "SET SESSION foreign_key_checks = 0"} do
+   for _, statement in ipairs {"SET NAMES latin1", "SET SESSION unique_checks = 0", "SET SESSION foreign_key_checks = 0"} do
       con:query(statement)
    end
    local count = 0

@@ -1,0 +1,97 @@
+-- TPC-C (specification 5.11) on the runtime of terminal.lua: `schema` makes the tables, `prepare` fills them with all
+-- threads, `run` lets each thread be one terminal.
+
+local ffi = require("ffi")
+local terminal = require("terminal")
+local schema = require("tpcc_schema")
+local population = require("tpcc_load")
+local inputs = require("tpcc_inputs")
+local transactions = require("tpcc_transactions")
+
+local REALTIME = 0 -- <time.h>
+
+sysbench.cmdline.options = {
+   warehouses = {"scale", 1},
+   isolation = {"isolation level", "REPEATABLE READ"},
+   foreign_keys = {"whether the schema has them", false},
+   thinking = {"whether terminals key and think", false},
+   on_district = {"whether all terminals work on one district", false},
+   acknowledged = {"whether reports name the orders that were acknowledged", false},
+   partitions = {"nodes (hostname:port) that share the warehouses, empty for any terminal anywhere", ""},
+}
+
+local function connection()
+   return sysbench.sql.driver():connect()
+end
+
+sysbench.cmdline.commands = {
+   schema = {function() schema.create(connection(), sysbench.opt.foreign_keys) end},
+   prepare = {
+      function()
+         population.share(connection(), sysbench.opt.warehouses, sysbench.tid, sysbench.opt.threads)
+      end,
+      sysbench.cmdline.PARALLEL_COMMAND,
+   },
+}
+
+-- The home of a terminal; where nodes share the warehouses, one of those that belong to the node it is connected to.
+local function home(t)
+   local warehouses, place, nodes = sysbench.opt.warehouses, nil, 0
+   for node in sysbench.opt.partitions:gmatch("[^,]+") do
+      nodes = nodes + 1
+      if node == t.node then place = nodes end
+   end
+   if not place then return t.id % warehouses + 1 end
+   local own = math.floor((warehouses - place) / nodes) + 1
+   return place + math.floor(t.id / nodes) % own * nodes
+end
+
+-- No two sessions have one number: milliseconds since 1970 and the thread.
+local function session(t)
+   local now = ffi.new("terminal_time[1]")
+   ffi.C.clock_gettime(REALTIME, now)
+   return (tonumber(now[0].seconds) * 1000 + math.floor(tonumber(now[0].nanoseconds) / 1e6)) * 4096 + t.id
+end
+
+local orders = {committed = {}, unknown = {}}
+
+local load = {kinds = inputs.kinds}
+
+function load.connect(t)
+   t.con:query("SET NAMES latin1")
+   t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
+   t.desk = t.desk or inputs.terminal(t.random, home(t), sysbench.opt.warehouses, t.id, session(t),
+                                      sysbench.opt.on_district)
+end
+
+function load.draw(t)
+   return inputs.draw(t.desk)
+end
+
+local execute = {}
+for number, kind in ipairs(inputs.kinds) do execute[number] = transactions[kind] end
+
+function load.execute(t, kind, input)
+   return execute[kind](t, input)
+end
+
+function load.start()
+   if sysbench.opt.thinking then
+      function load.pause(t)
+         return inputs.pause(t.desk)
+      end
+   end
+   if sysbench.opt.acknowledged then
+      function load.done(_, kind, input, outcome)
+         if kind == 1 and orders[outcome] then
+            table.insert(orders[outcome], {input.warehouse, input.district, input.order})
+         end
+      end
+   end
+end
+
+function load.report()
+   return {orders = orders}
+end
+
+terminal.load(load)
