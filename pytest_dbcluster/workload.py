@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.host import Host
     from pytest_dbcluster.release import Release
 
-PLANNED = ("tpcc",)
+PLANNED: tuple[str, ...] = ()
 # Properties of a Round in operations a second, and each of them with the drain included.
 DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
 SPEEDS = (*DRAINED, *DRAINED.values())

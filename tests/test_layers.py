@@ -21,13 +21,13 @@ LAYERS = {
     "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
-    "protocols": "topology workload pace proxy proxy_host provisioner blame terminals schema_mark",
+    "protocols": "topology workload pace proxy proxy_host provisioner blame terminals schema_mark tpcc_conditions",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
-    "measuring": "measure series answer floor record durability rounds laboratory blind published settings history",
+    "measuring": "measure series answer floor record durability rounds laboratory blind curve published settings history",
     "reports": "reporting scheduling",
-    "runs": "session housekeeping",
+    "runs": "session fixture housekeeping",
     "users": "plugin cli",
 }
 RANKS = {module: rank for rank, modules in enumerate(LAYERS.values()) for module in modules.split()}

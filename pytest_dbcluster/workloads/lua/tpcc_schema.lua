@@ -1,4 +1,4 @@
--- The nine tables of TPC-C (specification 5.11, clause 1.3), and one that says what was loaded.
+-- The nine tables of TPC-C (specification 5.11, clause 1.3).
 --
 -- Every table has a primary key, as clusters ask for. HISTORY, which the specification gives none, gets the session of
 -- the terminal that wrote a row and a number that the terminal counts: AUTO_INCREMENT would depend on a cluster's step
@@ -7,7 +7,6 @@
 
 local schema = {}
 
-schema.version = 1
 schema.tables = {
    "warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock",
 }
