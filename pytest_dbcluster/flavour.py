@@ -92,7 +92,7 @@ _SHAPING = (
     "innodb_stats_persistent",
     "innodb_stats_persistent_sample_pages",
 )
-# Nothing is made durable before the end, and a log that is rarely full spares most writes of pages.
+# Nothing is made durable before the end.
 _FILLING = {
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_doublewrite": "OFF",
@@ -138,7 +138,7 @@ MARIADB = Flavour(
         "innodb_default_encryption_key_id",
         "innodb_encrypt_tables",
     ),
-    filling={**_FILLING, "innodb_log_file_size": "1G"},
+    filling={**_FILLING, "innodb_log_file_size": "1G"},  # a log that is rarely full spares most writes of pages
     plugins=(),
     flush="FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS",
     lazy_flush="innodb_flush_log_at_trx_commit",
@@ -170,7 +170,7 @@ MYSQL = dataclasses.replace(
     initial=("innodb_data_file_path", "innodb_page_size", "lower_case_table_names"),
     alone={"skip_log_bin": ""},
     shaping=(*_SHAPING, "default_table_encryption", "sql_generate_invisible_primary_key"),
-    filling={**_FILLING, "innodb_redo_log_capacity": "1G"},
+    filling={**_FILLING, "performance_schema": "OFF"},  # a larger log saved nothing: 24 v 21 s for 4 million rows
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
     log_current="innodb_redo_log_current_lsn",
     log_flushed="innodb_redo_log_flushed_to_disk_lsn",
