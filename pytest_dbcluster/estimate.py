@@ -166,6 +166,22 @@ def lag1(values: Sequence[float]) -> float:
     return math.fsum((a - mean) * (b - mean) for a, b in itertools.pairwise(values)) / total
 
 
+def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """An interval of the median from the values alone: two of them, in order, as many from either end.
+
+    The chance that the median lies outside is that of so few heads among fair coins (Conover, Practical Nonparametric
+    Statistics, 3.2), at most 1 - ``level``. None for fewer values than that takes: 6 for 95 %.
+    """
+    rising, number = sorted(values), len(values)
+    outside, left = 0.0, -1
+    for place in range(number // 2):
+        outside += 2 * math.comb(number, place) / 2**number
+        if outside > 1 - level:
+            break
+        left = place
+    return (rising[left], rising[number - 1 - left]) if left >= 0 else None
+
+
 def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int, float]:
     """Rounds of each variant longer than twice its median, and the chance of the candidate's excess.
 

@@ -61,6 +61,7 @@ class Measurement:
     finished: Callable[[Answer], None] = lambda _: None
     test: str = ""
     floor: Callable[[int, str], Floor] | None = None
+    release: str = ""
 
     def __post_init__(self) -> None:
         self.series = [Series(self, number) for number in range(len(self.laboratory.names))]

@@ -11,15 +11,14 @@ import pytest
 from pytest_dbcluster import errors
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.measure import Measurement, Series
+    from pytest_dbcluster.measure import Measurement
     from pytest_dbcluster.session import DBSession
     from pytest_dbcluster.settings import Settings
-    from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-    from pytest_dbcluster.workload import Workload
+    from pytest_dbcluster.spec import ReleaseName
 
 SESSION = pytest.StashKey["DBSession"]()
 SETTINGS = pytest.StashKey["Settings"]()
-MEASUREMENTS = pytest.StashKey["list[Measurement]"]()
+MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 UNDECIDED = "dbcluster_undecided"
 REFUSED = "dbcluster_refused"  # by a worker of pytest-xdist, told to the process that the user started
@@ -154,34 +153,26 @@ def db_release(request: pytest.FixtureRequest) -> Any:
     return getattr(request, "param", None) or settings(request.config).releases[0]
 
 
+@pytest.fixture(scope="session")
+def db_profile(request: pytest.FixtureRequest) -> str:
+    """The profile of the run, quick or paper: a suite chooses its scales by it."""
+    return settings(request.config).profile
+
+
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
     """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
 
-    ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
-    set through its options: between topologies, vendors or releases. ``instances``: how many fresh clusters each
-    variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1.
+    ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` is a curve of them. More in ``fixture.Measure``.
     """
     if hasattr(request.config, "workerinput"):
         raise errors.ConfigError(PARALLEL)  # the fixture was asked for by name, in mid-test
-    made: list[Measurement] = request.node.stash.setdefault(MEASUREMENTS, [])
+    from pytest_dbcluster.fixture import Measure
+
+    asked: list[list[Measurement]] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
     session.test_begins(db_release)
-
-    def measure(
-        workload: Workload,
-        *,
-        on: Sequence[ClusterSpec],
-        across_durability: bool = False,
-        instances: int | None = None,
-    ) -> list[Series]:
-        measurement = session.measurement(
-            workload, on, db_release, request.node, across_durability=across_durability, instances=instances
-        )
-        made.append(measurement)
-        return measurement.series
-
-    return measure
+    return Measure(session, db_release, request.node, asked)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -192,14 +183,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     finally:
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
-    for measurement in pyfuncitem.stash.get(MEASUREMENTS, []):
-        if not measurement.answers:
+    for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
+        if not any(measurement.answers or measurement.drawn_beside for measurement in asked):
             raise errors.ConfigError(
-                f"{pyfuncitem.nodeid} measured {measurement.laboratory.load} and claims nothing; "
+                f"{pyfuncitem.nodeid} measured {asked[0].laboratory.load} and claims nothing; "
                 "end it with assert a.beats(b) or another claim"
             )
-        unread = [answer.text for answer in measurement.answers if answer.asserted and not answer.read]
-        if unread:
+        answers = [answer for measurement in asked for answer in measurement.answers]
+        if unread := [answer.text for answer in answers if answer.asserted and not answer.read]:
             raise errors.ConfigError(f"{pyfuncitem.nodeid}: nobody read the verdict of {', '.join(unread)}; assert it")
     return result
 

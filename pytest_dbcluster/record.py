@@ -56,6 +56,51 @@ class ClaimRecord:
 
 
 @dataclasses.dataclass(frozen=True)
+class CurvePoint:
+    """One variant at one value of a curve: its rounds, and of the curve's metric median and 95 % interval of it.
+
+    low and high are None for fewer than 6 rounds.
+    """
+
+    value: object
+    variant: str
+    rounds: Sequence[Round]
+    median: float
+    low: float | None
+    high: float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class CurveRecord:
+    """What was measured of a curve: everything that table, chart and file need.
+
+    load: the workload's name. field: what goes from value to value. metric: that of the load. notes: what a reader has
+    to know of it, such as nodes that share cores or a load generator that was the bottleneck.
+    """
+
+    test: str
+    load: str
+    field: str
+    metric: str
+    release: str
+    profile: str
+    seed: int
+    fingerprint: Mapping[str, str]
+    points: Sequence[CurvePoint]
+    notes: Sequence[str] = ()
+
+    @property
+    def values(self) -> list[object]:
+        """Each value once, in order."""
+        return list(dict.fromkeys(point.value for point in self.points))
+
+    @property
+    def variants(self) -> list[str]:
+        """Each variant once, in order."""
+        return list(dict.fromkeys(point.variant for point in self.points))
+
+
+@dataclasses.dataclass(frozen=True)
 class Progress:
     """One finished round, as it is shown while a test runs.
 

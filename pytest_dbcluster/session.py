@@ -23,6 +23,7 @@ from pytest_dbcluster.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.published import Published
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.reporting import allure, terminal
+from pytest_dbcluster.reporting.drawn import About, Curves
 from pytest_dbcluster.reporting.results import Results
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -43,6 +44,7 @@ class DBSession:
         self._closing: list[str] = []
         self._closed = False
         self._floors: dict[object, Floor] = {}
+        self.curves = Curves(config, self._results, About(settings.profile, settings.seed, fingerprint()))
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
         self.pool = Pool(
             self.provisioner,
@@ -54,7 +56,7 @@ class DBSession:
 
     def measurement(
         self,
-        workload: Workload,
+        workload: Workload | Mapping[str, Workload],
         on: Sequence[ClusterSpec],
         release: ReleaseName,
         item: Any,
@@ -62,11 +64,18 @@ class DBSession:
         across_durability: bool = False,
         instances: int | None = None,
     ) -> Measurement:
-        """A measurement of one load on these specs. Everything is checked here; rounds are drawn by claims."""
+        """A measurement of one load on these specs, or of loads by name on one spec.
+
+        Everything is checked here; rounds are drawn by claims.
+        """
         if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
             raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
         if instances is not None and (not isinstance(instances, int) or instances < 1):
             raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
+        if isinstance(workload, Mapping):
+            if len(on) > 1 or len(workload) < 2:
+                raise ConfigError("measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster")
+            on = [*on] * len(workload)
         laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
@@ -80,7 +89,15 @@ class DBSession:
         # Clusters that take turns are fresh at each turn: there are no two instances to compare.
         several = laboratory.instances > 1 and not laboratory.in_turns
         floor = functools.partial(self._floor, laboratory) if several else None
-        return Measurement(laboratory, self.settings.rules(), self._reporter.progress, finished, item.nodeid, floor)
+        return Measurement(
+            laboratory,
+            self.settings.rules(),
+            self._reporter.progress,
+            finished,
+            test=item.nodeid,
+            floor=floor,
+            release=_releases(laboratory.variants),
+        )
 
     def _floor(self, laboratory: ClusterLaboratory, number: int, metric: str) -> Floor:
         """How far two instances of a variant differ under this load in this metric, measured once a run."""
@@ -96,7 +113,7 @@ class DBSession:
 
     def laboratory(
         self,
-        workload: Workload,
+        workload: Workload | Mapping[str, Workload],
         on: Sequence[ClusterSpec],
         release: ReleaseName,
         *,
@@ -125,8 +142,9 @@ class DBSession:
         allure.test_begins(self._config, release, self.settings.seed)
 
     def test_ends(self) -> None:
-        """A test's body is over, in whatever way: the screen belongs to others."""
+        """A test's body is over, in whatever way: the screen belongs to others, and its curves are what they are."""
         self._reporter.end_live()
+        self.curves.end()
 
     def _record(
         self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
@@ -152,7 +170,7 @@ class DBSession:
             measured_seconds=sum(one.seconds for many in rounds.values() for one in many),
             wall_seconds=wall,
             seed=self.settings.seed,
-            release=", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in used)),
+            release=_releases(used),
             profile=self.settings.profile,
             durability={series.name: laboratory.durability(series.number) for series in answer.series},
             differences=laboratory.differences(candidate.number, baseline.number),
@@ -174,13 +192,14 @@ class DBSession:
 
     def finish(self) -> None:
         """Write what a reader wants of the whole run."""
-        self._closing = [*self.pool.overridden, *self._results.finish(self.records, self.pool.overridden)]
-        allure.finish(self._config, self.records)
+        written = self._results.finish(self.records, self.pool.overridden, self.curves.records)
+        self._closing = [*self.pool.overridden, *written]
+        allure.finish(self._config, [*self.records, *self.curves.records])
 
     def summary(self, terminal_reporter: Any) -> None:
         """The closing table, when anything was measured."""
         width = self._config.get_terminal_writer().fullwidth
-        terminal.summary(terminal_reporter, self.records, self._closing, width)
+        terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves.records)
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
@@ -196,6 +215,11 @@ class DBSession:
         if close:
             close()
         self._closed = True  # not before: Ctrl-C in the middle is followed by another call
+
+
+def _releases(variants: Sequence[Variant]) -> str:
+    """The releases of these variants with their exact versions."""
+    return ", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in variants))
 
 
 def _published_seconds(

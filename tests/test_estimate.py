@@ -201,3 +201,20 @@ def test_factor_never_overflows():
     """A log ratio beyond the largest exponent is an infinite ratio."""
     assert estimate.factor(800.0) == math.inf
     assert estimate.factor(0.0) == 1.0
+
+
+def test_the_interval_of_a_median_takes_six_values():
+    """The extremes of six hold it in 31 of 32 cases; of five in too few for 95 %."""
+    assert estimate.median_interval([3.0, 1.0, 2.0, 6.0, 5.0, 4.0]) == (1.0, 6.0)
+    assert estimate.median_interval([3.0, 1.0, 2.0, 5.0, 4.0]) is None
+    assert estimate.median_interval([]) is None
+
+
+def test_the_interval_of_a_median_covers_it():
+    """In 95 of 100 samples or more, whatever the distribution; that of twenty leaves five out at either end."""
+    source = random.Random(1)
+    samples = [[source.lognormvariate(0, 1) for _ in range(20)] for _ in range(2000)]
+    found = [estimate.median_interval(one) for one in samples]
+
+    assert found[0] == (sorted(samples[0])[5], sorted(samples[0])[14])
+    assert 0.95 <= sum(low <= 1.0 <= high for low, high in found) / 2000 < 0.97

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.claim import Outcome
-from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.record import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting import table
 from pytest_dbcluster.reporting.results import Kept, about_run
 
@@ -120,6 +120,25 @@ def claim(config: Any, record: ClaimRecord, kept: Kept) -> None:
     )
 
 
+def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> None:
+    """What was measured of a curve as a step of the test, with its table and chart."""
+    found = listener(config)
+    if found is None:
+        return
+    import allure
+    from allure_commons.model2 import StatusDetails, TestStepResult
+
+    now = int(time.time() * 1000)
+    step = TestStepResult(name=f"curve: {record.load} over {record.field}", start=now)
+    identity = str(uuid.uuid4())
+    found.allure_logger.start_step(None, identity, step)
+    allure.attach(points, "points", allure.attachment_type.CSV)
+    if chart is not None:
+        allure.attach(chart.read_text(), "chart", allure.attachment_type.SVG)
+    details = StatusDetails(message="; ".join(record.notes))
+    found.allure_logger.stop_step(identity, stop=now, status="passed", statusDetails=details)
+
+
 def _parameters(record: ClaimRecord) -> dict[str, str]:
     published = {} if record.published is None else {"published": table.number(record.published)}
     return {
@@ -135,7 +154,7 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
     }
 
 
-def finish(config: Any, records: Sequence[ClaimRecord]) -> None:
+def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord]) -> None:
     """Say what the run ran on, and how its results are to be sorted."""
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pytest_dbcluster import critical, estimate, metrics
-from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.record import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting import rounds, table
 
 MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
@@ -43,6 +43,42 @@ def chart(record: ClaimRecord) -> str | None:
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return text.getvalue()
+
+
+def curve(record: CurveRecord) -> str | None:
+    """A curve as SVG text: medians with their intervals, one line a variant; None without matplotlib."""
+    if not available():
+        return None
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        figure = Figure(figsize=INCHES, layout="constrained")
+        axes = figure.subplots()
+        figure.suptitle(f"{record.load} over {record.field}", fontsize=10)
+        for number, name in enumerate(record.variants):
+            _draw_curve(axes, record, name, COLOURS[number % len(COLOURS)])
+        axes.set_xticks(range(len(record.values)), [str(value) for value in record.values])
+        axes.set_xlabel(record.field)
+        axes.set_ylabel(metrics.label(record.metric))
+        axes.set_ylim(bottom=0)
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0), frameon=False)
+        _plain(axes)
+        text = io.StringIO()
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def _draw_curve(axes: Any, record: CurveRecord, name: str, colour: str) -> None:
+    """One variant; values stand at equal distances, so that 1, 2, 4 and 64 are all seen."""
+    points = [one for one in record.points if one.variant == name]
+    places = [record.values.index(one.value) for one in points]
+    medians = [one.median for one in points]
+    below = [0.0 if one.low is None else one.median - one.low for one in points]
+    above = [0.0 if one.high is None else one.high - one.median for one in points]
+    axes.errorbar(places, medians, yerr=[below, above], fmt="o-", markersize=4, capsize=3, color=colour, label=name)
 
 
 def _title(record: ClaimRecord) -> str:

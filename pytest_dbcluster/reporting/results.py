@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import notes
-from pytest_dbcluster.record import ClaimRecord
+from pytest_dbcluster.record import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting import charts, layout, rounds, table
 
 FORMAT = 1
 CLAIMS = "claims.jsonl"
 SUMMARY = "summary.md"
-OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "charts/*.svg")
+OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "charts/*.svg", "curves/*.csv", "curves/*.svg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,12 +34,13 @@ class Results:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._begun = False
         self._count = 0
+        self._curves = 0
 
     def add(self, record: ClaimRecord) -> Kept:
         """Keep one claim."""
-        if not self._count:
-            self._begin()
+        self._begin()
         self._count += 1
         name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
         kept = Kept(self._directory / "rounds" / f"{name}.csv", self._chart(record, name))
@@ -48,8 +49,24 @@ class Results:
             file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
         return kept
 
+    def add_curve(self, record: CurveRecord, table: str) -> Path | None:
+        """Keep a curve's table and chart; the place of the chart, None where none can be drawn."""
+        self._begin()
+        self._curves += 1
+        place = self._directory / "curves" / f"{self._curves:02}-{_file_name(record.load)}-{record.field}"
+        place.with_name(f"{place.name}.csv").write_text(table)
+        drawn = charts.curve(record)
+        if drawn is None:
+            return None
+        path = place.with_name(f"{place.name}.svg")
+        path.write_text(drawn)
+        return path
+
     def _begin(self) -> None:
-        for name in ("rounds", "charts"):
+        if self._begun:
+            return
+        self._begun = True
+        for name in ("rounds", "charts", "curves"):
             (self._directory / name).mkdir(parents=True, exist_ok=True)
         for pattern in OURS:
             for path in self._directory.glob(pattern):
@@ -78,20 +95,23 @@ class Results:
             "chart_file": str(kept.chart.relative_to(self._directory)) if kept.chart else None,
         }
 
-    def finish(self, records: Sequence[ClaimRecord], notes: Sequence[str]) -> list[str]:
-        """Write the Markdown; lines that say where everything is. Nothing when nothing was claimed."""
-        if not records:
+    def finish(
+        self, records: Sequence[ClaimRecord], notes: Sequence[str], curves: Sequence[CurveRecord] = ()
+    ) -> list[str]:
+        """Write the Markdown; lines that say where everything is. Nothing when nothing was measured."""
+        if not records and not curves:
             return []
-        blocks = [layout.markdown(block) for block in table.blocks(records)]
-        about = [f"- {name}: {value}" for name, value in about_run(records).items()]
-        lines = [*blocks, table.total(records) + ".", "", table.legend(records) + ".", "", *about]
+        blocks = [layout.markdown(block) for block in table.blocks(records, curves)]
+        about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
+        total = [table.total(records) + ".", "", table.legend(records) + ".", ""] if records else []
+        lines = [*blocks, *total, *about]
         lines += [f"- {note}" for note in notes]
         (self._directory / SUMMARY).write_text("\n".join(lines) + "\n")
         return [f"results: {self._directory}/{{{SUMMARY},{CLAIMS}}}", *([] if charts.available() else [charts.MISSING])]
 
 
-def about_run(records: Sequence[ClaimRecord]) -> dict[str, str]:
-    """What all claims of a run share: releases, profile, seed and the machine."""
+def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
+    """What all claims and curves of a run share: releases, profile, seed and the machine."""
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
     return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pytest_dbcluster import notes
 from pytest_dbcluster.claim import Outcome
 from pytest_dbcluster.message import needs
-from pytest_dbcluster.record import ClaimRecord
-from pytest_dbcluster.reporting import paper
+from pytest_dbcluster.record import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting import curves, paper
 from pytest_dbcluster.reporting.layout import Block, Row
 from pytest_dbcluster.workload import DRAINED
 
@@ -18,8 +18,8 @@ WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "
 BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
 
 
-def blocks(records: Sequence[ClaimRecord]) -> list[Block]:
-    """Decided claims, inconclusive ones apart, and what was measured beside; those that have any rows."""
+def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:
+    """Decided claims, inconclusive ones apart, what was measured beside, and curves; those that have any rows."""
     asserted = [record for record in records if record.asserted]
     kinds = (
         ("performance claims", [one for one in asserted if one.verdict.outcome is not Outcome.INCONCLUSIVE]),
@@ -29,7 +29,7 @@ def blocks(records: Sequence[ClaimRecord]) -> list[Block]:
     releases = len({record.release for record in records}) > 1
     found = [_block(title, rows, releases) for title, rows in kinds if rows]
     published = paper.block(records)
-    return [*found, published] if published else found
+    return [*found, *([published] if published else []), *map(curves.block, drawn)]
 
 
 def _open(record: ClaimRecord) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pytest_dbcluster.record import ClaimRecord, Progress
+from pytest_dbcluster.record import ClaimRecord, CurveRecord, Progress
 from pytest_dbcluster.reporting import layout, table
 
 # In a log, seconds between two lines about the same claim; looks are always shown.
@@ -125,14 +125,21 @@ def _so_far(event: Progress) -> list[str]:
     return said
 
 
-def summary(reporter: Any, records: Sequence[ClaimRecord], notes: Sequence[str], width: int = 100) -> None:
-    """The closing table: decided claims, inconclusive ones apart, and what was measured beside; then the notes."""
-    if not records:
+def summary(
+    reporter: Any,
+    records: Sequence[ClaimRecord],
+    notes: Sequence[str],
+    width: int = 100,
+    curves: Sequence[CurveRecord] = (),
+) -> None:
+    """The closing tables: decided claims, inconclusive ones, what was measured beside, curves; then the notes."""
+    if not records and not curves:
         return
-    for block in table.blocks(records):
+    for block in table.blocks(records, curves):
         reporter.write_sep("=", block.title)
         for line, colour in layout.text(block, width):
             reporter.write_line(line, **({colour: True} if colour else {}))
     reporter.write_line("")
-    for line in (table.total(records), *textwrap.wrap(table.legend(records), width), *notes):
+    total = (table.total(records), *textwrap.wrap(table.legend(records), width)) if records else ()
+    for line in (*total, *notes):
         reporter.write_line(line)
