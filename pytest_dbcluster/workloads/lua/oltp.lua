@@ -3,15 +3,20 @@
 -- Every random number of a transaction comes from a generator that is seeded with its input, so that a retry sends the
 -- same statements, and a run with the same seed sends the same transactions.
 
+local ffi = require("ffi")
+local seeded = require("seeded")
 local terminal = require("terminal")
 require("oltp_common")
 
 local TWO_31 = 2147483648 -- what oltp_insert takes off a unique number, to make an INT of it
-local TWO_52 = 4503599627370496
+local DUPLICATE = 1062 -- without a transaction two threads may delete and insert one row
+local GROUPS = 11 -- digits of a group in sysbench's templates, which dashes part
+local DASH, ZERO = 45, 48
 -- sysbench's defaults of --rand-spec-iter, --rand-spec-pct, --rand-spec-res and --rand-pareto-h
 local ITERATIONS, HOT_SHARE, HOT_REQUESTS, PARETO_H = 12, 0.01, 0.75, 0.2
 
-local random = math.random
+local drawn = seeded.generator() -- seeded anew for each attempt
+local unit = drawn.unit
 local begin_script = thread_init -- of oltp_common; a script may bring its own
 local writing = {
    oltp_write_only = true, oltp_read_write = true, oltp_update_index = true, oltp_update_non_index = true,
@@ -28,40 +33,57 @@ options.number_of_ranges = {"ranges of select_random_ranges", 10}
 options.delta = {"size of the ranges of select_random_ranges", 5}
 
 -- ----------------------------------------------------------------------
--- sysbench's distributions (sb_rand.c) over LuaJIT's generator, which can be seeded
+-- sysbench's distributions (sb_rand.c) over our generator
 -- ----------------------------------------------------------------------
 
 local function irwin_hall() -- the mean of uniform numbers, close to a normal one
    local sum = 0
-   for _ = 1, ITERATIONS do sum = sum + random() end
+   for _ = 1, ITERATIONS do sum = sum + unit() end
    return sum / ITERATIONS
 end
 
 local distributions = {
-   uniform = function(low, high) return random(low, high) end,
+   uniform = drawn.range,
    gaussian = function(low, high) return low + math.floor(irwin_hall() * (high - low + 1)) end,
    pareto = function(low, high)
       local power = math.log(PARETO_H) / math.log(1 - PARETO_H)
-      return low + math.floor((high - low + 1) * random() ^ power)
+      return low + math.floor((high - low + 1) * unit() ^ power)
    end,
    special = function(low, high)
-      local width, at = high - low, random()
+      local width, at = high - low, unit()
       if at < 1 - HOT_REQUESTS then return low + math.floor(irwin_hall() * width) end
       return low + math.floor(at * (width * HOT_SHARE + 1) + width / 2 - width * HOT_SHARE / 2)
    end,
 }
 
-local formats = {} -- of templates: groups of eleven digits
-local function digits(template)
-   local known = formats[template]
-   if not known then
-      local _, groups = template:gsub("###########", "")
-      known = {groups, (template:gsub("###########", "%%011.0f"))}
-      formats[template] = known
+-- The text of a template, "###########-###########...", into a buffer: a draw is good for eight digits.
+local function write_digits(buffer, length)
+   local rest, left = 0, 0
+   for at = 0, length - 1 do
+      if at % (GROUPS + 1) == GROUPS then
+         buffer[at] = DASH
+      else
+         if left == 0 then rest, left = unit(), 8 end
+         rest = rest * 10
+         local digit = math.floor(rest)
+         buffer[at] = ZERO + digit
+         rest, left = rest - digit, left - 1
+      end
    end
-   local drawn = {}
-   for group = 1, known[1] do drawn[group] = random(0, 99999999999) end
-   return string.format(known[2], unpack(drawn))
+end
+
+local text = ffi.new("char[?]", 256)
+local function digits(template)
+   write_digits(text, #template)
+   return ffi.string(text, #template)
+end
+
+-- In place of sysbench's: set_rand_str of a bound parameter.
+local function set_digits(self, template)
+   local length = math.min(#template, self.max_len)
+   write_digits(self.buffer, length)
+   self.data_len[0] = length
+   self.is_null[0] = 0
 end
 
 local fresh -- an id beyond those of the preload that no other transaction inserts
@@ -81,12 +103,13 @@ local function take_over(t)
    thread_init, thread_run, thread_done = unpack(before)
 end
 
-local load = {kinds = {}, conflicts = {1062}} -- without a transaction two threads may delete and insert one row
+local load = {kinds = {}, conflicts = {DUPLICATE}}
 
 function load.start(t)
    load.kinds[1] = sysbench.opt.script
    take_over(t)
-   t.number, t.chain = 0, random(1, TWO_52)
+   t.number = 0
+   if sysbench.opt.script == "oltp_insert" then load.conflicts = {} end
    t.commits_itself = writing[sysbench.opt.script] and (alone[sysbench.opt.script] or sysbench.opt.skip_trx) or false
    if writing[sysbench.opt.script] and commit then
       local send = commit
@@ -107,7 +130,7 @@ function load.connect(t)
       t.strings = true
       for _, of_table in pairs(param or {}) do
          for _, values in pairs(of_table) do
-            getmetatable(values[1]).set_rand_str = function(self, template) self:set(digits(template)) end
+            getmetatable(values[1]).set_rand_str = set_digits
          end
       end
    end
@@ -115,14 +138,12 @@ end
 
 function load.draw(t)
    t.number = t.number + 1
-   math.randomseed(t.chain)
-   t.chain = random(1, TWO_52)
-   return 1, t.chain
+   return 1, t.number
 end
 
-function load.execute(t, _, input)
-   math.randomseed(input)
-   fresh = sysbench.opt.table_size + t.number * sysbench.opt.threads + t.id
+function load.execute(t, _, number)
+   drawn.seed(sysbench.opt.seed, t.id, number)
+   fresh = sysbench.opt.table_size + number * sysbench.opt.threads + t.id
    t.committing = t.commits_itself
    event(t.id)
    t.committing = false

@@ -17,7 +17,7 @@
 -- themselves sets t.committing while they run.
 
 local ffi = require("ffi")
-local bit = require("bit")
+local seeded = require("seeded")
 
 ffi.cdef[[
 typedef struct { long seconds; long nanoseconds; } terminal_time;
@@ -91,15 +91,9 @@ local function sleep_until(t, moment)
    end
 end
 
--- A generator of its own for gaps between starts (xorshift32, Marsaglia 2003), so that the inputs of a load are the
--- same at every pace.
+-- Gaps between starts have a generator of their own, so that the inputs of a load are the same at every pace.
 local function gap(t)
-   local x = t.gaps
-   x = bit.bxor(x, bit.lshift(x, 13))
-   x = bit.bxor(x, bit.rshift(x, 17))
-   x = bit.bxor(x, bit.lshift(x, 5))
-   t.gaps = x
-   return -math.log((x % 4294967296 + 0.5) / 4294967296) * t.mean_gap
+   return -math.log(1 - t.gaps.unit()) * t.mean_gap
 end
 
 local function count(counts, key)
@@ -295,14 +289,14 @@ local function begin_thread(id)
    local options = sysbench.opt
    local t = setmetatable({
       id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
-      by_second = {}, offered = 0, going = true, entries = {}, random = math.random,
+      by_second = {}, offered = 0, going = true, entries = {},
+      random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
-   math.randomseed(options.seed * 4096 + id)
-   t.gaps = bit.bor(math.random(1, 2147483646), 1)
    local pace = tonumber(options.pace)
    t.mean_gap = pace > 0 and options.threads / pace or 0
    t.driver = driver()
    if load.start then load.start(t) end
+   conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
    for kind in ipairs(load.kinds) do
       t.entries[kind] = {
          attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0, latencies = {},
