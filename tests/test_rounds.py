@@ -9,6 +9,7 @@ import pytest
 from pytest_dbcluster import release as releases
 from pytest_dbcluster import rounds, wait
 from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.workload import Outcome, Round, Setting
 
@@ -77,6 +78,43 @@ def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
 
     assert done.void == "the primary went from n1 to n2; the load failed: 1290: read-only"
     assert done.outcome.operations == 0
+
+
+def test_an_open_loop_that_did_too_little_is_void(play):
+    """The servers could not follow the rate, so that its latencies are those of a queue."""
+
+    class Paced(Load):
+        """A load that does half of what was offered."""
+
+        seconds = 0.4
+
+        def run(self, setting):
+            """It was offered 200 a second, and took longer than it should for 40 of 80."""
+            return Outcome(0.5, 40, 40, good=40, rate=200.0, offered=80)
+
+    done = play(Form(), Paced())
+
+    assert done.void == "saturated: 40 of 80 operations done at 200/s, less than 95 %"
+    assert done.behind is True
+
+
+def test_a_round_says_what_its_ledger_and_its_client_say(play):
+    """Shares and retries are counters, and a thread that was always on a CPU is the limit."""
+
+    class Busy(Load):
+        """A load whose client could not do more."""
+
+        def run(self, setting):
+            """One transaction of two needed a second attempt."""
+            ledger = Ledger({"x": Entry({1: 1, 2: 1}, committed=2)})
+            return Outcome(0.5, 3, 2, good=2, ledger=ledger, client_seconds=0.5, busiest=0.97)
+
+    done = play(Form(), Busy())
+
+    assert done.counters["abort_share"] == pytest.approx(1 / 3)
+    assert (done.counters["retries"], done.counters["retries_per_commit"]) == (1.0, 0.5)
+    assert done.limited == "a thread of the load generator was on a CPU for 97 % of the time"
+    assert done.samples["client_cores"] > 0
 
 
 def test_a_long_last_word_is_cut_at_its_beginning(play):
@@ -221,6 +259,29 @@ def test_the_rounds_of_a_turn_add_up():
     assert (both.throughput, both.wall, both.started, both.settled) == (50.0, 4.0, 10.0, False)
     assert both.counters == {"fsyncs": 6.0, "drain_seconds": 4.0}
     assert both.drained_throughput == 25.0
+
+
+def test_the_ledgers_of_a_turn_add_up():
+    """Types, errors, seconds and CPU time are those of all its rounds; the busiest thread is that of any."""
+
+    def one_round(good, kind, **fields):
+        ledger = Ledger({kind: Entry({1: good, 2: 5}, committed=good + 5)}, {(1213, "node1"): 5})
+        outcome = Outcome(
+            2.0, good + 10, good, good=good + 5, ledger=ledger, by_second=(good, 5), rate=50.0, offered=good + 6,
+            client_seconds=0.5, busiest=good / 100,
+        )  # fmt: skip
+        return Round("a", 0, 0, outcome, 2.0, 10.0, **fields)
+
+    both = rounds.merged([one_round(90, "payment", behind=True), one_round(30, "delivery", limited="a thread")])
+
+    assert both.outcome == Outcome(
+        4.0, 140, 120, good=130, by_second=(90, 5, 30, 5), rate=50.0, offered=132, client_seconds=1.0, busiest=0.9,
+        ledger=Ledger(
+            {"payment": Entry({1: 90, 2: 5}, committed=95), "delivery": Entry({1: 30, 2: 5}, committed=35)},
+            {(1213, "node1"): 10},
+        ),
+    )  # fmt: skip
+    assert (both.goodput, both.limited, both.behind) == (32.5, "a thread", True)
 
 
 def test_one_void_round_makes_a_turn_void():

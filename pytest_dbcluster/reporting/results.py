@@ -81,7 +81,7 @@ class Results:
         return path
 
     def _as_json(self, record: ClaimRecord, kept: Kept) -> dict[str, Any]:
-        """Everything of the record; of its rounds the seconds, and where the rest is."""
+        """Everything of the record; of its rounds the seconds and the metric's values, and where the rest is."""
         said = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
         del said["rounds"]
         said["void"] = [{"pair": block[0].block + 1, "reason": notes.reason(block)} for block in record.void]
@@ -91,6 +91,7 @@ class Results:
             "began": min(began, default=None),
             **{name: plain(value) for name, value in said.items()},
             "seconds": {name: [one.seconds for one in many] for name, many in record.rounds.items()},
+            "values": {name: plain(rounds.values(record, name)) for name in record.rounds},
             "rounds_file": str(kept.rounds.relative_to(self._directory)),
             "chart_file": str(kept.chart.relative_to(self._directory)) if kept.chart else None,
         }

@@ -10,6 +10,7 @@ from typing import Any
 
 from pytest_dbcluster.record import ClaimRecord, CurveRecord, Progress
 from pytest_dbcluster.reporting import layout, table
+from pytest_dbcluster.workload import Round
 
 # In a log, seconds between two lines about the same claim; looks are always shown.
 LOG_SECONDS = 2.0
@@ -69,7 +70,7 @@ class Reporter:
             return
         if event.round.void:
             self.line(f"  {event.load}  {_place(event)}  {event.round.variant}  void: {event.round.void}")
-        shown = f"{event.round.variant} {event.round.seconds:.3f} s"
+        shown = f"{event.round.variant} {_result(event.round)}"
         if self._terminal.isatty:
             self._follow("  ".join(["", event.load, _place(event), shown, *_so_far(event)]))
             return
@@ -103,6 +104,15 @@ class Reporter:
         elif verbosity > -2:
             colour = table.COLOURS[record.verdict.outcome] if record.asserted else ""
             self.line(f"  {table.one_line(record)}", colour)
+
+
+def _result(one: Round) -> str:
+    """What a round measured: its time, or where that is fixed its goodput, and where that is fixed too a latency."""
+    if one.outcome.ledger is None:
+        return f"{one.seconds:.3f} s"
+    if one.outcome.rate is None:
+        return f"{one.goodput:.4g}/s"
+    return f"p95 {1e3 * one.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
 def _place(event: Progress) -> str:

@@ -2,11 +2,15 @@
 
 import dataclasses
 import importlib.util
+import math
+import statistics
 from xml.etree import ElementTree
 
 import pytest
 
 from pytest_dbcluster import claim as claims
+from pytest_dbcluster.histogram import Histogram
+from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.reporting import charts
 from tests.reporting.records import beside, record, rounds, undecided
 
@@ -89,3 +93,19 @@ def test_without_matplotlib_there_is_no_chart(monkeypatch):
 
     assert charts.chart(record()) is None
     assert charts.MISSING == "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
+
+
+def test_a_tail_is_drawn_in_milliseconds_and_compared_as_a_speed():
+    """The candidate waits 1.3 times less, so that its ratio is 1.3."""
+    made = record(metric="p95")
+
+    def with_tail(one):
+        ledger = Ledger({"x": Entry(latencies=Histogram.of([one.seconds / 100] * 300))})
+        return dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, ledger=ledger))
+
+    rounds_ = {name: [with_tail(one) for one in many] for name, many in made.rounds.items()}
+    shown = words(charts.chart(dataclasses.replace(made, rounds=rounds_)))
+
+    assert "p95, ms" in shown
+    ratios = charts._log_ratios(dataclasses.replace(made, rounds=rounds_), "flush_2", "galera3")
+    assert math.exp(statistics.median(ratios)) == pytest.approx(1.3, rel=0.1)

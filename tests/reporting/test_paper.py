@@ -2,6 +2,7 @@
 
 import dataclasses
 
+from pytest_dbcluster.ledger import Ledger
 from pytest_dbcluster.reporting import paper, table
 from tests.reporting.records import record, rounds
 
@@ -41,3 +42,12 @@ def test_a_cell_that_was_not_published_is_a_dash():
 def test_quick_runs_have_no_such_table():
     """The profile quick does not run the published command line, so its seconds are not comparable."""
     assert [block.title for block in table.blocks([record(profile="quick")])] == ["performance claims"]
+
+
+def test_rounds_that_last_as_long_as_they_were_told_have_no_row():
+    """The seconds of such a load say nothing."""
+    made = record(profile="paper")
+    outcome = dataclasses.replace(made.rounds["flush_2"][0].outcome, ledger=Ledger())
+    rounds = {name: [dataclasses.replace(one, outcome=outcome) for one in many] for name, many in made.rounds.items()}
+
+    assert paper.block([dataclasses.replace(made, rounds=rounds)]) is None

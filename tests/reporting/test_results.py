@@ -9,7 +9,10 @@ import pytest
 
 from pytest_dbcluster import claim as claims
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.histogram import Histogram
+from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.reporting import charts, results, rounds
+from pytest_dbcluster.workload import Outcome
 from tests.reporting.records import drained, failed, record, undecided
 
 
@@ -37,6 +40,7 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     assert kept["published"] == 1.1
     assert kept["differences"] == {"innodb_flush_log_at_trx_commit": ["1", "2"]}
     assert kept["seconds"]["flush_2"] == [one.seconds for one in made.rounds["flush_2"]]
+    assert kept["values"]["galera3"] == [one.throughput for one in made.rounds["galera3"]]
     assert kept["began"] == 1_700_000_000.0
     assert kept["rounds_file"] == "rounds/01-flush_2.same_as_galera3_within_0.1-mysqlslap_write_c50.csv"
 
@@ -49,6 +53,26 @@ def test_what_is_not_a_number_is_null(tmp_path):
     assert kept["verdict"]["high"] is None
     assert "Infinity" not in (tmp_path / "claims.jsonl").read_text()
     assert "NaN" not in (tmp_path / "claims.jsonl").read_text()
+
+
+def test_rounds_with_a_ledger_have_their_tails(tmp_path):
+    """A column for each percentile in milliseconds, with the rate, the good ones and what limited the client."""
+    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.01] * 99))})
+    said = Outcome(2.0, 100, 99, good=99, ledger=ledger, rate=50.0, client_seconds=0.4, busiest=0.95)
+    many = {
+        name: [dataclasses.replace(one, outcome=said, limited="a thread") for one in found]
+        for name, found in record().rounds.items()
+    }
+    made = record(rounds=many, metric="p95")
+    [row, *_] = csv.DictReader(io.StringIO(results.Results(tmp_path).add(made).rounds.read_text()))
+
+    assert float(row["p95_ms"]) == pytest.approx(10, rel=0.011)
+    shown = {name: row[name] for name in ("good", "goodput", "rate", "client_seconds", "busiest", "limited")}
+    assert shown == {
+        "good": "99", "goodput": "49.5", "rate": "50.0", "client_seconds": "0.4", "busiest": "0.95",
+        "limited": "a thread",
+    }  # fmt: skip
+    assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 8
 
 
 def test_the_rounds_are_a_table(tmp_path):

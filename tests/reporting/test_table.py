@@ -6,6 +6,7 @@ import math
 import pytest
 
 from pytest_dbcluster import claim as claims
+from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.reporting import layout, table
 from tests.reporting.records import beside, drained, failed, record, undecided
 
@@ -159,3 +160,16 @@ def test_markdown_is_a_table():
     assert shown[3] == "| --- | --- | --- | ---: | --- | ---: | ---: |"
     assert shown[4].startswith("| `a\\|b` | mysqlslap mixed c50 | ")
     assert shown[6].startswith("- `a|b` (mysqlslap mixed c50): budget of 120 s")
+
+
+def test_a_result_says_its_rate_and_its_bottleneck():
+    """Below the claim, in table and summary: the rate of an open loop with its share, and what limited the client."""
+    pace = Pace("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
+    [block] = table.blocks(
+        [record(pace=pace, limited="the client is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
+    )
+
+    assert block.rows[0].remark == (
+        "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
+        "the client is the bottleneck: galera3, 8 of 8 rounds (a thread)"
+    )

@@ -1,9 +1,12 @@
 """What a terminal and a log show while a test measures."""
 
+import dataclasses
 import types
 
 import pytest
 
+from pytest_dbcluster.histogram import Histogram
+from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.record import Progress
 from pytest_dbcluster.reporting import terminal
 from pytest_dbcluster.workload import Outcome, Round
@@ -135,6 +138,18 @@ def test_a_log_is_thinned_out():
         show.progress(event(pair=pair, next_look=next(look for look in (6, 8, 11) if look >= pair)))
 
     assert [line.split("pair ")[1].split()[0] for line in screen.shown[:-1]] == ["1", "5", "6", "8", "11"]
+
+
+@pytest.mark.parametrize(("rate", "shown"), [(None, "galera3 400/s"), (500.0, "galera3 p95 10 ms")])
+def test_a_round_of_fixed_time_shows_what_it_did(rate, shown):
+    """Its time is the same in each; in an open loop its speed is as well."""
+    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.01] * 9))})
+    outcome = Outcome(2.0, 900, good=800, ledger=ledger, rate=rate)
+    screen = Screen(isatty=False)
+    made = event(pair=-4, warm_up=True)
+    reporter(screen).progress(dataclasses.replace(made, round=dataclasses.replace(made.round, outcome=outcome)))
+
+    assert screen.shown[0] == f"   mysqlslap write c50   warm-up   {shown}"
 
 
 def test_a_warm_up_shows_no_ratio():

@@ -1,0 +1,73 @@
+"""What a machine cannot show: scaling of nodes that share its cores."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import blind, doctor
+from pytest_dbcluster.provisioner import own_cores
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
+
+ALONE = ClusterSpec("standalone")
+ONE, TWO, FOUR = (ClusterSpec("galera", nodes=number) for number in (1, 2, 4))
+LOCAL = LocalProvisioner.offers
+LIMITS = frozenset({"shared-cores", "cores"})
+
+
+@pytest.fixture(autouse=True)
+def _eight_cores(monkeypatch):
+    """The machine has eight."""
+    monkeypatch.setattr(doctor, "usable_cores", lambda: 8.0)
+
+
+def limited(nodes, cores):
+    """A cluster whose nodes may use so many cores each."""
+    return ClusterSpec("galera", nodes=nodes, needs=HostNeeds(cores=cores))
+
+
+@pytest.mark.parametrize("kind", ["beats", "no_slower_than", "same_as", "scales", "ordered", "differs"])
+def test_node_counts_are_not_compared_on_shared_cores(kind):
+    """Whatever is claimed of them; the reason names the cores and says what would help."""
+    assert blind.scaling(kind, [FOUR, ONE], LOCAL) == (
+        "nodes share 8 cores: a claim about node scaling means nothing here (galera4 has 4 nodes, galera1 1 node); "
+        "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
+    )
+
+
+def test_the_reason_is_the_doctors(monkeypatch):
+    """What `dbcluster doctor` says of this machine and what a claim says are one sentence."""
+    assert doctor.shared_cores(8.0) in blind.scaling("beats", [FOUR, ONE], LOCAL)
+    monkeypatch.undo()
+    assert doctor.cores().rules_out == doctor.shared_cores(doctor.usable_cores())
+
+
+@pytest.mark.parametrize("specs", [(ONE, ALONE), (TWO, TWO.with_options(back_log=90)), (ONE, ONE)])
+def test_as_many_nodes_are_compared(specs):
+    """One node of a cluster has as many cores as a server alone, and settings have nothing to do with it."""
+    assert blind.scaling("scales", specs, LOCAL) == ""
+
+
+def test_topologies_are_compared_and_do_not_scale():
+    """Three nodes against one server is a question about topologies, unless the claim says how they scale."""
+    assert blind.scaling("beats", [FOUR, ALONE], LOCAL) == ""
+    assert "galera4 has 4 nodes, standalone1 1 node" in blind.scaling("scales", [FOUR, ALONE], LOCAL)
+
+
+def test_one_pair_in_an_order_is_enough():
+    """Whichever two of them have as many nodes."""
+    assert blind.scaling("ordered", [TWO, TWO.named("again"), FOUR], LOCAL)
+
+
+def test_separate_hosts_have_their_own_cores():
+    """There the claim means something."""
+    assert blind.scaling("scales", [FOUR, ONE], frozenset({"root"})) == ""
+
+
+def test_limits_make_it_meaningful():
+    """Where the provisioner enforces them, both clusters have them, and the machine has enough for all nodes."""
+    assert blind.scaling("scales", [limited(4, 2), limited(1, 2)], LIMITS) == ""
+    assert blind.scaling("scales", [limited(4, 2), ONE], LIMITS)
+    assert blind.scaling("scales", [limited(4, 2.5), limited(1, 2.5)], LIMITS)
+    assert blind.scaling("scales", [limited(4, 2), limited(1, 2)], LOCAL)
+    assert own_cores(LIMITS, limited(4, 2), 8.0)
