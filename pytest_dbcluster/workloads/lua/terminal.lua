@@ -8,6 +8,7 @@
 --    connect    optional, (t): after every connect and reconnect: SET SESSION ..., prepared statements
 --    draw       (t): the kind, an index into kinds, and the input of the next transaction
 --    execute    (t, kind, input): the transaction; true when it rolled back by design
+--    pause      optional, (t): seconds to wait before the next transaction of a closed loop is drawn
 --    done       optional, (t, kind, input, outcome): "committed", "rolled_back", "failed" or "unknown"
 --    report     optional, (t): more fields of the thread's report
 --    conflicts  optional: numbers of errors of this load's own that another attempt can cure
@@ -232,12 +233,12 @@ local function attempts(t, entry, kind, input)
    while true do
       if not connected(t) then return tries > 0 and "failed" or nil, tries end
       tries = tries + 1
-      local began = now()
+      local began = t.keeps and now()
       t.committing = false
       local ok, result = pcall(load.execute, t, kind, input)
       if ok then return result and "rolled_back" or "committed", tries end
       local what = settle(t, result, tries)
-      entry.aborted_seconds = entry.aborted_seconds + now() - began
+      if began then entry.aborted_seconds = entry.aborted_seconds + now() - began end
       if what == "unknown" then return "unknown", tries end
       if tries >= t.attempts or now() >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
    end
@@ -249,12 +250,14 @@ local function transaction(t, start)
    local entry = t.entries[kind]
    local outcome, tries = attempts(t, entry, kind, input)
    if not outcome then return false end
-   local ended = now()
-   count(entry.attempts, tries)
    entry[outcome] = entry[outcome] + 1
-   if outcome == "committed" or outcome == "rolled_back" then
-      count(entry.latencies, bucket(ended - start))
-      count(t.by_second, math.floor(ended - t.begun) + 1)
+   if t.keeps then
+      local ended = now()
+      count(entry.attempts, tries)
+      if outcome == "committed" or outcome == "rolled_back" then
+         count(entry.latencies, bucket(ended - start))
+         count(t.by_second, math.floor(ended - t.begun) + 1)
+      end
    end
    if load.done then load.done(t, kind, input, outcome) end
    return true
@@ -262,6 +265,7 @@ end
 
 local function closed_loop(t)
    while ffi.C.sb_more_events(t.id) do
+      if load.pause and not sleep_until(t, math.min(now() + load.pause(t), t.deadline)) then return end
       local start = now()
       if start >= t.deadline or not transaction(t, start) then return end
    end
@@ -288,7 +292,7 @@ end
 local function begin_thread(id)
    local options = sysbench.opt
    local t = setmetatable({
-      id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
+      id = id, keeps = options.ledger, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
       by_second = {}, offered = 0, going = true, entries = {},
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
@@ -387,6 +391,7 @@ function terminal.load(given)
    options.seed = {"of the inputs", 1}
    options.reports = {"directory of the reports", "."}
    options.token = {"goes into the reports", ""}
+   options.ledger = {"whether more is kept than outcomes; off only to measure what keeping it takes", true}
    sysbench.cmdline.options = options
    thread_init, thread_run, thread_done = begin_thread, run_thread, end_thread
    event = event or function() end -- sysbench wants one
