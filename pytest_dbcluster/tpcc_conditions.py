@@ -134,7 +134,7 @@ CONDITIONS = (
         _sides(
             CUSTOMER,
             "SELECT c_w_id warehouse, c_d_id district, c_id customer, c_balance a, 0 b FROM {s}.customer",
-            "SELECT h_c_w_id, h_c_d_id, h_c_id, 0, -h_amount FROM {s}.history",
+            "SELECT h_c_w_id, h_c_d_id, h_c_id, 0, -SUM(h_amount) FROM {s}.history GROUP BY h_c_w_id, h_c_d_id, h_c_id",
             DELIVERED,
         ),
     ),

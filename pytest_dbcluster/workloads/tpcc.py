@@ -101,7 +101,8 @@ class TPCC:
 
     @property
     def _scale(self) -> str:
-        return f"{self.warehouses} warehouses{' with foreign keys' if self.foreign_keys else ''}"
+        plural = "s" if self.warehouses > 1 else ""
+        return f"{self.warehouses} warehouse{plural}{' with foreign keys' if self.foreign_keys else ''}"
 
     def at_rate(self, rate: float | None) -> TPCC:
         """The same load at this rate; None is the closed loop."""
