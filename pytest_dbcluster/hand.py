@@ -11,8 +11,10 @@ from pytest_dbcluster import kept
 from pytest_dbcluster import options as opts
 from pytest_dbcluster.cluster import bring_up, ready_template
 from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.proxy import remark
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.topology import topology
 
 
 def leave_running(
@@ -30,6 +32,8 @@ def leave_running(
         options, absent = opts.fit(options, made, release)
         for line in (*overridden, *absent):
             progress(line.replace("--db-cnf", "--cnf"))
+        if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)):
+            progress(line)
         progress(f"starting {spec.nodes} x {release.name} {release.version} as {spec.topology}")
         cluster = bring_up(spec, release, provisioner, options=options, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")

@@ -22,7 +22,7 @@ from pytest_dbcluster.flavour import flavour
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.proxy import lacks as proxy_lacks
-from pytest_dbcluster.proxy import proxy_class
+from pytest_dbcluster.proxy import proxy_class, remark
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.store import stored
@@ -93,7 +93,8 @@ class Pool:
         options = {**same, **own}
         made = self._template(release, options)
         options, absent = opts.fit(options, made, release)
-        self.overridden += [line for line in (*lines, *absent) if line not in self.overridden]
+        way = [line] if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)) else []
+        self.overridden += [line for line in (*lines, *absent, *way) if line not in self.overridden]
         common = {**same, **{name: opts.share(value, share) for name, value in self._below.items()}}
         common = {name: value for name, value in common.items() if name in options}
         variant = split(spec, release, options, made.variables, common)

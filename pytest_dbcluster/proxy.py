@@ -68,6 +68,13 @@ class Suits(Protocol):
         """Why it cannot stand before servers of this release; empty when it can."""
 
 
+class Remarks(Protocol):
+    """An extra power of a proxy's class: it can stand before a cluster in more than one way."""
+
+    def remark(self, form: Topology, release: Release) -> str:
+        """In which way it will, and why; empty where there is no choice."""
+
+
 def proxy_class(name: str) -> Made:
     """The class of a proxy by its file's name. Raises ConfigError that lists the known names."""
     module = registry.find("proxy", "pytest_dbcluster.proxies", name, planned=PLANNED)
@@ -79,3 +86,9 @@ def lacks(name: str, release: Release) -> str:
     """Why the proxy of this name cannot stand before servers of a release; empty when it can. Raises ConfigError."""
     made = proxy_class(name)
     return cast(Suits, made).lacks(release) if hasattr(made, "lacks") else ""
+
+
+def remark(name: str, form: Topology, release: Release) -> str:
+    """In which of several ways the proxy of this name will stand before a cluster. Raises ConfigError."""
+    made = proxy_class(name)
+    return cast(Remarks, made).remark(form, release) if hasattr(made, "remark") else ""

@@ -43,8 +43,13 @@ class ProxyHost:
         assert self.host
         file = f"{self.host.directory}/{name}.cfg"
         self.host.push(settings.encode(), file)
+        self.launch(name, [*command, file], environment)
+
+    def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start a program as it stands. Raises ProvisionError."""
+        assert self.host
         self.processes[name] = self.host.spawn(
-            [*command, file], log=self.log(name), directory=self.host.directory, environment=environment
+            command, log=self.log(name), directory=self.host.directory, environment=environment
         )
 
     def log(self, name: str = "") -> str:

@@ -79,6 +79,15 @@ class Suits(Protocol):
         """Why a release cannot do it; empty when it can."""
 
 
+class Adoptable(Protocol):
+    """An extra power: MySQL Shell can take the running cluster over, and a router then asks it for its roles.
+
+    ``adoption`` are the options of its dba.create_cluster.
+    """
+
+    adoption: Mapping[str, object]
+
+
 class Watches(Protocol):
     """An extra power: something may happen in mid-round after which the round measured something else."""
 
@@ -119,6 +128,11 @@ def writers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
 def readers(form: Topology, nodes: Sequence[Node]) -> Sequence[Node]:
     """The nodes of a topology over which reads are spread; all of them where it makes no difference."""
     return cast(Divides, form).readers(nodes) if hasattr(form, "readers") else nodes
+
+
+def adoption(form: Topology) -> Mapping[str, object]:
+    """How MySQL Shell takes a cluster of a topology over; empty when it cannot."""
+    return cast(Adoptable, form).adoption if hasattr(form, "adoption") else {}
 
 
 def health(form: Topology, node: Node, nodes: Sequence[Node]) -> Health:

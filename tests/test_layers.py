@@ -21,7 +21,7 @@ LAYERS = {
     "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
-    "protocols": "topology workload pace proxy proxy_host provisioner blame terminals schema_mark tpcc_conditions",
+    "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark tpcc_conditions",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",

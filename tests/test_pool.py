@@ -99,6 +99,19 @@ def test_what_overrides_the_common_options_is_told_once(pool):
     assert pool.overridden == ["few: max_connections = 99 overrides 120 of --db-cnf"]
 
 
+def test_the_kind_of_a_router_is_told_once(tmp_path, provisioner, monkeypatch):
+    """Whether its routes are static changes what is measured, and depends on what is installed."""
+    monkeypatch.setattr("pytest_dbcluster.innodb_cluster.shell", lambda release: None)
+    quiet = Pool(provisioner, fragments=tmp_path, below={}, progress=print)
+    group = ClusterSpec("group_replication", release=ReleaseName("mysql", "9.7"), proxy="mysql_router")
+    for _ in range(2):
+        quiet.variant(group)
+
+    assert [line.partition(", because")[0] for line in quiet.overridden] == [
+        "mysqlrouter before mysql:9.7: static routes"
+    ]
+
+
 def test_closing_ends_every_cluster(pool):
     """A second time is no error."""
     clusters = running(pool, ONE)

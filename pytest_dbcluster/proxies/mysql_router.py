@@ -1,8 +1,9 @@
-"""MySQL Router before a cluster, with static routes: a writer that stays with one node, a reader that takes turns.
+"""MySQL Router before a cluster: a writer that stays with one node, a reader that takes turns.
 
-The router does not know what a topology is: when other nodes take writes, it is started anew with other routes. It
-comes with the cluster's own release, or from PATH, or with a release of MySQL in the cache; its routes pass on what
-they get, so that it stands before servers of MariaDB just as well.
+Where MySQL Shell is to be had and can adopt the cluster, the router is bootstrapped and follows the cluster's roles by
+itself. Otherwise its routes are static: when other nodes take writes, it is started anew with other routes. It comes
+with the cluster's own release, or from PATH, or with a release of MySQL in the cache; its routes pass on what they get,
+so that it stands before servers of MariaDB just as well.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_dbcluster import innodb_cluster
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioner import Provisioner
@@ -18,7 +20,7 @@ from pytest_dbcluster.proxy_host import ProxyHost, own_port, through
 from pytest_dbcluster.release import Release, elsewhere
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import SQLError
-from pytest_dbcluster.topology import Topology
+from pytest_dbcluster.topology import Topology, adoption
 
 PROGRAM = "mysqlrouter"
 BRINGS_ONE = "mysql:9.7"
@@ -26,8 +28,15 @@ MAX_CONNECTIONS = 1500
 PORTS = (6446, 6447)  # writer, reader, on a host of its own
 WHICH = "SELECT @@hostname, @@port"
 
-# PASSTHROUGH: no TLS is added or ended, what client and server agree on is what is measured. Of all routes together
-# 512 connections are the default. Without the highest number of errors a host that broke 100 connections is blocked.
+# Of all routes together 512 connections are the default. Without the highest number of errors a host that broke 100
+# connections is blocked.
+LIMITS = {
+    "connect_timeout": 5,
+    "client_connect_timeout": 30,
+    "max_connections": MAX_CONNECTIONS,
+    "max_connect_errors": 4294967295,
+}
+# PASSTHROUGH: no TLS is added or ended, what client and server agree on is what is measured.
 CONFIGURATION = """\
 [DEFAULT]
 {folders}
@@ -47,10 +56,7 @@ routing_strategy = {strategy}
 protocol = classic
 client_ssl_mode = PASSTHROUGH
 server_ssl_mode = AS_CLIENT
-connect_timeout = 5
-client_connect_timeout = 30
-max_connections = {maximum}
-max_connect_errors = 4294967295
+{limits}
 """
 STRATEGIES = {"writer": "first-available", "reader": "round-robin"}
 
@@ -64,6 +70,7 @@ class MySQLRouter(ProxyHost):
         super().__init__(provisioner, form, nodes)
         self._ports = dict(zip(STRATEGIES, PORTS, strict=True))
         self._routes: dict[str, list[Node]] = {}
+        self._shell: Path | None = None
 
     @staticmethod
     def lacks(release: Release) -> str:
@@ -76,24 +83,41 @@ class MySQLRouter(ProxyHost):
             f"`dbcluster fetch {BRINGS_ONE}` brings one"
         )
 
+    @staticmethod
+    def remark(form: Topology, release: Release) -> str:
+        """Whether its routes before a cluster that could be adopted are its own or static, and why."""
+        if not adoption(form):
+            return ""
+        if shell := innodb_cluster.shell(release):
+            return f"{PROGRAM} before {release.name}: bootstrapped, the group becomes an InnoDB Cluster by {shell}"
+        missing = f"no {innodb_cluster.SHELL} among its programs ({release.bin}) or on PATH"
+        return f"{PROGRAM} before {release.name}: static routes, because there is {missing}"
+
     def start(self) -> None:
         """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError, Unsupported."""
         if lacking := self.lacks(self.nodes[0].release):
             raise Unsupported(lacking)
+        self._shell = innodb_cluster.shell(self.nodes[0].release) if adoption(self.form) else None
         host = self.acquire()
         self._ports = {role: own_port(host, usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
     def follow(self) -> None:
-        """Start the router with the routes of now, unless it runs with them. Raises ProvisionError."""
+        """Start the router with the routes of now, unless it runs with them or finds them. Raises ProvisionError."""
         routes = self.roles()
         if routes == self._routes or not self.host:
             return
-        self.end()
-        self._routes = routes
         program = router(self.nodes[0].release)
         assert program
-        text = configuration(program, self.host.directory, self.host.address, self._ports, routes)
-        self.spawn(self.name, text, [str(program), "-c"], {})
+        if not self._shell:
+            self.end()
+            text = configuration(program, self.host.directory, self.host.address, self._ports, routes)
+            self.spawn(self.name, text, [str(program), "-c"], {})
+        elif not self.processes:
+            primary = routes["writer"][0]
+            innodb_cluster.adopt(self.host, self._shell, primary, adoption(self.form))
+            file = innodb_cluster.bootstrap(self.host, program, primary, settings(program, self._ports))
+            self.launch(self.name, [str(program), "-c", file], {})
+        self._routes = routes
 
     def problems(self) -> list[str]:
         """Routes that do not lead to the nodes of their role. Raises ProvisionError for a dead process."""
@@ -101,9 +125,18 @@ class MySQLRouter(ProxyHost):
             return [f"{PROGRAM} has not been started"]
         self.alive()
         try:
+            if self._shell:
+                self._prefer_writer()
             return self._missed("writer", self._routes["writer"][:1]) + self._missed("reader", self._routes["reader"])
         except SQLError as error:
             return [str(error)]
+
+    def _prefer_writer(self) -> None:
+        """Put the node first that the router itself has chosen among several that take writes. Raises SQLError."""
+        writers = self._routes["writer"]
+        if len(writers) > 1:
+            reached = through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
+            writers.sort(key=lambda node: node.query(WHICH) != reached)
 
     def _missed(self, role: str, nodes: Sequence[Node]) -> list[str]:
         """Nodes that as many connections as there are nodes did not reach."""
@@ -161,9 +194,19 @@ def configuration(
             port=ports[role],
             destinations=",".join(f"{node.host.address}:{node.port}" for node in routes[role]),
             strategy=strategy,
-            maximum=MAX_CONNECTIONS,
+            limits="\n".join(f"{name} = {value}" for name, value in LIMITS.items()),
         )
     return text
+
+
+def settings(program: Path, ports: dict[str, int]) -> dict[str, object]:
+    """What a bootstrapped router is told beside what it finds out, as SECTION.OPTION."""
+    found: dict[str, object] = {"DEFAULT.max_total_connections": MAX_CONNECTIONS * len(STRATEGIES)}
+    if folder := plugins(program):
+        found["DEFAULT.plugin_folder"] = folder
+    for role, section in innodb_cluster.LISTENERS.items():
+        found |= {f"{section}.{name}": value for name, value in {"bind_port": ports[role], **LIMITS}.items()}
+    return found
 
 
 PROXY = MySQLRouter

@@ -36,6 +36,7 @@ class GroupReplication:
     """N members of one group, single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
     needs: frozenset[str] = frozenset()
+    adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
         self._name = str(uuid.uuid4())

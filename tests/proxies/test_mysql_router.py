@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster import proxy, wait
+from pytest_dbcluster import innodb_cluster, proxy, wait
 from pytest_dbcluster.cluster import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.node import LOAD
@@ -176,8 +176,9 @@ def test_reads_go_to_replicas(start, mariadb):
     assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
 
 
-def test_the_routes_follow_the_primary_of_a_group(start, mysql):
-    """After an election the router is started anew with other routes, before anybody calls the cluster ready."""
+def test_the_routes_follow_the_primary_of_a_group(start, mysql, monkeypatch):
+    """Without MySQL Shell the router is started anew with other routes, before anybody calls the cluster ready."""
+    monkeypatch.setattr(innodb_cluster, "shell", lambda release: None)
     group = start(ClusterSpec("group_replication", nodes=3, proxy="mysql_router"), mysql)
     before = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
     old = psutil.Process(group.proxy.processes["mysql_router"].pid)
