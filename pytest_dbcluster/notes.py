@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import books, client, estimate
 from pytest_dbcluster.message import percent
 from pytest_dbcluster.pace import Pace
-from pytest_dbcluster.workload import DRAINED, USUAL, Round
+from pytest_dbcluster.workload import DRAINED, SPEEDS, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
@@ -38,9 +38,12 @@ def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: s
 
 
 def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
-    """A speed of the first variant by that of the last, drain included; None where nothing had to drain."""
-    several = list(rounds.values())
-    return speed_ratio(several[0], several[-1], DRAINED.get(metric, metric)) if drains(rounds) else None
+    """A speed of the first variant by that of the last, drain included; None where nothing had to drain.
+
+    A counter or a latency is no speed, and has none either.
+    """
+    several, speed = list(rounds.values()), DRAINED.get(metric, metric)
+    return speed_ratio(several[0], several[-1], speed) if speed in SPEEDS and drains(rounds) else None
 
 
 def drain_line(rounds: Rounds, metric: str) -> list[str]:

@@ -59,6 +59,8 @@ def test_a_claim_about_a_counter_has_no_other_ratio():
     assert notes.drain_line({"async": ASYNC, "galera3": GALERA}, "fsyncs") == [
         "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s"
     ]
+    assert notes.drained_ratio({"async": ASYNC, "galera3": GALERA}, "fsyncs") is None
+    assert notes.drained_ratio({"async": ASYNC, "galera3": GALERA}, "p95") is None
 
 
 def test_an_order_has_a_ratio_for_each_step():
