@@ -276,3 +276,11 @@ def test_a_mark_says_which_releases_a_test_is_for(run, names, said, seen):
 def test_the_release_of_the_mark_is_the_one_that_is_measured(run):
     """Not the default of runs that name none."""
     run(RELEASED.format("'mysql:9.7'"), "-s").stdout.fnmatch_lines(["*on mysql:9.7*"])
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_a_test_knows_the_profile_of_its_run(run, profile):
+    """It takes the scale of its loads from that."""
+    run(f"def test_it(db_profile):\n    assert db_profile == '{profile}'\n", f"--db-profile={profile}").assert_outcomes(
+        passed=1
+    )
