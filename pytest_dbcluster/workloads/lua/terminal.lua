@@ -292,8 +292,8 @@ end
 local function begin_thread(id)
    local options = sysbench.opt
    local t = setmetatable({
-      id = id, keeps = options.ledger, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
-      by_second = {}, offered = 0, going = true, entries = {},
+      id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
+      by_second = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
    local pace = tonumber(options.pace)
