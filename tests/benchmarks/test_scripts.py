@@ -23,7 +23,7 @@ def one_round(seconds, wall=1.0, **samples):
     return Round("galera3", 0, 0, Outcome(seconds, 1000), wall, 0.0, samples=samples)
 
 
-@pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in ("ratios", "stage")])
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in ("ratios", "stage", "tpcc_peers")])
 def test_every_script_explains_itself(name, monkeypatch, capsys):
     """--help starts nothing and shows how the script is called."""
     monkeypatch.setattr(sys, "argv", [name, "--help"])
