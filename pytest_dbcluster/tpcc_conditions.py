@@ -162,18 +162,18 @@ CONDITIONS = (
 )
 
 
-def violations(nodes: Sequence[Node]) -> list[str]:
+def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
     """Each condition that does not hold, on each node: its number and sentence, the first key and both values."""
+
+    def violated(node: Node) -> list[str]:
+        return [
+            f"condition {one.number} ({one.sentence}) on {node.name}: {key}: {left} and {right}"
+            for one in conditions
+            for key, left, right in node.query(one.sql.replace("{s}", SCHEMA))
+        ]
+
     with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
-        return [line for lines in asking.map(_violated, nodes) for line in lines]
-
-
-def _violated(node: Node) -> list[str]:
-    found = []
-    for one in CONDITIONS:
-        for key, left, right in node.query(one.sql.replace("{s}", SCHEMA)):
-            found.append(f"condition {one.number} ({one.sentence}) on {node.name}: {key}: {left} and {right}")
-    return found
+        return [line for lines in asking.map(violated, nodes) for line in lines]
 
 
 def acknowledged(reports: Iterable[Mapping[str, Any]]) -> dict[str, set[Order]]:

@@ -34,18 +34,6 @@ sysbench.cmdline.commands = {
    },
 }
 
--- The home of a terminal; where nodes share the warehouses, one of those that belong to the node it is connected to.
-local function home(t)
-   local warehouses, place, nodes = sysbench.opt.warehouses, nil, 0
-   for node in sysbench.opt.partitions:gmatch("[^,]+") do
-      nodes = nodes + 1
-      if node == t.node then place = nodes end
-   end
-   if not place then return t.id % warehouses + 1 end
-   local own = math.floor((warehouses - place) / nodes) + 1
-   return place + math.floor(t.id / nodes) % own * nodes
-end
-
 -- No two sessions have one number: milliseconds since 1970 and the thread.
 local function session(t)
    local now = ffi.new("terminal_time[1]")
@@ -60,8 +48,11 @@ local load = {kinds = inputs.kinds}
 function load.connect(t)
    t.con:query("SET NAMES latin1")
    t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
-   t.desk = t.desk or inputs.terminal(t.random, home(t), sysbench.opt.warehouses, t.id, session(t),
-                                      sysbench.opt.on_district)
+   if not t.desk then
+      local options = sysbench.opt
+      local home = inputs.home(t.id, t.node, options.warehouses, options.partitions)
+      t.desk = inputs.terminal(t.random, home, options.warehouses, t.id, session(t), options.on_district)
+   end
 end
 
 function load.draw(t)

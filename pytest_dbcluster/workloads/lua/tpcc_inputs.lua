@@ -12,6 +12,19 @@ local CARDS = {45, 43, 4, 4, 4} -- the least shares of clause 5.2.3, New-Order t
 local KEYING = {18, 3, 2, 2, 2} -- seconds, clause 5.2.5.7
 local THINKING = {12, 12, 10, 5, 5} -- mean seconds, clause 5.2.5.7
 
+-- The home warehouse of a terminal: in turn, or where nodes share the warehouses (partitions is their list, separated
+-- by commas), one of those that belong to its node.
+function inputs.home(id, node, warehouses, partitions)
+   local place, nodes = nil, 0
+   for name in partitions:gmatch("[^,]+") do
+      nodes = nodes + 1
+      if name == node then place = nodes end
+   end
+   if not place then return id % warehouses + 1 end
+   local own = math.floor((warehouses - place) / nodes) + 1
+   return place + math.floor(id / nodes) % own * nodes
+end
+
 -- A terminal: home is its warehouse. on_district: every terminal works on the first district, to make conflicts.
 function inputs.terminal(uniform, home, warehouses, id, session, on_district)
    return {

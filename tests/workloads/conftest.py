@@ -1,0 +1,63 @@
+"""What tests of TPC-C share: one warehouse, loaded once for each release, from which their clusters start."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from pytest_dbcluster import store
+from pytest_dbcluster.cluster import Cluster, bring_up
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.release import Release
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.workloads.tpcc import TPCC
+
+Loaded = Callable[..., Setting]
+
+
+@pytest.fixture(scope="session")
+def tpcc_templates(
+    provisioner: LocalProvisioner, mariadb: Release, mysql: Release, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Any]]:
+    """``tpcc_templates("mysql")``: the data of one warehouse, loaded with two threads on MariaDB and three on MySQL."""
+    own = tmp_path_factory.mktemp("cache") / "stored"
+    client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    made: dict[str, Any] = {}
+
+    def template(vendor: str) -> Any:
+        if vendor not in made:
+            release = {"mariadb": mariadb, "mysql": mysql}[vendor]
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(store, "directory", lambda: own)
+                patch.setattr(os, "cpu_count", lambda: {"mariadb": 2, "mysql": 3}[vendor])
+                made[vendor] = store.stored(TPCC(), release, provisioner, client, {}, lambda line: None)
+        return made[vendor]
+
+    yield template
+    provisioner.release([client])
+
+
+@pytest.fixture(scope="module")
+def loaded(
+    provisioner: LocalProvisioner, mariadb: Release, mysql: Release, tpcc_templates: Callable[[str], Any]
+) -> Iterator[Loaded]:
+    """``loaded("mysql", "standalone")``: the setting of a cluster with one fresh warehouse, shared by a module."""
+    client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    made: dict[tuple[Any, ...], Cluster] = {}
+
+    def loaded(vendor: str, topology: str = "standalone", nodes: int = 1) -> Setting:
+        release, key = {"mariadb": mariadb, "mysql": mysql}[vendor], (vendor, topology, nodes)
+        if key not in made:
+            spec = ClusterSpec(topology, nodes=nodes)
+            made[key] = bring_up(spec, release, provisioner, options={}, start=tpcc_templates(vendor))
+        return Setting(made[key], client, release, "quick", lambda line: None)
+
+    yield loaded
+    for cluster in made.values():
+        cluster.close()
+        provisioner.release(cluster.hosts)
+    provisioner.release([client])
