@@ -1,0 +1,147 @@
+"""The real laboratory with loads of their own kinds: in an open loop, of fixed time, or one for each variant."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.laboratory import ClusterLaboratory
+from pytest_dbcluster.measure import Measurement, Rules
+from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.workload import Outcome
+from pytest_dbcluster.workloads.sysbench import SysBench
+
+ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
+OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """A load that takes no time; what it was asked to do is written down. ``lock_wait_timeout`` sets its speed."""
+
+    rate: float | str | None = None
+    name: str = "steps"
+    metric: str = "goodput"
+    done: list[str] = dataclasses.field(default_factory=list, compare=False)
+    writes = True
+    tables: tuple[str, ...] = ()
+
+    def __str__(self):
+        return self.name
+
+    def at_rate(self, rate):
+        """The same load."""
+        return dataclasses.replace(self, rate=rate)
+
+    def prepare(self, setting):
+        """Nothing to make."""
+        self.done.append(f"prepare {self.name}")
+
+    def reset(self, setting):
+        """Nothing to undo."""
+
+    def run(self, setting):
+        """As fast as the variable says in a closed loop, and as asked in an open one."""
+        speed = 1000 if setting.cluster.nodes[0].variables()["lock_wait_timeout"] == "40" else 800
+        self.done.append(f"run {self.name} at {self.rate}")
+        number = speed if self.rate is None else round(self.rate)
+        return Outcome(1.0, number, number, good=number, rate=self.rate, offered=number if self.rate else None)
+
+    def violations(self, cluster):
+        """None, but it was asked."""
+        self.done.append(f"violations of {self.name}")
+        return []
+
+
+@pytest.fixture
+def pool(provisioner, tmp_path):
+    """A pool of real servers."""
+    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
+    yield made
+    made.close()
+
+
+def laboratory(pool, load, *specs, progress=lambda line: None):
+    """A laboratory of these specs."""
+    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, "quick", progress)
+
+
+def test_a_share_is_measured_before_the_first_round(pool):
+    """All variants then run at the same rate, which is said; the tables are prepared once."""
+    said, load = [], Steps("70 %")
+    made = laboratory(pool, load, ONE, OTHER, progress=said.append)
+    rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
+
+    assert load.done[0] == "prepare steps"
+    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 560.0"] * 2
+    assert [one.outcome.rate for one in rounds] == [560.0, 560.0]
+    assert made.pace.capacities == {"standalone1": 800.0, "other": 1000.0}
+    assert said[-1] == (
+        "steps: open loop: 560/s, 70 % of what the slowest does in a closed loop (standalone1 800/s, other 1000/s)"
+    )
+
+
+def test_a_rate_that_was_asked_for_is_run(pool):
+    """Nothing has to be measured before."""
+    load = Steps(500.0)
+    made = laboratory(pool, load, ONE)
+
+    assert made.pace.rate == 500.0
+    assert made.round(0, block=0, position=0).outcome.operations == 500
+    assert load.done == ["prepare steps", "run steps at 500.0"]
+
+
+def test_loads_are_compared_on_one_cluster(pool):
+    """Each has its name and its own checks; what the one needs is prepared when its turn comes."""
+    done = []
+    loads = {name: Steps(name=f"load {name}", done=done) for name in ("one", "all")}
+    made = laboratory(pool, loads, ONE, ONE)
+    for number in (0, 1, 1):
+        made.round(number, block=0, position=0)
+    made.check()
+
+    assert (made.names, made.load, made.metric) == (["one", "all"], "load one and load all", "goodput")
+    assert done == [
+        "prepare load one", "run load one at None", "prepare load all", "run load all at None", "run load all at None",
+        "violations of load one", "violations of load all",
+    ]  # fmt: skip
+    assert len(pool.clusters) == 1
+    assert made.differences(0, 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rate": 500.0}, "one and all: their rate differs (None, 500.0), so they are not comparable"),
+        ({"metric": "throughput"}, "one and all: their metric differs ('goodput', 'throughput'), so they are not comp"),
+    ],
+)
+def test_loads_that_mean_other_things_are_not_compared(pool, changes, words):
+    """One figure of each is put into a ratio."""
+    with pytest.raises(ConfigError) as caught:
+        laboratory(pool, {"a": Steps(name="one"), "b": Steps(name="all", **changes)}, ONE, ONE)
+    assert str(caught.value).startswith(words)
+
+
+def test_sysbench_runs_at_a_share_of_what_real_servers_can_do(pool):
+    """Its latencies are claimed and shown in milliseconds, with rate and share, and with what the client took."""
+    made = laboratory(pool, POINTS, ONE, OTHER)
+    first, second = Measurement(made, Rules(seed=1, cap=6)).series
+    answer = second.against(first, metric="p50")
+
+    slowest = min(made.pace.capacities.values())
+    assert slowest > 200
+    assert all(one.outcome.rate == pytest.approx(slowest / 10) for one in (*first.rounds, *second.rounds))
+    assert all(0 < value < 1e4 for value in first.values("p50"))
+    for words in (
+        " ms; settle timeouts",
+        "\n  open loop: ",
+        "(from the intended start)",
+        "\n  load generator: other 0.",
+    ):
+        assert words in answer.message
+    assert answer.text == "other against standalone1 (p50)"
