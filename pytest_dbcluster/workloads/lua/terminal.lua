@@ -25,7 +25,7 @@ typedef struct { long seconds; long nanoseconds; } terminal_time;
 int clock_gettime(int clock, terminal_time *now);
 int clock_nanosleep(int clock, int flags, const terminal_time *wake, terminal_time *left);
 int prctl(int option, unsigned long value);
-extern int optind;
+extern int optind, optopt;
 ]]
 
 -- Linux, <time.h> and <sys/prctl.h>
@@ -123,7 +123,7 @@ local function drop(t)
 end
 
 -- Endpoints are handed out in the order in which threads connect; one after the other, each thread has the same one in
--- every run. optind is an integer of libc that all Lua states of the process see, and that sysbench does not use.
+-- every run. optind and optopt are integers of libc that all Lua states of the process see, and sysbench does not use.
 local function connect_in_turn(t)
    local turn = t.id + 1 -- it begins as 1
    while ffi.C.optind ~= turn do
@@ -311,12 +311,22 @@ local function begin_thread(id)
    mine = t
 end
 
+-- The time at which the first thread began, for all of them, known to a tenth of a millisecond: with hundreds of threads
+-- the last one wakes up late, and its deadline is that of the others nevertheless.
+local UNSET, TICKS, ROUND = 63, 1e4, 2147483648
+local function common_start()
+   local moment = now()
+   local ticks = math.floor(moment * TICKS)
+   if ffi.C.optopt == UNSET then ffi.C.optopt = ticks % ROUND == UNSET and UNSET + 1 or ticks % ROUND end
+   return moment - (ticks - ffi.C.optopt) % ROUND / TICKS
+end
+
 local function run_thread(id)
    local t = mine
    local paced = t.mean_gap > 0
    ffi.C.prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
    local cpu, process = clock(THREAD_CPU), clock(PROCESS_CPU)
-   t.begun = now()
+   t.begun = common_start()
    t.deadline = t.begun + t.seconds
    t.limit = t.deadline + (paced and t.seconds or 0)
    if paced then open_loop(t) else closed_loop(t) end
