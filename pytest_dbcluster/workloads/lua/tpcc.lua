@@ -8,6 +8,8 @@ local population = require("tpcc_load")
 local inputs = require("tpcc_inputs")
 local transactions = require("tpcc_transactions")
 
+ffi.cdef "void _exit(int status);"
+
 local REALTIME = 0 -- <time.h>
 
 sysbench.cmdline.options = {
@@ -24,14 +26,22 @@ local function connection()
    return sysbench.sql.driver():connect()
 end
 
+-- sysbench 1.0.20 ends with 0 when a thread of a command failed (cmd_worker_thread in sb_lua.c), so a thread ends it.
+local function prepare()
+   local options = sysbench.opt
+   local ok, problem = pcall(function()
+      population.share(connection(), options.warehouses, sysbench.tid, options.threads)
+   end)
+   if not ok then
+      local said = type(problem) == "table" and ("error %d: %s"):format(problem.sql_errno, problem.sql_errmsg) or problem
+      io.stderr:write("FATAL: ", said, "\n")
+      ffi.C._exit(1)
+   end
+end
+
 sysbench.cmdline.commands = {
    schema = {function() schema.create(connection(), sysbench.opt.foreign_keys) end},
-   prepare = {
-      function()
-         population.share(connection(), sysbench.opt.warehouses, sysbench.tid, sysbench.opt.threads)
-      end,
-      sysbench.cmdline.PARALLEL_COMMAND,
-   },
+   prepare = {prepare, sysbench.cmdline.PARALLEL_COMMAND},
 }
 
 -- No two sessions have one number: milliseconds since 1970 and the thread.

@@ -1,0 +1,323 @@
+"""TPC-C as it runs: its parameters, a round on each vendor, conflicts between nodes, and what ends a round."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.histogram import Histogram
+from pytest_dbcluster.ledger import Entry, Ledger
+from pytest_dbcluster.schema_mark import TABLE
+from pytest_dbcluster.sql import Connection
+from pytest_dbcluster.tpcc_conditions import acknowledged, missing, violations
+from pytest_dbcluster.workloads.tpcc import SCHEMA, TABLES, TPCC, tpm_c
+
+CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"warehouses": 0}, "tpcc warehouses=0: it takes 1 or more"),
+        ({"threads": 0}, "tpcc threads=0: it takes 1 or more"),
+        ({"attempts": 0}, "tpcc attempts=0: it takes 1 or more"),
+        ({"seconds": 0}, "tpcc seconds=0: a round takes more than 0 s"),
+        (
+            {"isolation": "SNAPSHOT"},
+            "unknown tpcc isolation 'SNAPSHOT'; known: READ COMMITTED, READ UNCOMMITTED, REPEATABLE READ, SERIALIZABLE",
+        ),
+        ({"to": "writers"}, "unknown tpcc to 'writers'; known: writer, reader, all; did you mean writer?"),
+        ({"terminals_on": "item"}, "unknown tpcc terminals_on 'item'; known: warehouse, district"),
+        (
+            {"thinking": True, "rate": 100},
+            "tpcc thinking=True and rate=100: thinking sets the pace; take one of them",
+        ),
+        (
+            {"partitioned": True},
+            "tpcc partitioned=True and to='writer': warehouses are shared out with to='all'",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused_when_they_are_written(wrong, words):
+    """Before anything is started; closed vocabularies list themselves."""
+    with pytest.raises(ConfigError) as caught:
+        TPCC(**wrong)
+
+    assert str(caught.value) == words
+
+
+def test_equal_loads_share_their_tables():
+    """The name tells loads apart; rate and terminals make no difference to what is stored."""
+    load = TPCC(warehouses=2, threads=16)
+
+    assert str(load) == "tpcc w2 t16"
+    assert (
+        str(dataclasses.replace(load, to="all", partitioned=True, rate=300))
+        == "tpcc w2 t16 at 300/s to all partitioned"
+    )
+    assert str(TPCC(terminals_on="district")) == "tpcc w1 t4 on one district"
+    assert load.store == dataclasses.replace(load, threads=1, rate="70 %").store == "tpcc v1 2 warehouses"
+    assert load.store != TPCC(warehouses=2, foreign_keys=True).store
+    assert dataclasses.replace(load, rate="70 %").at_rate(None) == load
+    assert load.tables == tuple(f"dbcluster_tpcc.{table}" for table in TABLES)
+
+
+def test_new_orders_a_minute_count_what_ended_as_asked():
+    """A rollback by design is a New-Order too; what failed or may have failed is not."""
+    ledger = Ledger({"new_order": Entry({1: 6}, 3, 1, 1, 1, 0.0, Histogram()), "payment": Entry({1: 9}, 9)})
+
+    assert tpm_c(ledger, 2.0) == 120
+    assert tpm_c(Ledger(), 2.0) == 0
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_a_round_leaves_every_condition_true(loaded, vendor):
+    """All five transactions commit, in the shares of the mix; each changes what it is to change, and no more."""
+    setting, load = loaded(vendor), TPCC(seconds=1.0)
+    load.prepare(setting)
+    load.reset(setting)
+    outcome = load.run(setting)
+    entries, node = outcome.ledger.entries, setting.cluster.nodes[0]
+    everything = sum(outcome.ledger.total.attempts.values())
+
+    assert load.violations(setting.cluster) == []
+    assert sorted(entries) == ["delivery", "new_order", "order_status", "payment", "stock_level"]
+    assert min(entry.committed for entry in entries.values()) > 0
+    for kind, share in {"new_order": 0.45, "payment": 0.43, "delivery": 0.04}.items():
+        assert sum(entries[kind].attempts.values()) / everything == pytest.approx(share, abs=0.05)
+    assert {kind for kind, entry in entries.items() if entry.rolled_back} <= {"new_order"}
+    assert outcome.ledger.total.unknown == outcome.ledger.total.failed == 0
+    assert outcome.commits == sum(entries[kind].committed for kind in ("new_order", "payment", "delivery"))
+    counts = {table: node.query(f"SELECT COUNT(*) FROM {SCHEMA}.{table}")[0][0] for table in ("orders", "history")}
+    assert counts == {
+        "orders": 30_000 + entries["new_order"].committed,
+        "history": 30_000 + entries["payment"].committed,
+    }
+    assert node.query(f"SELECT SUM(s_order_cnt) FROM {SCHEMA}.stock") == node.query(
+        f"SELECT COUNT(*) FROM {SCHEMA}.order_line WHERE ol_o_id > 3000"
+    )
+    assert node.query(f"SELECT SUM(c_delivery_cnt) <= 10 * {entries['delivery'].committed} FROM {SCHEMA}.customer") == [
+        (1,)
+    ]
+    assert outcome.client_seconds > 0
+
+
+def test_new_orders_that_roll_back_leave_nothing(loaded):
+    """About one of a hundred asks for an item that does not exist; its order number is given to the next one."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    before = node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district")[0][0]
+    load = TPCC(threads=2, seconds=1.0, seed=3)
+    entry = Entry()
+    for _ in range(10):
+        entry += load.run(setting).ledger.entries["new_order"]
+        if entry.rolled_back:
+            break
+    after = node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district")[0][0]
+
+    assert 0 < entry.rolled_back < entry.committed / 20
+    assert after - before == entry.committed
+    assert load.violations(setting.cluster) == []
+
+
+def test_a_retry_has_the_same_input(loaded):
+    """Somebody holds all stock for a while: the New-Order that waited in vain asks for the same items again."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    node.query("SET GLOBAL innodb_lock_wait_timeout = 1")
+    node.query("SET GLOBAL log_output = 'TABLE'")
+    node.query("TRUNCATE mysql.general_log")
+    other = Connection("other", node.endpoint)
+    other.run(["SET autocommit = 0", f"SELECT COUNT(*) FROM {SCHEMA}.stock FOR UPDATE"])
+    unlock = threading.Timer(1.5, other.close)
+    try:
+        node.query("SET GLOBAL general_log = ON")
+        unlock.start()
+        outcome = TPCC(threads=1, seconds=1.6).run(setting)
+    finally:
+        node.query("SET GLOBAL general_log = OFF")
+        node.query("SET GLOBAL log_output = 'FILE'")
+        node.query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
+        unlock.join()
+    rows = node.query("SELECT argument FROM mysql.general_log WHERE argument LIKE 'SELECT s_i_id%FOR UPDATE'")
+
+    assert outcome.ledger.errors == {(1205, "node1"): 1}
+    assert outcome.ledger.entries["new_order"].attempts[2] == 1
+    assert outcome.ledger.total.aborted_seconds > 0.9
+    assert rows[0] == rows[1] != rows[2]
+    assert violations(setting.cluster.nodes) == []
+
+
+def test_a_paced_round_counts_from_the_intended_start(loaded):
+    """The rate is offered over all terminals; a share of something that was not measured is refused."""
+    setting = loaded("mariadb")
+    outcome = TPCC(rate=50, seconds=0.5).run(setting)
+
+    assert outcome.rate == 50
+    assert outcome.ledger.total.good == outcome.offered
+    with pytest.raises(ConfigError, match="a share has no rate before it was measured"):
+        TPCC(rate="70 %").run(setting)
+
+
+def test_terminals_that_think_do_not_outstay_the_round(loaded):
+    """Keying takes two seconds at least, so nothing happens in a short round; it ends in time."""
+    outcome = TPCC(thinking=True, seconds=0.3).run(loaded("mariadb"))
+
+    assert outcome.operations == 0
+    assert outcome.seconds < 2
+
+
+def test_more_terminals_than_connections_are_refused(loaded):
+    """With the load's name and what to set."""
+    with pytest.raises(ConfigError, match=r"^tpcc w1 t400: 400 threads are 400 connections to node1, which takes 151 "):
+        TPCC(threads=400).run(loaded("mariadb"))
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "words"),
+    [
+        ("version = 0", "version = 1", "has version 0 of its tables, and this load needs version 1: DROP DATABASE"),
+        (
+            "scale = '7 warehouses'",
+            "scale = '1 warehouse'",
+            "tpcc w1 t4: schema dbcluster_tpcc on node1 holds 7 warehouses, and this load needs 1 warehouse: DROP",
+        ),
+    ],
+)
+def test_tables_of_another_version_or_scale_are_refused(loaded, change, back, words):
+    """They are not dropped without being asked: loading a hundred warehouses takes a while."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    node.query(f"UPDATE {SCHEMA}.{TABLE} SET {change}")
+    try:
+        with pytest.raises(WorkloadError) as caught:
+            TPCC().prepare(setting)
+    finally:
+        node.query(f"UPDATE {SCHEMA}.{TABLE} SET {back}")
+
+    assert words in str(caught.value)
+    TPCC().prepare(setting)
+
+
+def test_a_table_that_vanished_is_named(loaded):
+    """By prepare, and by a round in the server's words."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    node.query(f"RENAME TABLE {SCHEMA}.item TO {SCHEMA}.away")
+    try:
+        with pytest.raises(
+            WorkloadError, match="schema dbcluster_tpcc on node1 has lost item since it was loaded: DROP"
+        ):
+            TPCC().prepare(setting)
+        with pytest.raises(
+            WorkloadError, match=r"^tpcc w1 t4 ended with 1 on standalone1: (.*\n)*.*'dbcluster_tpcc.item' d"
+        ):
+            TPCC().run(setting)
+    finally:
+        node.query(f"RENAME TABLE {SCHEMA}.away TO {SCHEMA}.item")
+
+
+def test_nodes_do_not_share_fewer_warehouses_than_they_are(loaded):
+    """Each needs one at least."""
+    with pytest.raises(ConfigError, match="3 nodes share the warehouses, so it takes as many of them or more"):
+        TPCC(to="all", partitioned=True).run(loaded("mariadb", "galera", 3))
+
+
+def test_conflicts_between_nodes_leave_every_condition_true(loaded):
+    """All terminals of all nodes on one district: the ledger has the conflicts, and every node the same rows."""
+    setting = loaded("mariadb", "galera", 3)
+    load = TPCC(threads=6, seconds=1.5, to="all", terminals_on="district")
+    load.prepare(setting)
+    outcome = load.run(setting)
+    ledger, total = outcome.ledger, outcome.ledger.total
+
+    assert {number for number, _ in ledger.errors} <= CONFLICTS
+    assert {node for _, node in ledger.errors} <= {"node1", "node2", "node3"}
+    assert sum(ledger.errors.values()) == total.tried - total.good > 0
+    assert max(total.attempts) > 1
+    assert ledger.abort_share > 0.05
+    assert setting.cluster.settle(30)
+    assert load.violations(setting.cluster) == []
+    setting.cluster.check(load.tables)
+
+
+def test_no_acknowledged_order_is_lost_with_a_node(loaded):
+    """One of three nodes is killed in mid-run: the others have each order that was acknowledged, on any node.
+
+    What was lost at its COMMIT is counted apart, and no order is there that nobody sent.
+    """
+    setting = loaded("mariadb", "galera", 3)
+    cluster = setting.cluster
+    cluster.settle(30)
+    before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
+    victim, survivors = cluster.nodes[2], cluster.nodes[:2]
+    killed = threading.Timer(1.0, lambda: os.kill(victim.process.pid, signal.SIGKILL))
+    killed.start()
+    load = TPCC(threads=6, seconds=2.0, to="all", acknowledged=True)
+    outcome, reports = load.observe(setting, outlive=True)
+    killed.join()
+    orders, entry = acknowledged(reports), outcome.ledger.entries["new_order"]
+    deadline = time.monotonic() + 30
+    while len({node.status("wsrep_last_committed")["wsrep_last_committed"] for node in survivors}) > 1:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    assert len(orders["committed"]) == entry.committed > 0
+    assert len(orders["unknown"]) == entry.unknown
+    for node in survivors:
+        assert missing(node, orders["committed"]) == []
+        there = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] - before
+        assert there == entry.committed + entry.unknown - len(missing(node, orders["unknown"]))
+    assert missing(survivors[0], [(1, 1, 1), (1, 2, 999_999)]) == [(1, 2, 999_999)]
+    assert violations(survivors) == []
+
+
+ON_A_SMALL_DISK = """\
+import sys
+from pytest_dbcluster import release
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.errors import WorkloadError
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.workloads.tpcc import TPCC
+
+local = LocalProvisioner()
+server = release.find("mariadb:10.11")
+cluster = bring_up(ClusterSpec("standalone"), server, local, options={})
+client = local.acquire(ClusterSpec("standalone", name="client"))[0]
+setting = Setting(cluster, client, server, "quick", lambda line: None)
+try:
+    TPCC().prepare(setting)
+except WorkloadError as error:
+    print("refused:", error)
+local.close()
+"""
+
+
+def test_a_disk_that_fills_while_it_is_loaded_is_named(tmp_path):
+    """In the server's words; a schema that was not loaded to its end is loaded anew the next time."""
+    (tmp_path / "disk").mkdir()
+    unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    mount = f"mount -t tmpfs -o size=160m dbcluster-test {tmp_path}/disk || exit 98\n" + '"$@"'
+    done = subprocess.run(
+        [*unshare, "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_SMALL_DISK],
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "disk")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 98 or "unshare" in done.stderr:
+        pytest.skip(f"a small disk needs unshare --mount and mount -t tmpfs, as root or for users: {done.stderr}")
+
+    assert done.returncode == 0, done.stderr
+    assert "refused: tpcc w1 t4 prepare ended with 1 on standalone1: " in done.stdout
+    assert " is full" in done.stdout
