@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pytest_dbcluster import critical
 from pytest_dbcluster.claim import Claim, Outcome, Verdict
 
+LATENCY = "ms"  # a unit of which less is faster
 WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
 
 
@@ -36,8 +37,9 @@ def message(
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
     blocks = "pairs" if variants == 2 else "blocks"
+    inverse = ", compared as a speed" if unit == LATENCY else ""
     lines = [
-        f"{WORDS[verdict.outcome]} {verdict.claim.call(names, metric, usual)}   metric {metric}   "
+        f"{WORDS[verdict.outcome]} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical.LOOKS)}, seed {seed}",
         f"measured {_estimate(verdict)}   claimed {claimed(verdict.claim)}   -> {verdict.reason}",

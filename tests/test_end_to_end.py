@@ -66,6 +66,24 @@ def test_not_a_list(measure):
     measure(READ, on=ONE)
 
 
+def test_loads_on_two(measure):
+    measure({"read": READ, "write": WRITE}, on=[ONE, IO])
+
+
+def test_tail(measure):
+    default, cached = measure(READ, on=[ONE, CACHED])
+    assert cached.beats(default, metric="p95")
+
+
+def test_curve(measure):
+    measure.sweep(WRITE, on=[ONE, IO], threads=(1, 2)).draw(1)
+
+
+def test_loads(measure):
+    few, many = measure({"few": WRITE, "many": MySQLSlap("write", concurrency=8, queries=64, rows=200)}, on=[ONE])
+    many.against(few)
+
+
 def test_promise(measure):
     measure(READ, on=[ONE, ClusterSpec("galera", nodes=2)])
 
@@ -112,7 +130,7 @@ def section(result, test):
 def test_outcomes_are_those_of_the_claims(result):
     """Passed, failed and inconclusive; every piece of bad input is a failure of its own test alone."""
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "8 failed, 3 passed, 1 inconclusive" in result.stdout
+    assert "10 failed, 5 passed, 1 inconclusive" in result.stdout
 
 
 def test_a_failed_claim_shows_what_was_measured(result):
@@ -142,6 +160,8 @@ def test_a_failed_claim_shows_what_was_measured(result):
         ("test_release", "unknown release mariadb:9.9; known: "),
         ("test_fragment", "there is no "),
         ("test_promise", "a commit of standalone1 is not worth the same as one of galera2, and the test did not set"),
+        ("test_loads_on_two", "measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster"),
+        ("test_tail", "metric 'p95' of mysqlslap read c2: in a closed loop a server that stands still is asked nothin"),
         ("test_not_a_list", "measure(workload, on=[...]) takes a list of ClusterSpec, got ClusterSpec(topology="),
     ],
 )
@@ -154,6 +174,24 @@ def test_bad_input_is_one_sentence(result, test, words):
 def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
     """The spec's own option wins over --db-cnf, and the line that lost is printed."""
     assert "innodb_io_capacity_300: innodb_io_capacity = 300 overrides 250 of --db-cnf" in result.stdout
+
+
+def test_a_curve_of_real_servers_is_kept(result, place):
+    """Drawn and not claimed, with what the load generator took in the files of the claims."""
+    assert "curve: mysqlslap write c2, operations / s, median (95 % interval)" in result.stdout
+    [kept] = (place / "reports" / "latest" / "curves").glob("*.csv")
+    rows = [line.split(",")[:2] for line in kept.read_text().splitlines()]
+
+    assert rows == [
+        ["concurrency", "variant"], ["1", "standalone1"], ["1", "innodb_io_capacity_300"], ["2", "standalone1"],
+        ["2", "innodb_io_capacity_300"],
+    ]  # fmt: skip
+    assert "load generator: " in (place / "reports" / "latest" / "claims.jsonl").read_text()
+
+
+def test_loads_by_name_are_compared(result, place):
+    """On one cluster, under the names that the test gave them."""
+    assert "`many against few` | mysqlslap write c2 and" in (place / "reports" / "latest" / "summary.md").read_text()
 
 
 def test_every_claim_is_in_the_results(result, place):

@@ -361,6 +361,15 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     assert made.blind("beats", 1, 0) == ""
 
 
+def test_scaling_is_not_judged_where_nodes_share_cores(pool):
+    """Nothing has to be started to know it; the hosts of another provisioner may be separate."""
+    one = dataclasses.replace(TWO, nodes=1)
+    made = laboratory(pool, WRITE, TWO, one)
+
+    assert "(galera2 has 2 nodes, galera1 1 node)" in made.blind("scales", 0, 1)
+    assert pool.clusters == []
+
+
 def test_equal_names_get_their_release(mariadb):
     """Two versions of one spec are two columns; other names stay short."""
     old = dataclasses.replace(mariadb, name="mariadb:10.5")

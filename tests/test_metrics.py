@@ -103,7 +103,7 @@ def test_a_claim_about_a_tail_has_the_direction_of_its_words(metric):
     assert answer.verdict.ratio == pytest.approx(1.5, rel=0.12)
     assert answer.text == f'fast.beats(slow, metric="{metric}")'
     assert fast.values(metric)[0] < slow.values(metric)[0]
-    with pytest.raises(ClaimFailed, match=rf"(?s)metric {metric} .* v fast [0-9.]+ ms; settle"):
+    with pytest.raises(ClaimFailed, match=rf"(?s)metric {metric}, compared as a speed .* v fast [0-9.]+ ms; settle"):
         bool(slow.beats(fast, metric=metric))
     assert ordered(slow, fast, step=0.1, metric=metric)
     assert fast.no_slower_than(slow, by=0.05, metric=metric)
