@@ -78,12 +78,13 @@ def entries() -> list[tuple[Path, Manifest]]:
 
 
 def size(directory: Path) -> int:
-    """The bytes that a directory's files hold, links not followed and each file counted once."""
+    """The bytes that a directory's files hold, links not followed and each file counted once; some may be going."""
     seen = {}
     for parent, _, names in os.walk(directory):
         for name in names:
-            status = os.lstat(Path(parent) / name)
-            seen[status.st_dev, status.st_ino] = status.st_size
+            with contextlib.suppress(FileNotFoundError):
+                status = os.lstat(Path(parent) / name)
+                seen[status.st_dev, status.st_ino] = status.st_size
     return sum(seen.values())
 
 

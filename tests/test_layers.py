@@ -23,7 +23,7 @@ LAYERS = {
     "primaries": "replication group",
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark tpcc_conditions",
     "implementations": "topologies workloads proxies provisioners",
-    "clusters": "cluster store variants pool kept hand",
+    "clusters": "cluster filling store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
     "measuring": "measure series answer floor record durability rounds laboratory blind curve published settings history",
     "reports": "reporting scheduling",

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import cache, store
+from pytest_dbcluster import cache, filling, store
 from pytest_dbcluster.cluster import ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.laboratory import ClusterLaboratory
@@ -35,6 +35,7 @@ class Words:
     rows: int = COUNT
     clients: int = 1
     error: Exception | None = None
+    wrong: tuple[str, ...] = ()
     done: list[str] = dataclasses.field(default_factory=list, compare=False)
     writes: bool = False
     tables: tuple[str, ...] = ("kept.words",)
@@ -60,6 +61,10 @@ class Words:
         """The table is there."""
         self.done.append("prepare")
         assert setting.cluster.writers[0].query("SELECT COUNT(*) FROM kept.words") == [(self.rows,)]
+
+    def violations(self, cluster):
+        """What ``wrong`` says."""
+        return list(self.wrong)
 
     def run(self, setting):
         """Takes no time."""
@@ -257,13 +262,45 @@ def test_a_fill_that_fails_leaves_nothing(keep, said, own_store, provisioner):
     assert keep(Words(11)).data.is_dir()
 
 
+def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
+    """A tool may end well although it has filled the half."""
+    with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
+        keep(Words(14, wrong=("3 of 4 words are there", "no index")))
+
+    assert not any(entry.holds == "14 words" for entry in store.entries())
+
+
+def test_what_a_server_logged_an_error_about_is_not_kept():
+    """As it does of a table that is full, to a tool that does not look."""
+    cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
+
+    with pytest.raises(WorkloadError, match=r"^errors while it was filled: node1 logged: .* is full$"):
+        filling.check(Words(), cluster)
+
+
+def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said):
+    """Before a server starts, when the load knows."""
+
+    class Large(Words):
+        stored_bytes = 10**18
+
+    with pytest.raises(
+        Unsupported, match=r"^no room on the disk of /.* to fill 15 words: \d.* GB free, 1000000000.. GB"
+    ):
+        keep(Large(15))
+    assert "ready" not in "".join(said)
+
+
 def test_a_full_disk_is_named(keep, monkeypatch):
     """With what had been written by then, what is left, and two ways out."""
-    usage = types.SimpleNamespace(free=5_000_000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+
+    class Filling(Words):
+        def fill(self, setting):
+            monkeypatch.setattr(shutil, "disk_usage", lambda place: types.SimpleNamespace(free=5_000_000))
+            super().fill(setting)
 
     with pytest.raises(WorkloadError) as caught:
-        keep(Words(12, error=WorkloadError("The table 'words' is full")))
+        keep(Filling(12, error=WorkloadError("The table 'words' is full")))
     assert "words' is full\nthe disk of /" in str(caught.value)
     assert " is full: 5 MB are left, and the server's data had grown to 1" in str(caught.value)
     assert str(caught.value).endswith("or take another disk with DBCLUSTER_DATA_DIR")
