@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -17,17 +17,16 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.topology import topology
 
 
-def leave_running(
-    spec: ClusterSpec, release: Release, below: Mapping[str, str], *, progress: Callable[[str], None]
-) -> str:
+def leave_running(spec: ClusterSpec, release: Release, below: opts.Sections, *, progress: Callable[[str], None]) -> str:
     """Bring the cluster up and leave it; the text that says how to connect.
 
-    ``below`` are server options under those of the spec. Whatever ends this early, Ctrl-C included, leaves nothing.
+    ``below`` are server options under those of the spec, by sections of a my.cnf. Whatever ends this early, Ctrl-C
+    included, leaves nothing.
     """
     provisioner = LocalProvisioner(keep=True)
     try:
         memory = psutil.virtual_memory().total // spec.nodes
-        options, overridden = opts.resolve(spec, fragments=Path(), below=below, memory=memory)
+        options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
         made = ready_template(release, provisioner, options, progress)
         options, absent = opts.fit(options, made, release)
         for line in (*overridden, *absent):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import configparser
 import difflib
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
@@ -14,7 +15,12 @@ from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec, normal_option
 from pytest_dbcluster.template import Template, Variable
 
-SECTIONS = ("mysqld", "server", "mariadb", "mariadbd", "galera")
+# What servers read of a my.cnf, by their own --verbose --help; sections of one version are not followed.
+SECTIONS = {
+    "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "galera"),
+    "mysql": ("mysqld", "server"),
+}
+Sections = Mapping[str, Mapping[str, str]]
 OURS = frozenset(
     """
     datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir character_sets_dir
@@ -30,8 +36,11 @@ FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
 
 
-def read_cnf(path: Path) -> dict[str, str]:
-    """The server options of a my.cnf file, by their normal names. Raises ConfigError with file and line."""
+def read_cnf(path: Path) -> dict[str, dict[str, str]]:
+    """The server options of a my.cnf file by its sections, and by their normal names.
+
+    Sections are those of servers of any vendor, and at least one is there. Raises ConfigError with file and line.
+    """
     parser = configparser.ConfigParser(
         allow_no_value=True, strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#", ";")
     )
@@ -48,37 +57,57 @@ def read_cnf(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path} is no my.cnf: {str(error).replace(chr(10), ' ')}") from None
     except OSError as error:
         raise ConfigError(f"{path} is no my.cnf: {error.strerror}") from None
-    found: dict[str, str] = {}
-    for section in SECTIONS:
-        if parser.has_section(section):
-            for name, value in parser.items(section):
-                found[normal_option(name)] = re.sub(r"\s+#.*$", "", value or "").strip("'\"")
-    if not any(map(parser.has_section, SECTIONS)):
-        raise ConfigError(f"{path} holds no server option; they stand in a section [{'], ['.join(SECTIONS)}]")
+    known = list(dict.fromkeys(itertools.chain.from_iterable(SECTIONS.values())))
+    found = {section: _of_section(parser.items(section)) for section in known if parser.has_section(section)}
+    if not found:
+        raise ConfigError(f"{path} holds no server option; they stand in a section [{'], ['.join(known)}]")
     return found
+
+
+def _of_section(items: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    return {normal_option(name): re.sub(r"\s+#.*$", "", value or "").strip("'\"") for name, value in items}
+
+
+def of_server(product: str, sections: Sections, source: str) -> tuple[dict[str, str], list[str]]:
+    """The options that a vendor's servers read of these sections, and a line on those of others, where there are any.
+
+    ``source`` is the file's name for people.
+    """
+    own = SECTIONS[product]
+    options = {name: value for section in own for name, value in sections.get(section, {}).items()}
+    skipped = [f"[{name}] ({', '.join(held)})" for name, held in sections.items() if held and name not in own]
+    if not skipped:
+        return options, []
+    read = " and ".join(f"[{name}]" for name in own)
+    return options, [f"{product} servers do not read {' and '.join(skipped)} of {source}, only {read}"]
 
 
 def resolve(
     spec: ClusterSpec,
+    product: str,
     *,
     fragments: Path,
-    below: Mapping[str, str],
+    below: Sections,
     memory: int,
 ) -> tuple[dict[str, str], list[str]]:
-    """The options of a spec, and a line for each option of ``below`` (``--db-cnf``) that the spec overrides.
+    """The options of a spec on servers of this vendor, and a line for each that is not read or not taken.
 
+    Not read are sections of other vendors, not taken those of ``below`` (``--db-cnf``) that the spec overrides.
     ``memory`` is one node's share of its host in bytes: ``80 %`` of it is what a value in percent means.
     """
+    lowest, lines = of_server(product, below, "--db-cnf")
     own: dict[str, str] = {}
     for name in spec.cnf:
-        own.update(read_cnf(fragments / f"{name}.cnf"))
+        options, skipped = of_server(product, read_cnf(fragments / f"{name}.cnf"), f"{name}.cnf")
+        own.update(options)
+        lines += skipped
     own.update(spec.options)
-    overridden = [
-        f"{spec}: {name} = {own[name]} overrides {below[name]} of --db-cnf"
-        for name in sorted(own.keys() & below.keys())
-        if own[name] != below[name]
+    lines += [
+        f"{spec}: {name} = {own[name]} overrides {lowest[name]} of --db-cnf"
+        for name in sorted(own.keys() & lowest.keys())
+        if own[name] != lowest[name]
     ]
-    return {name: share(value, memory) for name, value in {**below, **own}.items()}, overridden
+    return {name: share(value, memory) for name, value in {**lowest, **own}.items()}, lines
 
 
 def share(value: str, memory: int) -> str:

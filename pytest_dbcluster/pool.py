@@ -47,8 +47,8 @@ class Running:
 class Pool:
     """Every cluster of a run.
 
-    ``below`` are the options of ``--db-cnf``, ``fragments`` the place of my.cnf pieces, ``parity_profile`` is that of
-    specs that name none.
+    ``below`` are the options of ``--db-cnf`` by their sections, ``fragments`` the place of my.cnf pieces,
+    ``parity_profile`` is that of specs that name none.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Pool:
         provisioner: Provisioner,
         *,
         fragments: Path,
-        below: Mapping[str, str],
+        below: opts.Sections,
         progress: Callable[[str], None],
         parity_profile: str = PARITIES[0],
     ) -> None:
@@ -89,13 +89,14 @@ class Pool:
             raise Unsupported(lacking)
         share = psutil.virtual_memory().total // spec.nodes
         same = parity.options(spec.parity or self._parity, release, spec.topology)
-        own, lines = opts.resolve(spec, fragments=self._fragments, below=self._below, memory=share)
+        own, lines = opts.resolve(spec, release.product, fragments=self._fragments, below=self._below, memory=share)
         options = {**same, **own}
         made = self._template(release, options)
         options, absent = opts.fit(options, made, release)
         way = [line] if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)) else []
         self.overridden += [line for line in (*lines, *absent, *way) if line not in self.overridden]
-        common = {**same, **{name: opts.share(value, share) for name, value in self._below.items()}}
+        below, _ = opts.of_server(release.product, self._below, "--db-cnf")
+        common = {**same, **{name: opts.share(value, share) for name, value in below.items()}}
         common = {name: value for name, value in common.items() if name in options}
         variant = split(spec, release, options, made.variables, common)
         if self._references.changes(variant, made.variables) is None:

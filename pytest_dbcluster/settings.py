@@ -22,13 +22,13 @@ DEFAULT_BUDGET = 120.0
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Every option of a run. ``below`` are the server options of ``--db-cnf``."""
+    """Every option of a run. ``below`` are the server options of ``--db-cnf`` by their sections."""
 
     releases: tuple[ReleaseName, ...]
     provisioner: str
     profile: str
     parity: str
-    below: Mapping[str, str]
+    below: Mapping[str, Mapping[str, str]]
     fragments: Path
     results: Path
     max_pairs: int
@@ -89,7 +89,7 @@ class Settings:
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
 
 
-def _below(cnf: str | None) -> Mapping[str, str]:
+def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
     if not cnf:
         return {}
     from pytest_dbcluster.options import read_cnf

@@ -39,7 +39,7 @@ def test_nothing_is_named_that_the_server_has(server):
 
 def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_path):
     """The newer server is told, the older one is not; the run's closing notes say so once."""
-    pool = Pool(provisioner, fragments=tmp_path, below={"innodb_snapshot_isolation": "OFF"}, progress=print)
+    pool = Pool(provisioner, fragments=tmp_path, below={"mysqld": {"innodb_snapshot_isolation": "OFF"}}, progress=print)
     told = {}
     for name in ("mariadb:10.5", "mariadb:11.8", "mysql:9.7"):
         spec = ClusterSpec("standalone", release=ReleaseName.parse(name))

@@ -15,19 +15,33 @@ from pytest_dbcluster.spec import ClusterSpec
 def cnf(tmp_path):
     """Write a my.cnf and read it."""
 
-    def read(text):
+    def read(text, product="mariadb"):
         path = tmp_path / "some.cnf"
         path.write_text(text)
-        return opts.read_cnf(path)
+        return opts.of_server(product, opts.read_cnf(path), "some.cnf")
 
     return read
 
 
-def test_all_server_sections_are_read(cnf):
-    """Those of clients are not."""
-    text = "[client]\nport=1\n[mysqld]\na=1\n[mariadb]\nb=2\n[galera]\nc=3\n"
+def test_the_sections_of_a_vendors_servers_are_read(cnf):
+    """Those of clients are not, nor those of another vendor, which are named with what stands in them."""
+    text = "[client]\nport=1\n[mysqld]\na=1\n[mariadb]\nb=2\n[galera]\nc=3\nd=4\n"
 
-    assert cnf(text) == {"a": "1", "b": "2", "c": "3"}
+    assert cnf(text) == ({"a": "1", "b": "2", "c": "3", "d": "4"}, [])
+    assert cnf(text, "mysql") == (
+        {"a": "1"},
+        ["mysql servers do not read [mariadb] (b) and [galera] (c, d) of some.cnf, only [mysqld] and [server]"],
+    )
+
+
+def test_a_section_without_options_is_not_worth_a_word(cnf):
+    """Nothing of it is skipped."""
+    assert cnf("[mysqld]\na=1\n[mariadb]\n", "mysql") == ({"a": "1"}, [])
+
+
+def test_a_file_for_another_vendor_alone_sets_nothing(cnf):
+    """It is no error: one file may lie under clusters of both."""
+    assert cnf("[mariadb]\nb=2\n", "mysql")[0] == {}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +62,7 @@ def test_all_server_sections_are_read(cnf):
 )
 def test_lines_are_read_as_the_server_reads_them(cnf, line, found):
     """Spelling, comments, quotes, options without a value, indentation, repetition."""
-    assert cnf(f"[mysqld]\n{line}\n") == found
+    assert cnf(f"[mysqld]\n{line}\n") == (found, [])
 
 
 def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
@@ -96,9 +110,25 @@ def test_what_is_nearer_to_the_test_wins(tmp_path):
     spec = ClusterSpec("galera").with_cnf("one").with_cnf("two").with_options(c=3).named("mine")
     below = {"a": "1", "b": "0", "d": "0"}
 
-    found, lines = opts.resolve(spec, fragments=tmp_path, below=below, memory=2**30)
+    found, lines = opts.resolve(spec, "mariadb", fragments=tmp_path, below={"mysqld": below}, memory=2**30)
     assert found == {"a": "1", "b": "2", "c": "3", "d": "0"}
     assert lines == ["mine: b = 2 overrides 0 of --db-cnf"]
+
+
+def test_every_file_is_read_as_the_vendors_servers_read_it(tmp_path):
+    """--db-cnf and the fragments; what is skipped of each is named."""
+    (tmp_path / "tuned.cnf").write_text("[mysqld]\na = 1\n[mariadb]\nb = 1\n")
+    spec = ClusterSpec("standalone").with_cnf("tuned")
+    below = {"server": {"a": "0"}, "galera": {"c": "0"}}
+
+    assert opts.resolve(spec, "mysql", fragments=tmp_path, below=below, memory=2**30) == (
+        {"a": "1"},
+        [
+            "mysql servers do not read [galera] (c) of --db-cnf, only [mysqld] and [server]",
+            "mysql servers do not read [mariadb] (b) of tuned.cnf, only [mysqld] and [server]",
+            "tuned: a = 1 overrides 0 of --db-cnf",
+        ],
+    )
 
 
 @pytest.mark.parametrize(

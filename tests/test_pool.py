@@ -31,7 +31,7 @@ def said():
 @pytest.fixture
 def pool(provisioner, tmp_path, said):
     """A pool of real servers, closed afterwards; one option lies under every cluster."""
-    made = Pool(provisioner, fragments=tmp_path, below={"max_connections": "120"}, progress=said.append)
+    made = Pool(provisioner, fragments=tmp_path, below={"mysqld": {"max_connections": "120"}}, progress=said.append)
     yield made
     made.close()
 

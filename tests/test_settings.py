@@ -64,7 +64,7 @@ def test_common_options_are_read_from_their_file(read, tmp_path):
     """By their normal names."""
     (tmp_path / "site.cnf").write_text("[mysqld]\nmax-connections = 99\n")
 
-    assert read(f"--db-cnf={tmp_path / 'site.cnf'}").below == {"max_connections": "99"}
+    assert read(f"--db-cnf={tmp_path / 'site.cnf'}").below == {"mysqld": {"max_connections": "99"}}
 
 
 def test_rules_are_what_claims_are_drawn_by(read):
