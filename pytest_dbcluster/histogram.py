@@ -7,6 +7,7 @@ The load scripts (workloads/lua) count into the same buckets.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -37,7 +38,7 @@ class Histogram:
     def _only(self, other: Histogram) -> dict[int, int]:
         return {key: n for key, n in self.counts.items() if key not in other.counts}
 
-    @property
+    @functools.cached_property
     def total(self) -> int:
         """How many times were counted."""
         return sum(self.counts.values())

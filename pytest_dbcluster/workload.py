@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -111,7 +112,7 @@ class Round:
         """The measured time and the drain after it."""
         return self.outcome.seconds + self.counters.get("drain_seconds", 0.0)
 
-    @property
+    @functools.cached_property
     def cost(self) -> float:
         """Seconds of one good operation, to be compared between rounds of any length; infinite without any.
 
