@@ -189,12 +189,17 @@ end
 -- Delivery (clause 2.7) and Stock-Level (clause 2.8)
 -- ----------------------------------------------------------------------
 
--- The oldest order of each district that is not delivered: looked up without locks, then locked from there on, so that
--- no gap is locked which a New-Order of another district inserts into.
-local function oldest(t, warehouse)
+-- From where on to look for the oldest order of each district that is not delivered: read before the transaction begins,
+-- because nothing else is read without a lock in it. Orders of a district commit in their order, so none comes before.
+local function first_orders(t, warehouse)
+   return rows(t, format(
+      "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = %d GROUP BY no_d_id", warehouse))
+end
+
+-- Those orders, locked. A search from an existing key on locks no gap that a New-Order of another district inserts into.
+local function oldest(t, warehouse, districts)
    local parts = {}
-   for number, district in ipairs(rows(t, format(
-      "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = %d GROUP BY no_d_id", warehouse))) do
+   for number, district in ipairs(districts) do
       parts[number] = format("(SELECT no_d_id, no_o_id FROM new_order WHERE no_w_id = %d AND no_d_id = %s "
          .. "AND no_o_id >= %s ORDER BY no_o_id LIMIT 1 FOR UPDATE)", warehouse, district[1], district[2])
    end
@@ -214,8 +219,9 @@ end
 -- A district without such an order is skipped (clause 2.7.4.2); all others are one database transaction.
 function transactions.delivery(t, input)
    local warehouse = input.warehouse
+   local districts = first_orders(t, warehouse)
    t:begin()
-   local orders = oldest(t, warehouse)
+   local orders = oldest(t, warehouse, districts)
    if #orders > 0 then
       t.con:query("DELETE FROM new_order WHERE " .. these(orders, warehouse, "no_"))
       t.con:query(format("UPDATE orders SET o_carrier_id = %d WHERE %s", input.carrier,
@@ -225,7 +231,7 @@ function transactions.delivery(t, input)
       for number, order in ipairs(rows(t,
          "SELECT o_d_id, o_c_id, SUM(ol_amount) FROM order_line, orders "
          .. "WHERE o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id AND (" .. these(orders, warehouse, "ol_")
-         .. ") GROUP BY o_d_id, o_c_id")) do
+         .. ") GROUP BY o_d_id, o_c_id FOR UPDATE")) do
          sums[number] = format("WHEN %s THEN %s", order[1], order[3])
          whose[number] = format("(c_w_id = %d AND c_d_id = %s AND c_id = %s)", warehouse, order[1], order[2])
       end
