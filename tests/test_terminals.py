@@ -87,6 +87,33 @@ def test_threads_go_round_the_nodes(galera2, filled):
         assert [one["nodes"] for one in reports] == [["node1"], ["node2"], ["node1"], ["node2"], ["node1"]]
 
 
+AHEAD = """
+local ffi = require("ffi")
+local terminal = require("terminal")
+terminal.load {
+   kinds = {"nothing"},
+   -- as if another thread had looked at the clock 5 ms later, and had been the first to say when the run begins
+   start = function() ffi.C.optopt = math.floor((terminal.now() + 0.005) * 1e4) % 2147483648 end,
+   draw = function() return 1 end,
+   execute = function(t) t.con:query("DO 0") end,
+}
+"""
+
+
+def test_all_threads_have_one_start_whoever_looks_at_the_clock_first(standalone, filled, tmp_path):
+    """No round begins days before it began."""
+    setting = filled(standalone)
+    (tmp_path / "ahead.lua").write_text(AHEAD)
+    ahead = Call("ahead", str(tmp_path / "ahead.lua"), 4, SCHEMA, terminals.endpoints(standalone, "all", writes=True))
+    began = time.monotonic()
+    done, reports = terminals.run(ahead, setting, seconds=0.02)
+    starts = [one["begun"] for one in reports]
+
+    assert began < min(starts) <= max(starts) < time.monotonic()
+    assert max(starts) - min(starts) < 1e-3
+    assert done.seconds < time.monotonic() - began
+
+
 @pytest.mark.parametrize("prepared", [True, False])
 def test_conflicts_end_no_run_and_the_ledger_adds_up(galera2, filled, prepared):
     """Both nodes write the same twenty rows: errors by number and node, each attempt counted once."""

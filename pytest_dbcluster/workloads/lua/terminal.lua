@@ -79,6 +79,7 @@ end
 local function now()
    return clock(MONOTONIC)
 end
+terminal.now = now
 
 -- Sleeps until a time; false when the run was ended meanwhile, because another thread failed.
 local function sleep_until(t, moment)
@@ -318,7 +319,9 @@ local function common_start()
    local moment = now()
    local ticks = math.floor(moment * TICKS)
    if ffi.C.optopt == UNSET then ffi.C.optopt = ticks % ROUND == UNSET and UNSET + 1 or ticks % ROUND end
-   return moment - (ticks - ffi.C.optopt) % ROUND / TICKS
+   local since = (ticks - ffi.C.optopt) % ROUND
+   -- Another thread may have looked at the clock later, and written first.
+   return moment - (since < ROUND / 2 and since or since - ROUND) / TICKS
 end
 
 local function run_thread(id)
