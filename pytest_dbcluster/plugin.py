@@ -159,12 +159,6 @@ def db_profile(request: pytest.FixtureRequest) -> str:
     return settings(request.config).profile
 
 
-@pytest.fixture(scope="session")
-def db_profile(request: pytest.FixtureRequest) -> str:
-    """The profile of the run, ``quick`` or ``paper``: a test takes the scale of its loads from it."""
-    return settings(request.config).profile
-
-
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
     """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
