@@ -1,0 +1,45 @@
+"""Published: 16 applier threads instead of 1 let write-only sysbench be paused less, do more, and wait less."""
+
+import pytest
+
+from fixtures.clusters import GALERA
+from fixtures.loads import oltp
+
+FILE = "galera-applier-threads"
+PAUSED = "flow_control_paused_fraction"
+FIGURES = {
+    "goodput": "findings.throughput_gain_of_16",
+    "p95": "findings.latency_of_1_over_16",
+    "paused_share": (f"columns.slave_threads_16.{PAUSED}", f"columns.slave_threads_1.{PAUSED}"),
+}
+ONE = GALERA.with_options(wsrep_slave_threads=1).named("appliers_1")
+
+
+def appliers(number):
+    """The cluster with this many applier threads on each node."""
+    return GALERA.with_options(wsrep_slave_threads=number).named(f"appliers_{number}")
+
+
+@pytest.mark.published(FILE, figures=FIGURES)
+def test_16_appliers_beat_1(measure, db_profile):
+    """Writers on one node are held back when the others cannot apply as fast: flow control pauses them less."""
+    one, sixteen = measure(oltp("write_only", db_profile, to="writer"), on=[ONE, appliers(16)])
+
+    assert sixteen.lower("paused_share", than=one)
+    assert sixteen.beats(one)
+
+
+@pytest.mark.published(FILE, figures=FIGURES)
+def test_16_appliers_wait_less(measure, db_profile):
+    """At the same rate, 70 % of what the slower can do, the slowest twentieth of transactions is faster."""
+    one, sixteen = measure(oltp("write_only", db_profile, to="writer", rate="70 %"), on=[ONE, appliers(16)])
+
+    assert sixteen.beats(one, metric="p95")
+
+
+@pytest.mark.parametrize("number", [4, 8])
+def test_other_numbers_beside(measure, db_profile, number):
+    """Shown beside: how much of it is there already."""
+    one, more = measure(oltp("write_only", db_profile, to="writer"), on=[ONE, appliers(number)])
+
+    more.against(one)

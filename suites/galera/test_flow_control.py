@@ -1,0 +1,34 @@
+"""What does it cost that no node may fall behind, and what does a retry inside the server save?"""
+
+import dataclasses
+
+from fixtures.clusters import GALERA
+from fixtures.loads import oltp, tpcc
+
+LIMIT_1000 = GALERA.with_options(wsrep_provider_options="gcs.fc_limit=1000;gcs.fc_factor=0.9").named("limit_1000")
+SYNC_WAIT = GALERA.with_options(wsrep_sync_wait=1).named("sync_wait")
+NO_RETRY = GALERA.with_options(wsrep_retry_autocommit=0).named("no_retry")
+RETRY_10 = GALERA.with_options(wsrep_retry_autocommit=10).named("retry_10")
+
+
+def test_a_longer_queue_pauses_less(measure, db_profile):
+    """The writer is paused when another node has more writesets to apply than the limit; a high one is met rarely."""
+    default, longer = measure(tpcc(db_profile), on=[GALERA, LIMIT_1000])
+
+    assert longer.lower("paused_share", than=default)
+    longer.against(default)
+
+
+def test_reading_only_what_is_applied_costs_throughput(measure, db_profile):
+    """With wsrep_sync_wait a read first waits until its node has applied all that was committed before it."""
+    sync_wait, default = measure(tpcc(db_profile, to="all"), on=[SYNC_WAIT, GALERA])
+
+    assert default.beats(sync_wait)
+
+
+def test_retries_in_the_server_spare_the_client_errors(measure, db_profile):
+    """A statement that commits by itself and fails certification is tried again by the server."""
+    load = dataclasses.replace(oltp("update_index", db_profile, to="all"), size=1000)  # so few that writers meet
+    without, with_retries = measure(load, on=[NO_RETRY, RETRY_10])
+
+    assert with_retries.lower("abort_share", than=without)

@@ -1,0 +1,25 @@
+"""What do promises about a commit cost in TPC-C?"""
+
+import pytest
+
+from fixtures.clusters import ASYNC, GROUP, SEMISYNC
+from fixtures.loads import tpcc
+
+pytestmark = pytest.mark.releases("mysql:9.7")
+
+
+def test_a_group_that_waits_for_all_to_apply_is_slower(measure, db_profile):
+    """With AFTER a commit returns when every member has applied it; by default when a majority has received it."""
+    after, eventual = (
+        GROUP.with_options(group_replication_consistency=level).named(level.lower()) for level in ("AFTER", "EVENTUAL")
+    )
+    after_, eventual_ = measure(tpcc(db_profile), on=[after, eventual])
+
+    assert eventual_.beats(after_)
+
+
+def test_waiting_for_a_replica_costs_throughput(measure, db_profile):
+    """A semi-synchronous commit waits for one replica, and that is the question: what does the promise cost?"""
+    semisync, async_ = measure(tpcc(db_profile), on=[SEMISYNC, ASYNC], across_durability=True)
+
+    assert async_.beats(semisync)
