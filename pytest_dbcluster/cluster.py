@@ -158,10 +158,17 @@ def bring_up(
         except BaseException as error:
             cluster.close()
             provisioner.release(cluster.hosts)
-            if "Address already in use" not in str(error) or attempt == TRIES:
+            if not _port_taken(error, attempt, progress):
                 raise
-            progress(f"a port was taken in the meantime; trying others ({attempt} of {TRIES})")
     raise AssertionError("unreachable")
+
+
+def _port_taken(error: BaseException, attempt: int, progress: Progress) -> bool:
+    """Whether a server found its port taken, and others are to be tried, which is said then."""
+    if "Address already in use" not in str(error) or attempt == TRIES:
+        return False
+    progress(f"a port was taken in the meantime; trying others ({attempt} of {TRIES})")
+    return True
 
 
 def _configured(
@@ -210,6 +217,16 @@ def ready_template(
 
     fixed = flavour(release.product, release.version).initial
     initial = {name: value for name, value in options.items() if name in fixed}
+    for attempt in itertools.count(1):
+        try:
+            return _template(release, provisioner, initial, progress)
+        except ProvisionError as error:
+            if not _port_taken(error, attempt, progress):
+                raise ProvisionError(f"could not make the data template of {release.name}: {error}") from error
+    raise AssertionError("unreachable")
+
+
+def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Progress) -> Template:
     borrowed: list[Host] = []
 
     def host() -> Host:
@@ -218,7 +235,5 @@ def ready_template(
 
     try:
         return template(release, host, initial, progress)
-    except ProvisionError as error:
-        raise ProvisionError(f"could not make the data template of {release.name}: {error}") from error
     finally:
         provisioner.release(borrowed)

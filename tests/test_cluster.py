@@ -63,6 +63,23 @@ def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch, spec):
     cluster.close()
 
 
+@pytest.mark.usefixtures("empty_templates")
+def test_a_template_gives_a_taken_port_up_too(own, mariadb, monkeypatch):
+    """The server that makes it needs a port as any other does; a directory that was half made is not used again."""
+    said = []
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1]]
+        take = own._ports.take
+        monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
+        made = ready_template(mariadb, own, {}, said.append)
+
+    assert made.data.is_dir()
+    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert left_of(own) == ([], [])
+
+
 @pytest.mark.usefixtures("template")
 def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
     """After three tries the server's own words are the answer."""
