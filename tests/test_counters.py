@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster import counters
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.ledger import Entry, Ledger
 
 BEFORE = [
     {"innodb_data_fsyncs": 10.0, "wsrep_flow_control_paused_ns": 0.0, "wsrep_local_recv_queue_max": 3.0},
@@ -163,3 +164,21 @@ def test_a_group_counts_what_it_certified(mysql, counted):
 
     assert (found["certified"], found["replicated"], found["received"]) == (40, 20, 20)
     assert (found["conflicts"], found["rolled_back"], found["cert_queue"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["abort_share", "retries", "retries_per_commit"])
+def test_what_a_ledger_counts_takes_a_ledger(name):
+    """The error says what the load lacks; the servers have nothing to do with it."""
+    with pytest.raises(ConfigError) as caught:
+        counters.value({}, name, load="mysqlslap write c50")
+    assert str(caught.value) == f"counter {name!r}: mysqlslap write c50 keeps no ledger of its transactions"
+
+
+def test_retries_per_commit_take_commits():
+    """A load that reads only has retries, and none of them by commit."""
+    ledger = Ledger({"x": Entry({1: 10, 3: 1}, committed=11)})
+    found = counters.deltas([{}], [{}], seconds=1.0, commits=None, ledger=ledger)
+
+    assert found["retries"] == 2.0
+    with pytest.raises(ConfigError, match="commits nothing, so there is no value per commit"):
+        counters.value(found, "retries_per_commit", load="sysbench")

@@ -32,3 +32,9 @@ def test_the_abort_share_counts_attempts_that_ended_in_an_error():
     assert ONE.tried == 14
     assert Ledger({"payment": ONE}).abort_share == 4 / 14
     assert Ledger().abort_share == 0.0
+
+
+def test_retries_are_attempts_beyond_the_first():
+    """Of whatever became of the transaction in the end."""
+    assert Ledger({"x": Entry({1: 10, 2: 3, 5: 1}, committed=13, failed=1)}).retries == 7
+    assert Ledger().retries == 0

@@ -7,7 +7,6 @@ import pytest
 from pytest_dbcluster import counters
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.measure import Measurement, Rules, ordered
-from pytest_dbcluster.workload import Outcome
 from tests.fakes import FakeLaboratory, noisy
 
 
@@ -87,44 +86,6 @@ def test_warm_up_ends_after_five_blocks_at_the_latest():
     assert fast.beats(slow)
 
     assert [block for _, block, position in laboratory.rounds if block < 0 and not position] == [-5, -4, -3, -2, -1]
-
-
-def fixed(*speeds):
-    """What a load says whose rounds last 2 s whatever happens: the good operations, one after the other."""
-    left = list(speeds)
-    return lambda variant, seconds: Outcome(2.0, 1000, 1000, good=left.pop(0) if len(left) > 1 else left[0])
-
-
-def test_warm_up_of_rounds_of_fixed_time_looks_at_their_operations():
-    """Their seconds are always the same; here the first blocks do more and more, three times."""
-    laboratory = two(outcome=fixed(100, 100, 200, 200, 400, 400, 400))
-    asked = measurement(laboratory)
-    asked.draw([0, 1])
-
-    assert len(laboratory.rounds) - len(measured(laboratory)) == 8
-
-
-def test_warm_up_that_never_ends_is_said():
-    """After five blocks it is measured all the same, and the message says how much faster the last one still was."""
-    laboratory = two(outcome=fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
-    slow, fast = measurement(laboratory).series
-
-    line = "\n  warm-up ended after 5 blocks, the last of them still +100 % faster than the one before"
-    assert line in fast.against(slow).message
-
-
-def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
-    """Less than half of the usual; as a time of one operation more than twice the usual."""
-    source = iter(range(10**6))
-
-    def outcome(variant, seconds):
-        return Outcome(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
-
-    slow, fast = measurement(two(outcome=outcome), budget=1000.0).series
-    answer = slow.no_more_stalls_than(fast)
-
-    assert answer
-    assert answer.verdict.stalls == (10, 0)
 
 
 def test_a_second_claim_uses_the_rounds_of_the_first():
