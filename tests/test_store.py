@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import os
 import shutil
 import stat
 import subprocess
@@ -12,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import cache, filling, store
+from pytest_dbcluster import cache, filling, runs, store
 from pytest_dbcluster.cluster import ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.laboratory import ClusterLaboratory
@@ -34,7 +36,7 @@ class Words:
 
     rows: int = COUNT
     clients: int = 1
-    error: Exception | None = None
+    error: BaseException | None = None
     wrong: tuple[str, ...] = ()
     done: list[str] = dataclasses.field(default_factory=list, compare=False)
     writes: bool = False
@@ -262,6 +264,18 @@ def test_a_fill_that_fails_leaves_nothing(keep, said, own_store, provisioner):
     assert keep(Words(11)).data.is_dir()
 
 
+def test_ctrl_c_while_it_is_filled_leaves_nothing(keep, own_store, provisioner):
+    """No server, no data, and no lock: the next one fills at once."""
+    with pytest.raises(KeyboardInterrupt):
+        keep(Words(16, error=KeyboardInterrupt()))
+
+    assert not any(entry.holds == "16 words" for entry in store.entries())
+    assert [path.name for path in own_store.glob(".*")] == []
+    assert list(provisioner.directory.glob("*-filling/*")) == []
+    left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
+    assert [one.pid for one in left if "-filling/" in " ".join(one.cmdline())] == []
+
+
 def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
     """A tool may end well although it has filled the half."""
     with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
@@ -324,6 +338,25 @@ def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool
     assert str(caught.value).startswith("no room on the disk of /")
     assert " for 1 copies of loaded tables, which go with their servers: 5 MiB free, " in str(caught.value)
     assert said == []
+
+
+def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, own_store):
+    """It is told which, and why."""
+    place = own_store / "old"
+    place.mkdir(parents=True)
+    old = {
+        "holds": "tpcc of 900 warehouses",
+        "release": "mariadb:10.11 10.11.19",
+        "size": 10**15,
+        "password": "never told",
+    }
+    (place / store.FILE).write_text(json.dumps(old))
+    os.utime(place / store.FILE, (1e9, 1e9))
+    keep(Words(17))
+
+    assert not place.exists()
+    assert said[-1].startswith("removed tpcc of 900 warehouses of mariadb:10.11 10.11.19 (1000000.0 GB), used ")
+    assert said[-1].endswith(" may take a 4th of the disk, and go by when they were used last")
 
 
 def entry(name, size, used):
