@@ -16,16 +16,19 @@ NAME = PACKAGE.name
 
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
-    "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health histogram ledger",
+    "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health "
+    "histogram ledger",
     "specs": "spec",
     "hosts": "host release releases flavour vocabulary sql runs",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
-    "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark tpcc_conditions",
+    "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "
+    "tpcc_conditions",
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster filling store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
-    "measuring": "measure series answer floor record durability rounds laboratory blind curve published settings history",
+    "measuring": "measure series answer floor record durability rounds laboratory blind curve published settings "
+    "history",
     "reports": "reporting scheduling",
     "runs": "session fixture housekeeping",
     "users": "plugin cli",
