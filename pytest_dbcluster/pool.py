@@ -131,7 +131,8 @@ class Pool:
         if missing:
             self._admit(list(missing.values()), keys)
             begin = {key: self._stored(variant) for key, variant in missing.items() if variant.holds}
-            self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
+            if begin:
+                self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
             self._start(missing, begin)
         for key in keys:
             self._running[key] = self._running.pop(key)  # the one used last is ended last
