@@ -141,6 +141,9 @@ def _judged(
     if claim.kind == stalls.KIND:
         looked_at = slice(stalls.PAIRS)
         end = over or (f"cap of {cap} pairs" if cap <= measurement.pairs < stalls.PAIRS else None)
+        if over and measurement.pairs < stalls.PAIRS:
+            needed = stalls.PAIRS * measurement.seconds([one.number for one in series]) / measurement.pairs
+            end = f"{over}, and its one look after {stalls.PAIRS} pairs takes {needed:.0f} s"
         return stalls.judge_stalls(candidate[looked_at], baseline[looked_at], alpha=alpha, out_of_budget=end)
     answer_one = verdict.replay if drawn_before else verdict.judge
     return answer_one(

@@ -66,6 +66,16 @@ def test_warm_up_that_never_ends_is_said():
     assert line in fast.against(slow).message
 
 
+def test_stalls_are_counted_in_40_pairs_and_that_takes_time():
+    """Pairs of 4 s are more than the usual budget; the message says how much they take."""
+    slow, fast = measurement(two(fixed(1000)), budget=120.0).series
+    reason = slow.no_more_stalls_than(fast).verdict.reason
+
+    assert reason == (
+        "budget of 120 s of measured time used (--db-budget), and its one look after 40 pairs takes 160 s: 0 v 0"
+    )
+
+
 def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
     """Less than half of the usual; as a time of one operation more than twice the usual."""
     source = iter(range(10**6))
