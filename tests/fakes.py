@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 
 from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.template import Variable
-from pytest_dbcluster.workload import Outcome, Round
+from pytest_dbcluster.workload import Outcome, Round, Setting
 
 NONE: Mapping[str, float] = {}
 
@@ -65,6 +65,33 @@ class FakeLaboratory:
     def notes(self, *numbers: int) -> list[str]:
         """One line."""
         return [f"a note on {' and '.join(self.names[number] for number in numbers)}"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Failing:
+    """A load that fails at one of its steps, or is interrupted there."""
+
+    step: str
+    error: BaseException
+    writes: bool = True
+    tables: tuple[str, ...] = ()
+
+    def _at(self, step: str) -> None:
+        if step == self.step:
+            raise self.error
+
+    def prepare(self, setting: Setting) -> None:
+        """Fails, or makes nothing."""
+        self._at("prepare")
+
+    def reset(self, setting: Setting) -> None:
+        """Fails, or does nothing."""
+        self._at("reset")
+
+    def run(self, setting: Setting) -> Outcome:
+        """Fails, or takes no time."""
+        self._at("run")
+        return Outcome(0.001, 1, 1)
 
 
 def noisy(*means: float, sd: float = 0.05, seed: int = 1) -> Callable[[int], float]:
