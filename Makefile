@@ -15,7 +15,8 @@ FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_co
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
 	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]"
 # Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
-SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py)
+SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
+	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -38,7 +39,7 @@ suites: setup ## run all claims of suites/
 	$(BIN)/pytest suites $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 report: ## make the Allure report of the last results
