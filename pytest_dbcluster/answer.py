@@ -10,7 +10,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import client, estimate, metrics, stalls, verdict
+from pytest_dbcluster import client, estimate, metrics, pace, stalls, verdict
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.critical import LOOKS
 from pytest_dbcluster.errors import ClaimFailed, Undecided
@@ -133,6 +133,9 @@ def _judged(
 ) -> Verdict | None:
     """The verdict after the pairs that there are; with ``drawn_before`` that of the first look at them."""
     measurement, alpha = series[0].measurement, series[0].measurement.rules.alpha
+    late = next(filter(None, (pace.above_capacity(one.rounds) for one in series)), "")
+    if late and metrics.unit(metric) == metrics.LATENCY:
+        blind, over = blind or late, over or late
     if claim.kind == "ordered":
         steps = [_ratios(fast, slow, metric) for fast, slow in itertools.pairwise(series)]
         answer = verdict.replay_ordered if drawn_before else verdict.judge_ordered

@@ -19,6 +19,7 @@ from pytest_dbcluster.workload import SPEEDS, Round
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
 BY_TYPE = ("goodput", *QUANTILES)  # those that can be of one type of transactions: "p95:new_order"
+LATENCY = "ms"
 BEYOND = 10  # operations beyond a percentile make it a figure: 200 of a round for p95, 1000 for p99
 ROOM = 1.2
 NO_LEDGER = "{load} keeps no ledger of its operations"
@@ -48,12 +49,12 @@ def check(metric: str, pace: Pace | None, load: str) -> None:
 def unit(metric: str) -> str:
     """The unit of the values that are shown; empty for a counter."""
     name = metric.partition(":")[0]
-    return "/s" if name in SPEEDS else "ms" if name in QUANTILES else ""
+    return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
 
 
 def label(metric: str) -> str:
     """The metric with its unit, for an axis."""
-    return {"/s": "operations / s", "ms": f"{metric}, ms"}.get(unit(metric), metric)
+    return {"/s": "operations / s", LATENCY: f"{metric}, ms"}.get(unit(metric), metric)
 
 
 def shown(one: Round, metric: str, load: str) -> float:
@@ -70,7 +71,7 @@ def shown(one: Round, metric: str, load: str) -> float:
 
 def compared(one: Round, metric: str, load: str) -> float:
     """The value of a round that ratios are made of: of what is timed a speed, of a counter the counter itself."""
-    if unit(metric) == "ms":
+    if unit(metric) == LATENCY:
         latency = shown(one, metric, load)
         return 0.0 if math.isnan(latency) else 1e3 / latency
     if unit(metric):

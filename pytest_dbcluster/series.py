@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import claim as claims
-from pytest_dbcluster import counters, metrics, pace, registry, stalls
+from pytest_dbcluster import counters, metrics, registry, stalls
 from pytest_dbcluster.answer import Answer, ask
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.errors import ConfigError
@@ -95,12 +95,9 @@ class Series:
     def compared(self, metric: str) -> list[float]:
         """One value per round, as ratios are made of it: a latency is a speed, and no count is zero.
 
-        Of a percentile, raises ConfigError when these rounds are too short for it, and SeriesVoid when the variant
-        cannot follow the rate.
+        Raises ConfigError for a percentile that these rounds are too short for.
         """
         metrics.enough(self.rounds, metric, self.measurement.laboratory.load)
-        if metrics.unit(metric) == "ms":
-            pace.above_capacity(self.rounds)
         return self._of_rounds(metrics.compared, metric)
 
     def _of_rounds(self, value: Callable[[Round, str, str], float], metric: str) -> list[float]:
