@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -39,6 +40,7 @@ def tpcc_templates(
 
     yield template
     provisioner.release([client])
+    shutil.rmtree(own, ignore_errors=True)  # each is a third of a GB, and pytest keeps the files of three runs
 
 
 @pytest.fixture(scope="module")
