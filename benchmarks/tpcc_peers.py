@@ -181,11 +181,11 @@ def split(peers: Sequence[Peer]) -> tuple[list[Peer], dict[str, str]]:
 
 
 @contextlib.contextmanager
-def lone_server(warehouses: int = 1) -> Iterator[Place]:
-    """One server with an account for the other clients, and sysbench; ended with the block."""
+def lone_server(warehouses: int = 1, **options: str) -> Iterator[Place]:
+    """One server with an account for the other clients, and sysbench beside it; ended with the block."""
     releases.find("sysbench", progress=stage.tell)
     with stage.clusters() as pool:
-        variant = pool.variant(SERVER.on_release(ReleaseName.parse(DEFAULT_RELEASE)))
+        variant = pool.variant(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
         cluster = pool.running([variant])[0].cluster
         node, password = cluster.nodes[0], secrets.new_password()
         node.query(f"CREATE USER {ACCOUNT}@'%' IDENTIFIED BY '{password}'")
