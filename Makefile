@@ -13,7 +13,9 @@ RESULTS := reports/latest
 # One claim of each further suite; make suites runs all.
 FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_cost_throughput[write]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
-	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]"
+	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]" \
+	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]" \
+	"suites/scaling/test_read_write.py::test_more_writers_conflict_more[2]"
 # Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
 	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py)
@@ -35,7 +37,7 @@ test: setup ## set up, fetch servers and tools, and run the plugin's own tests a
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 45 --db-results $(RESULTS)/flagships $(ARGS)
 
 suites: setup ## run all claims of suites/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) haproxy
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 	$(BIN)/pytest suites $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
