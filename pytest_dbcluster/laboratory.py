@@ -169,7 +169,8 @@ class ClusterLaboratory:
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
-        cluster, setting, load = running.cluster, self._setting(running), self._loads[variant]
+        cluster, load = running.cluster, self._loads[variant]
+        setting = dataclasses.replace(self._setting(running), block=block)
         self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
         if load.writes:

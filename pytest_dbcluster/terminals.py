@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.cluster import Cluster
 
 LUA = Path(__file__).parent / "workloads" / "lua"
+SEEDS = 1000  # blocks with inputs of their own
 OLDEST = (1, 0)  # the first sysbench whose scripts have threads of their own
 GRACE = 120.0  # seconds beyond the measured time: connecting, the backlog of an open loop, locks of 50 s
 LINE = 300  # characters of a line that sysbench said; the statement of a bulk insert has half a million
@@ -96,14 +97,16 @@ def run(
 ) -> tuple[Outcome, list[dict[str, Any]]]:
     """Run the script for so many seconds; what it did, and the report of each thread with the nodes by their names.
 
-    ``rate`` are transactions a second over all threads, None a closed loop. Raises WorkloadError with the tool's and
+    ``rate`` are transactions a second over all threads, None a closed loop. ``seed`` is that of the inputs, which are
+    others in each block and the same for all variants of it. Raises WorkloadError with the tool's and
     the servers' words, ConfigError for more threads than connections, NodeDied when a server died, which ends no run:
     with ``outlive`` the reports are given nevertheless.
     """
     names = {node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]: node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
     place, token = f"{setting.client.directory}/reports", secrets.token_hex(4)
-    own = {"seconds": seconds, "pace": rate or 0, "seed": seed, "reports": place, "token": token}
+    own = {"seconds": seconds, "pace": rate or 0, "reports": place, "token": token}
+    own["seed"] = seed * SEEDS + setting.block % SEEDS
     setting.client.push(b"", f"{place}/begun")
     _execute(dataclasses.replace(call, options={**call.options, **own}), setting, "run", names, 2 * seconds + GRACE)
     reports = [_report(call, setting, f"{place}/report-{number}.json", token) for number in range(call.threads)]

@@ -126,13 +126,17 @@ class Round:
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a load may use: the cluster, the host of the client, and the one client release of a comparison."""
+    """What a load may use: the cluster, the host of the client, and the one client release of a comparison.
+
+    ``block`` is the number of the block that a round belongs to; all variants of a block get the same inputs.
+    """
 
     cluster: Cluster
     client: Host
     release: Release
     profile: str
     progress: Callable[[str], None]
+    block: int = 0
 
 
 class Workload(Protocol):

@@ -188,6 +188,22 @@ def test_a_seed_makes_the_same_transactions(standalone, filled):
     assert one[:shorter] == other[:shorter]
 
 
+def test_each_block_has_inputs_of_its_own(standalone, filled):
+    """All variants of a block get the same ones; no draw of arrivals and rows is measured over and over."""
+    setting, node = filled(standalone), standalone.nodes[0]
+    writing = call(setting, "oltp_write_only", threads=1)
+    third, again, fourth = (
+        sent(
+            node, lambda number=number: terminals.run(writing, dataclasses.replace(setting, block=number), seconds=0.1)
+        )
+        for number in (3, 3, 4)
+    )
+    shorter = min(len(third), len(again), len(fourth))
+
+    assert shorter > 10
+    assert third[:shorter] == again[:shorter] != fourth[:shorter]
+
+
 def test_an_open_loop_counts_from_the_intended_start(standalone, filled):
     """A server that stands still makes every transaction slow that was to start meanwhile, not one a thread."""
     setting, pid = filled(standalone), standalone.nodes[0].process.pid

@@ -54,8 +54,9 @@ class SysBench:
     transactions a second of an open loop, or a share such as ``"70 %"`` of what the slowest variant can do; None is a
     closed loop. to: ``writer``, ``reader`` or ``all``; None is every node that takes the load, or the proxy where the
     cluster has one. distribution: of ids. isolation: None is the server's own. prepared: whether statements are
-    prepared on the server. attempts: after so many a transaction has failed. seed: of the inputs, the same in each
-    round. The rest are sysbench's options of these names; range_selects=False leaves out all four kinds of ranges.
+    prepared on the server. attempts: after so many a transaction has failed. seed: of the inputs, which are
+    others in each block. The rest are sysbench's options of these names; range_selects=False leaves out all four kinds
+    of ranges.
     """
 
     script: str = "oltp_read_write"

@@ -44,7 +44,7 @@ class TPCC:
     partitioned: with ``all``, the warehouses are shared out to the nodes, and terminals of a node have its warehouses
     for homes. terminals_on: ``warehouse``, or ``district`` to make conflicts: all are on the first district of their
     home. attempts: after so many a transaction has failed. foreign_keys: whether the tables have those of clause 1.4.
-    acknowledged: whether ``observe`` reports the orders. seed: of the inputs; each round has the same.
+    acknowledged: whether ``observe`` reports the orders. seed: of the inputs, which are others in each block.
     """
 
     warehouses: int = 1
