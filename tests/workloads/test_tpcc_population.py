@@ -128,7 +128,7 @@ BROKEN = [
         6,
         "UPDATE orders SET o_ol_cnt = 77 WHERE o_d_id = 7 AND o_id = 12",
         "O_OL_CNT = rows of ORDER-LINE of the order",
-        r"warehouse 1, district 7, order_number 12: 77 and \d+",
+        r"warehouse 1, district 7, order 12: 77 and \d+",
     ),
     (
         7,
