@@ -186,9 +186,7 @@ class DBSession:
         )
 
     def _repeat(self, item: Any) -> str:
-        said = [word for word in self._config.invocation_params.args if str(word).startswith("--db-")]
-        seed = [] if any(str(word).startswith("--db-seed") for word in said) else [f"--db-seed={self.settings.seed}"]
-        return shlex.join(["pytest", item.nodeid, *map(str, said), *seed])
+        return shlex.join(["pytest", item.nodeid, *self.settings.said(self._config.invocation_params.args)])
 
     def finish(self) -> None:
         """Write what a reader wants of the whole run."""

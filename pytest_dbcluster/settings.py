@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # Loaded by every run of pytest where the plugin is installed: whatever is heavier is imported when it is used.
 DEFAULT_BUDGET = 120.0
+FLAGS = ("--db-keep", "--db-strict")  # options that no value follows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +40,17 @@ class Settings:
     strict: bool
     keep: bool
     began: float = dataclasses.field(default_factory=time.monotonic)
+
+    def said(self, words: Sequence[object]) -> list[str]:
+        """Our options of a command line, in the order in which they stand there; with the seed, if it has none."""
+        ours: list[str] = []
+        value_follows = False
+        for word in map(str, words):
+            if value_follows or word.startswith("--db-"):
+                ours.append(word)
+            value_follows = word.startswith("--db-") and "=" not in word and word not in FLAGS
+        seeded = any(word.startswith("--db-seed") for word in ours)
+        return ours if seeded else [*ours, f"--db-seed={self.seed}"]
 
     @classmethod
     def read(cls, option: Any, root: Path) -> Settings:

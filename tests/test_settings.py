@@ -99,3 +99,25 @@ def test_collecting_claims_loads_nothing_that_runs():
     assert (
         loaded & {f"pytest_dbcluster.{name}" for name in ("flavour", "node", "options", "provisioners.local")} == set()
     )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["suites", "--db-budget", "12", "-k", "flush"], ["--db-budget", "12", "--db-seed=813"]),
+        (["--db-budget=12", "suites", "--db-seed", "5"], ["--db-budget=12", "--db-seed", "5"]),
+        (["--db-keep", "suites", "--db-strict", "suites"], ["--db-keep", "--db-strict", "--db-seed=813"]),
+    ],
+)
+def test_what_repeats_a_run_are_its_options_with_their_values(read, words, said):
+    """Written with = or apart; the seed is added where the run drew it."""
+    assert read("--db-seed=813").said(words) == said
+
+
+def test_only_flags_stand_alone():
+    """Whatever an option takes follows it."""
+    group = Group()
+    add_options(group)
+    actions = [action for action in group.parser._actions if action.option_strings[0].startswith("--db-")]
+
+    assert {action.option_strings[0] for action in actions if action.nargs == 0} == set(module.FLAGS)
