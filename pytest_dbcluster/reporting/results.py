@@ -18,7 +18,7 @@ from pytest_dbcluster.reporting import charts, layout, rounds, table
 FORMAT = 1
 CLAIMS = "claims.jsonl"
 SUMMARY = "summary.md"
-OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "charts/*.svg", "curves/*.csv", "curves/*.svg")
+OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.svg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Results:
         name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
         kept = Kept(self._directory / "rounds" / f"{name}.csv", self._chart(record, name))
         kept.rounds.write_text(rounds.as_csv(record))
+        if ledgers := rounds.as_ledgers(record):
+            kept.rounds.with_suffix(".jsonl").write_text(ledgers)
         with (self._directory / CLAIMS).open("a") as file:
             file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
         return kept

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import itertools
+import json
 
 from pytest_dbcluster import metrics, notes
+from pytest_dbcluster.ledger import Ledger
 from pytest_dbcluster.record import ClaimRecord
 from pytest_dbcluster.workload import SPEEDS, Round
 
@@ -64,6 +67,31 @@ def as_csv(record: ClaimRecord) -> str:
             + [_cell(one.samples.get(name)) for name in sampled]
         )
     return text.getvalue()
+
+
+def as_ledgers(record: ClaimRecord) -> str:
+    """A line of JSON for each round that has a ledger, in the order in which they ran; empty for none.
+
+    ``by_second`` are the good operations of each second. Of each type of transactions: ``attempts`` by how many it
+    took, ``latencies`` by bucket (histogram.py), and the outcomes. ``errors`` are [number, node, times].
+    """
+    every = (one for many in record.rounds.values() for one in many)
+    ran = sorted(every, key=lambda one: (one.block, one.position))
+    return "".join(f"{json.dumps(_ledger(one, one.outcome.ledger))}\n" for one in ran if one.outcome.ledger)
+
+
+def _ledger(one: Round, ledger: Ledger) -> dict[str, object]:
+    return {
+        "pair": one.block + 1,
+        "position": one.position,
+        "variant": one.variant,
+        "by_second": one.outcome.by_second,
+        "errors": [[number, node, times] for (number, node), times in ledger.errors.items()],
+        "types": {
+            name: {**dataclasses.asdict(entry), "latencies": dict(entry.latencies.counts)}
+            for name, entry in ledger.entries.items()
+        },
+    }
 
 
 def _own(one: Round) -> list[object]:

@@ -75,6 +75,29 @@ def test_rounds_with_a_ledger_have_their_tails(tmp_path):
     assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 8
 
 
+def test_ledgers_are_kept_whole(tmp_path):
+    """What a percentile over several rounds is made of, and each second of a round; the CSV has no place for them."""
+    entry = Entry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
+    ledger = Ledger({"payment": entry}, {(1213, "node2"): 1})
+    many = {
+        name: [dataclasses.replace(one, outcome=Outcome(2.0, 10, 9, good=9, ledger=ledger, by_second=(4, 5)))]
+        for name, (one, *_) in record().rounds.items()
+    }
+    kept = results.Results(tmp_path).add(record(rounds=many)).rounds.with_suffix(".jsonl")
+    first, second = map(json.loads, kept.read_text().splitlines())
+
+    assert {first["variant"], second["variant"]} == {"flush_2", "galera3"}
+    assert (first["pair"], first["by_second"], first["errors"]) == (1, [4, 5], [[1213, "node2", 1]])
+    said = first["types"]["payment"]
+    assert (said["attempts"], said["committed"], said["aborted_seconds"]) == ({"1": 8, "2": 1}, 9, 0.5)
+    assert Histogram({int(key): n for key, n in said["latencies"].items()}) == entry.latencies
+
+
+def test_rounds_without_a_ledger_have_no_file_of_it(tmp_path):
+    """Mysqlslap keeps none."""
+    assert not results.Results(tmp_path).add(record()).rounds.with_suffix(".jsonl").exists()
+
+
 def test_the_rounds_are_a_table(tmp_path):
     """Each round is a line of CSV in the order of the run, with counters and samples behind."""
     made = record()
