@@ -146,12 +146,17 @@ def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], 
     }
     options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options}.items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
+    what, nodes = f"{call.name} {name if name != 'run' else ''}".strip(), setting.cluster.nodes
     try:
-        return setting.client.run(line, seconds=seconds, environment=environment).stdout
+        done = setting.client.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
         words = _shortened(error.stderr.strip() or error.stdout, names)
-        what = f"{call.name} {name if name != 'run' else ''}".strip()
-        raise blame.failed(setting.cluster.nodes, f"{what} {error.ended} on {setting.cluster.spec}", words) from error
+        raise blame.failed(nodes, f"{what} {error.ended} on {setting.cluster.spec}", words) from error
+    fatal = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.startswith("FATAL: ")]
+    if fatal and name != "run":  # it ends with 0 although threads have failed; those of a run go on
+        said = _shortened("\n".join(fatal), names)
+        raise blame.failed(nodes, f"{what} lost threads on {setting.cluster.spec}", said)
+    return done.stdout
 
 
 def _text(value: object) -> str:

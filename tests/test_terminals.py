@@ -302,6 +302,17 @@ def test_what_no_retry_cures_ends_the_run_in_the_servers_words(galera2, filled):
         terminals.run(call(setting, "oltp_point_select"), setting, seconds=1)
 
 
+def test_a_preparation_that_lost_a_thread_has_failed(standalone, filled):
+    """The tool ends with 0 then, and half of the tables are there."""
+    setting = filled(standalone)
+    again = call(setting, "oltp_read_write", script="oltp_read_write.lua", tables=2)
+
+    with pytest.raises(
+        WorkloadError, match=r"^oltp_read_write prepare lost threads on (.|\n)*Table 'sbtest1' already exists"
+    ):
+        terminals.command(again, setting, "prepare", seconds=60)
+
+
 def test_a_report_of_an_earlier_run_is_not_taken(standalone, filled, tmp_path):
     """Each report says of which run it is."""
     setting = filled(standalone)
