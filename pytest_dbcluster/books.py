@@ -6,13 +6,14 @@ Closed-loop latencies are among it and claim nothing: a server that stands still
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster.histogram import Histogram
 from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.workload import Round
 
-SHOWN = (0.5, 0.95, 0.99)
+SHOWN = (0.5, 0.95, 0.99, 0.999)
 ERRORS = 4  # of each variant, the most frequent ones
 
 
@@ -46,7 +47,24 @@ def lines(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     said = [f"{what}: {'; '.join(f'{one.name} {words(one)}' for one in books)}" for what, words in each.items()]
     how = "from the intended start" if books[0].open_loop else "closed loop: shown, not claimed"
     latencies = "; ".join(f"{one.name} {percentiles(one.total.latencies)}" for one in books)
-    return [*said, f"latency p50 / p95 / p99 in ms ({how}): {latencies}", *map(_types, filter(_several, books))]
+    return [
+        *_figures(rounds),
+        *said,
+        f"latency p50 / p95 / p99 / p99.9 in ms ({how}): {latencies}",
+        *map(_types, filter(_several, books)),
+    ]
+
+
+def _figures(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
+    """A line for each figure that a load is known by: the median of each variant's rounds."""
+    names = dict.fromkeys(figure for many in rounds.values() for one in many for figure in one.outcome.figures)
+    return [f"{name} (medians): {'; '.join(_medians(rounds, name))}" for name in names]
+
+
+def _medians(rounds: Mapping[str, Sequence[Round]], figure: str) -> Iterator[str]:
+    for name, many in rounds.items():
+        if values := [one.outcome.figures[figure] for one in many if figure in one.outcome.figures]:
+            yield f"{name} {statistics.median(values):.4g}"
 
 
 def _added(name: str, rounds: Sequence[Round]) -> Books | None:
@@ -90,7 +108,7 @@ def _outcomes(books: Books) -> str:
 
 
 def percentiles(latencies: Histogram) -> str:
-    """``3.1 / 9 / 14``, milliseconds; a dash without any."""
+    """``3.1 / 9 / 14 / 22``, milliseconds; a dash without any."""
     return " / ".join(f"{1e3 * latencies.percentile(share):.3g}" for share in SHOWN) if latencies.total else "-"
 
 

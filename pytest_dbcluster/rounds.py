@@ -131,6 +131,7 @@ def _added(outcomes: Sequence[Outcome]) -> Outcome:
         offered=_sum([one.offered for one in outcomes]),
         client_seconds=sum(used) if used else None,
         busiest=max((one.busiest for one in outcomes if one.busiest is not None), default=None),
+        figures=_means([one.figures for one in outcomes]),
     )
 
 

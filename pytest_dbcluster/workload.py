@@ -35,7 +35,8 @@ class Outcome:
     became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
     second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
     measured time of an open loop that counts them. client_seconds: CPU seconds of the load generator in the measured
-    time. busiest: the largest share of the measured time that one of its threads was on a CPU.
+    time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what else a
+    load is known by, such as tpmC.
     """
 
     seconds: float
@@ -50,6 +51,7 @@ class Outcome:
     offered: int | None = None
     client_seconds: float | None = None
     busiest: float | None = None
+    figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @property
     def done(self) -> int:

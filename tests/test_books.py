@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from pytest_dbcluster import books
 from pytest_dbcluster.histogram import Histogram
 from pytest_dbcluster.ledger import Entry, Ledger
@@ -40,10 +42,10 @@ def test_a_message_has_the_conflicts_of_all_variants():
 def test_latencies_of_a_closed_loop_claim_nothing():
     """They are those of all rounds together, and the line says what they are worth."""
     [line] = [one for one in books.lines({"a": [one_round({"x": NEW_ORDER})]}) if one.startswith("latency")]
-    assert line == "latency p50 / p95 / p99 in ms (closed loop: shown, not claimed): a 101 / 101 / 101"
+    assert line == "latency p50 / p95 / p99 / p99.9 in ms (closed loop: shown, not claimed): a 101 / 101 / 101 / 101"
 
     [line] = [one for one in books.lines({"a": [one_round({"x": Entry()}, rate=9)]}) if one.startswith("latency")]
-    assert line == "latency p50 / p95 / p99 in ms (from the intended start): a -"
+    assert line == "latency p50 / p95 / p99 / p99.9 in ms (from the intended start): a -"
 
 
 def test_each_type_has_its_own_figures():
@@ -51,9 +53,20 @@ def test_each_type_has_its_own_figures():
     lines = books.lines({"a": [one_round({"payment": PAYMENT, "new_order": NEW_ORDER})]})
 
     assert lines[-1] == (
-        "a by type, good ones and latencies: payment 34/s 10 / 10 / 10, new_order 15/s 101 / 101 / 101"
+        "a by type, good ones and latencies: payment 34/s 10 / 10 / 10 / 10, new_order 15/s 101 / 101 / 101 / 101"
     )
     assert not any("by type" in line for line in books.lines({"a": [one_round({"x": PAYMENT})]}))
+
+
+def test_what_a_load_is_known_by_comes_first():
+    """The median over the rounds of each variant."""
+    fast, slow = (
+        [dataclasses.replace(made, outcome=dataclasses.replace(made.outcome, figures={"tpmC": value}))
+         for made in [one_round({"new_order": NEW_ORDER})] for value in values]
+        for values in ((900, 1200, 1000), (500,))
+    )  # fmt: skip
+
+    assert books.lines({"fast": fast, "slow": slow})[0] == "tpmC (medians): fast 1000; slow 500"
 
 
 def test_a_load_without_a_ledger_has_no_lines():

@@ -86,6 +86,7 @@ def _ledger(one: Round, ledger: Ledger) -> dict[str, object]:
         "position": one.position,
         "variant": one.variant,
         "by_second": one.outcome.by_second,
+        **one.outcome.figures,
         "errors": [[number, node, times] for (number, node), times in ledger.errors.items()],
         "types": {
             name: {**dataclasses.asdict(entry), "latencies": dict(entry.latencies.counts)}

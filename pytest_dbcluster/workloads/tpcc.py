@@ -179,7 +179,8 @@ class TPCC:
         ledger = done.ledger
         reading = ("order_status", "stock_level")
         commits = sum(entry.committed for kind, entry in ledger.entries.items() if kind not in reading) if ledger else 0
-        return dataclasses.replace(done, commits=commits), reports
+        figures = {"tpmC": tpm_c(ledger, done.seconds)} if ledger else {}
+        return dataclasses.replace(done, commits=commits, figures=figures), reports
 
     def _call(self, setting: Setting, to: str, *, threads: int) -> Call:
         from pytest_dbcluster import terminals
