@@ -235,12 +235,19 @@ def test_an_open_loop_that_cannot_be_kept_ends(standalone, filled):
 
 
 def kill_connections(node, times=8):
-    """End every connection of the load, again and again."""
-    for _ in range(times):
-        time.sleep(0.03)
-        for (number,) in node.query(f"SELECT id FROM information_schema.processlist WHERE user = '{LOAD}'"):
-            with contextlib.suppress(SQLError):  # it has ended by itself
-                node.sql.query(f"KILL {number}")
+    """End every connection of the load, again and again; over a connection of our own, the run uses the node's."""
+    with contextlib.closing(Connection("killer", node.endpoint)) as own:
+        for _ in range(times):
+            time.sleep(0.03)
+            for (number,) in own.query(f"SELECT id FROM information_schema.processlist WHERE user = '{LOAD}'"):
+                with contextlib.suppress(SQLError):  # it has ended by itself
+                    own.query(f"KILL {number}")
+
+
+def drop_table(node):
+    """Drop the table of the load, over a connection of our own."""
+    with contextlib.closing(Connection("dropper", node.endpoint)) as own:
+        own.query(f"DROP TABLE {SCHEMA}.sbtest1")
 
 
 @pytest.mark.parametrize("event", ["oltp_update_index", "oltp_read_only"])
@@ -289,7 +296,7 @@ def test_a_run_can_outlive_a_node(bring, filled):
 def test_what_no_retry_cures_ends_the_run_in_the_servers_words(galera2, filled):
     """A table that vanishes: the error with its number, and the node by its name."""
     setting = filled(galera2)
-    dropped = in_the_middle(lambda: galera2.nodes[0].query(f"DROP TABLE {SCHEMA}.sbtest1"))
+    dropped = in_the_middle(lambda: drop_table(galera2.nodes[0]))
     with pytest.raises(WorkloadError) as caught:
         terminals.run(call(setting, "oltp_point_select"), setting, seconds=3)
     dropped.join()
