@@ -39,6 +39,7 @@ FROM_ZERO = ("point_selects", "index_updates", "non_index_updates", "delete_inse
 OPTIONS = {"tables": "table_count", "table_size": "size"} | {
     name: name for name in (*FROM_ZERO, "script", "distribution", "range_selects", "range_size", "skip_trx", "attempts")
 }
+BYTES = 260  # of a row with its two indexes, seen
 FILL_SECONDS = 7200.0
 FILL_THREADS = 8
 CHUNK = 100_000  # ids that one statement of a reset looks at: five digits
@@ -113,6 +114,11 @@ class SysBench:
     def store(self) -> str:
         """What the tables hold."""
         return f"sysbench v{VERSION} {self.table_count}x{self.size}"
+
+    @property
+    def stored_bytes(self) -> int:
+        """About what the tables take on disk."""
+        return self.table_count * self.size * BYTES
 
     def at_rate(self, rate: float | None) -> SysBench:
         """The same load at this rate; None is the closed loop."""

@@ -29,6 +29,7 @@ TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders",
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
 ISOLATIONS = ("READ COMMITTED", "READ UNCOMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+BYTES = 100_000_000  # of a loaded warehouse, seen
 FILL_SECONDS = 120.0  # for the items, and for each warehouse
 
 
@@ -98,6 +99,11 @@ class TPCC:
     def store(self) -> str:
         """What the tables hold."""
         return f"tpcc v{VERSION} {self._scale}"
+
+    @property
+    def stored_bytes(self) -> int:
+        """About what the tables take on disk."""
+        return self.warehouses * BYTES
 
     @property
     def _scale(self) -> str:
