@@ -118,6 +118,8 @@ def main() -> None:
         found = measured(place, [peer for peer in peers if peer.name in said.only], said.runs, said.seconds)
     print("| client | CPU ms a transaction | transactions/s | ours / this | |\n|---|---|---|---|---|")
     print("\n".join(rows(found, {name: lacks for name, lacks in missing.items() if name in said.only})))
+    if Connector.name in found:
+        print(f"\n{Connector().kind()}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -145,6 +146,12 @@ class Connector:
 
     def load(self, place: Place) -> None:
         """Nothing: it uses the tables that are there."""
+
+    def kind(self) -> str:
+        """How the package comes here, which makes a difference of nearly two: its extension needs a newer OpenSSL."""
+        asked = [sys.executable, "-c", "from mysql.connector import HAVE_CEXT; print(HAVE_CEXT)"]
+        extension = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.strip() == "True"
+        return f"{self.name} runs {'with its C extension' if extension else 'as pure Python'} here"
 
     def run(self, place: Place, seconds: float) -> None:
         """The same mix with the same number of connections, each in a thread."""

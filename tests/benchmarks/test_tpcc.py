@@ -72,6 +72,18 @@ def test_every_other_client_has_a_target():
     assert {peer.name for peer in (GoTPC(), SysbenchTPCC(""), Connector())} == set(tpcc_client.TARGETS)
 
 
+@pytest.mark.parametrize(("extension", "said"), [("True", "with its C extension"), ("False", "as pure Python")])
+def test_how_the_connector_comes_is_said(monkeypatch, tmp_path, extension, said):
+    """A fresh process is asked, because what this one has imported decides whether the extension is found."""
+    package = tmp_path / "mysql" / "connector"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(f"HAVE_CEXT = {extension}\n")
+    (tmp_path / "mysql" / "__init__.py").touch()
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    assert Connector().kind() == f"mysql-connector-python runs {said} here"
+
+
 def test_a_client_that_committed_nothing_has_no_cost(standalone):
     """A tool that ends at once would look cheap."""
     with pytest.raises(WorkloadError, match=r"some-client ran for .* and node1 counted no COMMIT"):
