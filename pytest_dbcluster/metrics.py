@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster import counters, registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.histogram import Histogram, bucket
 from pytest_dbcluster.ledger import Entry
 from pytest_dbcluster.pace import CLAIMED_SHARE, Pace
 from pytest_dbcluster.workload import SPEEDS, Round
@@ -61,12 +62,25 @@ def shown(one: Round, metric: str, load: str) -> float:
     """The value of a round in the metric's unit. Raises ConfigError for a metric that this round does not have."""
     name, _, kind = metric.partition(":")
     if name in QUANTILES:
-        return 1e3 * entry(one, kind, metric, load).latencies.percentile(QUANTILES[name])
+        return 1e3 * _latencies(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
         return entry(one, kind, metric, load).good / one.seconds
     if name in SPEEDS:
         return float(getattr(one, name))
     return counters.value(one.counters, metric, load=load)
+
+
+def _latencies(one: Round, of: Entry, kind: str) -> Histogram:
+    """Those of an open loop with the operations that never ended as asked: a tail without them would look better.
+
+    Each counts as having taken twice the round, for which a run waits at the most. Which type those have that never
+    began is not known, so they count among all types alone.
+    """
+    said = one.outcome
+    if said.rate is None:
+        return of.latencies
+    lost = of.failed + of.unknown if kind or said.offered is None else said.offered - said.done
+    return of.latencies + Histogram({bucket(2 * one.seconds): lost}) if lost > 0 else of.latencies
 
 
 def compared(one: Round, metric: str, load: str) -> float:

@@ -104,11 +104,16 @@ def capacities(
 
 
 def behind(outcome: Outcome, seconds: float | None) -> bool:
-    """Whether an open loop did what was offered in ``seconds`` at less than 95 % of that speed, late ones included.
+    """Whether an open loop would have needed more than ``seconds`` and 5 % of it for what was offered in ``seconds``.
 
-    One such round may be a stall, and its latencies count; when most are, the rate is above what a variant can do.
+    The delay with which its last operations began says that; where a load does not report it, the end of the last one
+    has to do. One such round may be a stall, and its latencies count; when most are, the rate is above what a variant
+    can do.
     """
-    return outcome.rate is not None and seconds is not None and LEAST_DONE * outcome.seconds > seconds
+    if outcome.rate is None or seconds is None:
+        return False
+    needed = outcome.seconds if outcome.delay is None else seconds + outcome.delay
+    return LEAST_DONE * needed > seconds
 
 
 def above_capacity(rounds: Sequence[Round]) -> str:

@@ -11,6 +11,7 @@ import json
 import math
 import re
 import secrets
+import statistics
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -228,6 +229,7 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         by_second=tuple(by_second.get(second, 0) for second in range(max(by_second, default=-1) + 1)),
         rate=rate,
         offered=sum(one["offered"] for one in reports) if rate else None,
+        delay=statistics.fmean(one.get("delay", 0.0) for one in reports) if rate else None,
         client_seconds=next(one["process_cpu"] for one in reports if one["id"] == 0),
         busiest=max(one["cpu"] / (one["ended"] - one["begun"]) for one in reports),
     )

@@ -34,7 +34,8 @@ class Outcome:
     longest repetition in seconds. good: of the operations those that ended as asked, None for all. ledger: what
     became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
     second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
-    measured time of an open loop that counts them. client_seconds: CPU seconds of the load generator in the measured
+    measured time of an open loop that counts them; delay: seconds by which the last operations of its threads began
+    late, on average. client_seconds: CPU seconds of the load generator in the measured
     time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what else a
     load is known by, such as tpmC.
     """
@@ -49,6 +50,7 @@ class Outcome:
     by_second: tuple[int, ...] = ()
     rate: float | None = None
     offered: int | None = None
+    delay: float | None = None
     client_seconds: float | None = None
     busiest: float | None = None
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)

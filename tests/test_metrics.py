@@ -223,3 +223,24 @@ def test_what_the_ledger_counts_can_be_lower():
 
     assert fast.lower("abort_share", than=slow, by=0.5)
     assert fast.lower("retries_per_commit", than=slow, by=0.5)
+
+
+def losing(rate):
+    """A round of 2 s that was to do 1000 and did 970 in 10 ms each; 20 failed, 10 never began."""
+    ledger = Ledger({"payment": entry([0.01] * 900, failed=20), "delivery": entry([0.01] * 70)})
+    outcome = Outcome(2.0, 990, 970, good=970, ledger=ledger, rate=rate, offered=1000 if rate else None)
+    return Round("a", 0, 0, outcome, wall=3.0, started=0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "seconds"), [("p95", 0.01), ("p99", 4.0), ("p95:payment", 0.01), ("p99:payment", 4.0)]
+)
+def test_what_never_ended_belongs_to_the_tail_of_an_open_loop(metric, seconds):
+    """A variant that loses its slowest operations is not faster for that."""
+    assert metrics.shown(losing(500.0), metric, "tpcc") == pytest.approx(1e3 * seconds, rel=0.011)
+
+
+def test_what_never_began_has_no_type():
+    """The deliveries that were done are all that is known of them; in a closed loop nothing was to begin."""
+    assert metrics.shown(losing(500.0), "p999:delivery", "tpcc") == pytest.approx(10, rel=0.011)
+    assert metrics.shown(losing(None), "p999", "tpcc") == pytest.approx(10, rel=0.011)

@@ -111,6 +111,12 @@ def test_a_round_that_needs_longer_than_its_time_is_behind(seconds, late):
     assert pace.behind(Outcome(seconds, 100), 2.0) is False
 
 
+@pytest.mark.parametrize(("delay", "late"), [(0.0, False), (0.1, False), (0.2, True)])
+def test_the_last_starts_say_whether_a_round_is_behind(delay, late):
+    """One slow operation that began in time and ended long after is no queue that grows."""
+    assert pace.behind(Outcome(3.0, 100, rate=50.0, delay=delay), 2.0) is late
+
+
 def claims_of(late):
     """A measurement in whose rounds the slower variant is behind where ``late`` says so."""
     laboratory = open_loop(1.5, 1.0)

@@ -33,6 +33,7 @@ local MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 1, 2, 3, 1,
 
 -- Buckets of latencies as in pytest_dbcluster/histogram.py.
 local PER_OCTAVE, TOP = 64, 30 * 64 - 1
+local PER_E = PER_OCTAVE / math.log(2)
 
 -- The transaction is certainly not in the database, and another attempt may succeed: a row changed since it was read
 -- (1020), the cluster is not ready (1047), a commit that certification refused (1180, 3100, 3101), locks (1205, 1213),
@@ -104,7 +105,7 @@ end
 
 local function bucket(seconds)
    local microseconds = math.max(1, seconds * 1e6)
-   return math.min(TOP, math.floor(math.log(microseconds) / math.log(2) * PER_OCTAVE))
+   return math.min(TOP, math.floor(math.log(microseconds) * PER_E))
 end
 
 -- ----------------------------------------------------------------------
@@ -229,34 +230,36 @@ end
 -- Transactions
 -- ----------------------------------------------------------------------
 
-local function attempts(t, entry, kind, input)
+local function attempts(t, entry, kind, input, began)
    local tries = 0
    while true do
       if not connected(t) then return tries > 0 and "failed" or nil, tries end
       tries = tries + 1
-      local began = t.keeps and now()
       t.committing = false
       local ok, result = pcall(load.execute, t, kind, input)
       if ok then return result and "rolled_back" or "committed", tries end
       local what = settle(t, result, tries)
-      if began then entry.aborted_seconds = entry.aborted_seconds + now() - began end
+      local ended = now()
+      entry.aborted_seconds = entry.aborted_seconds + ended - began
+      began = ended
       if what == "unknown" then return "unknown", tries end
-      if tries >= t.attempts or now() >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
+      if tries >= t.attempts or ended >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
    end
 end
 
--- One transaction that was to start at a time; false when it could not even begin.
-local function transaction(t, start)
+-- One transaction that was to start at a time and begins now; false when it could not even begin.
+local function transaction(t, start, begins)
    local kind, input = load.draw(t)
    local entry = t.entries[kind]
-   local outcome, tries = attempts(t, entry, kind, input)
+   local outcome, tries = attempts(t, entry, kind, input, begins)
    if not outcome then return false end
    entry[outcome] = entry[outcome] + 1
    if t.keeps then
       local ended = now()
       count(entry.attempts, tries)
       if outcome == "committed" or outcome == "rolled_back" then
-         count(entry.latencies, bucket(ended - start))
+         local key = bucket(ended - start)
+         entry.latencies[key] = entry.latencies[key] + 1
          count(t.by_second, math.floor(ended - t.begun) + 1)
       end
    end
@@ -268,7 +271,7 @@ local function closed_loop(t)
    while ffi.C.sb_more_events(t.id) do
       if load.pause and not sleep_until(t, math.min(now() + load.pause(t), t.deadline)) then return end
       local start = now()
-      if start >= t.deadline or not transaction(t, start) then return end
+      if start >= t.deadline or not transaction(t, start, start) then return end
    end
 end
 
@@ -278,8 +281,11 @@ local function open_loop(t)
    local start = t.begun + gap(t)
    while start < t.deadline do
       t.offered = t.offered + 1
-      if t.going and (now() >= t.limit or not (sleep_until(t, start) and transaction(t, start))) then
-         t.going = false
+      if t.going then
+         local goes_on = now() < t.limit and sleep_until(t, start)
+         local begins = now()
+         t.delay = begins - start -- of the last one that began, or of the first that did not
+         t.going = goes_on and transaction(t, start, begins)
       end
       start = start + gap(t)
    end
@@ -304,7 +310,8 @@ local function begin_thread(id)
    conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
    for kind in ipairs(load.kinds) do
       t.entries[kind] = {
-         attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0, latencies = {},
+         attempts = {}, committed = 0, rolled_back = 0, failed = 0, unknown = 0, aborted_seconds = 0,
+         latencies = ffi.new("int32_t[?]", TOP + 1),
       }
    end
    local ok, problem = pcall(connect, t)
@@ -363,7 +370,7 @@ end
 local function reported(t)
    local found = {
       token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
-      lost = t.lost, offered = t.offered, by_second = {}, nodes = {}, errors = {}, kinds = {},
+      lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, nodes = {}, errors = {}, kinds = {},
    }
    for node in pairs(t.nodes) do table.insert(found.nodes, node) end
    for node, numbers in pairs(t.errors) do
@@ -372,7 +379,9 @@ local function reported(t)
    for second = 1, table.maxn(t.by_second) do found.by_second[second] = t.by_second[second] or 0 end
    for kind, name in ipairs(load.kinds) do
       local entry = t.entries[kind]
-      entry.attempts, entry.latencies = pairs_of(entry.attempts), pairs_of(entry.latencies)
+      local latencies = {}
+      for key = 0, TOP do latencies[key] = entry.latencies[key] > 0 and entry.latencies[key] or nil end
+      entry.attempts, entry.latencies = pairs_of(entry.attempts), pairs_of(latencies)
       found.kinds[name] = entry
    end
    for name, value in pairs(load.report and load.report(t) or {}) do found[name] = value end
