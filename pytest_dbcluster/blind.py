@@ -28,12 +28,13 @@ def flushing(variants: Sequence[Variant], directory: str) -> str:
 def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> str:
     """Nodes that share cores take them from each other; empty for claims in which their number plays no part.
 
-    It plays one where clusters of one topology differ in it, and in each claim that something scales. One node of a
-    cluster against a server alone has as many cores as that.
+    It plays one where clusters of one topology differ in it, where one server is compared with several, and in each
+    claim that something scales. One node of a cluster has as many cores as a server alone.
     """
     usable = doctor.usable_cores()
     for one, other in itertools.combinations(specs, 2):
-        compared = one.nodes != other.nodes and (kind == "scales" or one.topology == other.topology)
+        alike = one.topology == other.topology or 1 in (one.nodes, other.nodes)
+        compared = one.nodes != other.nodes and (kind == "scales" or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (one, other)):
             return (
                 f"{doctor.shared_cores(usable)} ({one} has {_nodes(one)}, {other} {_nodes(other)}); "

@@ -48,10 +48,18 @@ def test_as_many_nodes_are_compared(specs):
     assert blind.scaling("scales", specs, LOCAL) == ""
 
 
+def test_one_server_is_not_compared_with_several():
+    """It has all the cores for itself, whatever the claim."""
+    for kind in ("beats", "scales"):
+        assert "galera4 has 4 nodes, standalone1 1 node" in blind.scaling(kind, [FOUR, ALONE], LOCAL)
+
+
 def test_topologies_are_compared_and_do_not_scale():
-    """Three nodes against one server is a question about topologies, unless the claim says how they scale."""
-    assert blind.scaling("beats", [FOUR, ALONE], LOCAL) == ""
-    assert "galera4 has 4 nodes, standalone1 1 node" in blind.scaling("scales", [FOUR, ALONE], LOCAL)
+    """A pair against a group of three is a question about topologies, unless the claim says how they scale."""
+    pair = ClusterSpec("async_replication", nodes=2)
+
+    assert blind.scaling("beats", [FOUR, pair], LOCAL) == ""
+    assert "galera4 has 4 nodes, async_replication2 2 nodes" in blind.scaling("scales", [FOUR, pair], LOCAL)
 
 
 def test_one_pair_in_an_order_is_enough():
