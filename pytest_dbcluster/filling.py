@@ -88,7 +88,10 @@ def fill(load: Stored, release: Release, made: Template, options: Mapping[str, s
 
 
 def _free(load: Stored, made: Template, where: Place) -> int:
-    """The bytes that the disk has for filling. Raises Unsupported when the load says that they will not do."""
+    """The bytes that the disk has for filling.
+
+    Raises Unsupported when there, or in a cache on another disk, is less than the load says that it takes.
+    """
     place = where.client.directory
     free = shutil.disk_usage(place).free
     wanted = cache.size(made.data) + (cast(Estimates, load).stored_bytes if hasattr(load, "stored_bytes") else 0)
@@ -96,6 +99,13 @@ def _free(load: Stored, made: Template, where: Place) -> int:
         raise Unsupported(
             f"no room on the disk of {place} to fill {load.store}: {shown(free)} free, {shown(wanted)} needed; "
             f"{WAYS_OUT}"
+        )
+    kept = cache.root()
+    kept.mkdir(parents=True, exist_ok=True)
+    if kept.stat().st_dev != Path(place).stat().st_dev and (left := shutil.disk_usage(kept).free) < wanted:
+        raise Unsupported(
+            f"no room in the cache {kept} to keep {load.store}: {shown(left)} free, {shown(wanted)} needed; free some "
+            "(dbcluster cache lists what can be made again), or take another disk with XDG_CACHE_HOME"
         )
     return free
 

@@ -320,6 +320,28 @@ def test_a_full_disk_is_named(keep, monkeypatch):
     assert str(caught.value).endswith("or take another disk with DBCLUSTER_DATA_DIR")
 
 
+def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
+    """What was filled for an hour is not thrown away because it cannot be kept."""
+    shared = Path("/dev/shm")
+    if shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("/dev/shm and the temporary directory are one file system")
+    (tmp_path / "data").mkdir()
+    client, made = types.SimpleNamespace(directory=str(shared)), types.SimpleNamespace(data=tmp_path / "data")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "small"))
+    free = {str(shared): 10**9}
+    usage = lambda place: types.SimpleNamespace(free=free.get(str(place), 5_000_000))  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+
+    class Large(Words):
+        stored_bytes = 10**8
+
+    with pytest.raises(Unsupported) as caught:
+        filling._free(Large(), made, types.SimpleNamespace(client=client))
+    assert str(caught.value).startswith(f"no room in the cache {tmp_path}/small/pytest-dbcluster to keep ")
+    assert ": 5 MB free, 100 MB needed; " in str(caught.value)
+    assert str(caught.value).endswith("or take another disk with XDG_CACHE_HOME")
+
+
 def test_wrong_input_stays_wrong_input(keep):
     """What the load refuses is not taken for a failure of the server."""
     with pytest.raises(ConfigError, match=r"^warehouses=0 is refused$"):
