@@ -15,10 +15,10 @@ class Entry:
     """The transactions of one type.
 
     attempts: how many transactions ended at their n-th attempt, by n. committed: acknowledged. rolled_back: as the
-    transaction itself wants it (1 % of New-Order). failed: certainly not in the database. unknown: the connection was
-    lost while the COMMIT was under way, so nobody knows. aborted_seconds: spent in attempts that ended in an error.
-    latencies: of transactions that ended as asked, in seconds with all their attempts; in an open loop from the
-    intended start.
+    transaction itself wants it (1 % of New-Order). failed: certainly not in the database; of an event that commits
+    several times not the whole of it. unknown: the connection was lost while the COMMIT was under way, so nobody
+    knows. aborted_seconds: spent in attempts that ended in an error, and waited after them. latencies: of transactions
+    that ended as asked, in seconds with all their attempts; in an open loop from the intended start.
     """
 
     attempts: Mapping[int, int] = dataclasses.field(default_factory=dict)

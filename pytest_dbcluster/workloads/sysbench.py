@@ -55,7 +55,8 @@ class SysBench:
     transactions a second of an open loop, or a share such as ``"70 %"`` of what the slowest variant can do; None is a
     closed loop. to: ``writer``, ``reader`` or ``all``; None is every node that takes the load, or the proxy where the
     cluster has one. distribution: of ids. isolation: None is the server's own. prepared: whether statements are
-    prepared on the server. attempts: after so many a transaction has failed. seed: of the inputs, which are
+    prepared on the server. attempts: after so many a transaction has failed; an
+    event that commits several times, as without transactions, has one. seed: of the inputs, which are
     others in each block. The rest are sysbench's options of these names; range_selects=False leaves out all four kinds
     of ranges.
     """
@@ -208,6 +209,8 @@ class SysBench:
         to: Sequence[Endpoint] = terminals.endpoints(setting.cluster, self.to, writes=self.writes)
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
         own |= {"auto_inc": False, "isolation": self.isolation or ""}
+        if self.writes and self._commits_each > 1:
+            own["attempts"] = 1  # another one would repeat what has been committed of it
         return terminals.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
 
     @property
