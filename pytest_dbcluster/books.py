@@ -103,7 +103,7 @@ def _outcomes(books: Books) -> str:
     total = books.total
     return (
         f"{total.committed} committed, {total.rolled_back} rolled back by design, {total.failed} failed, "
-        f"{total.unknown} unknown, {total.aborted_seconds:.2g} s lost in aborted attempts"
+        f"{total.unknown} unknown, {total.aborted_seconds:.2g} s lost in aborted attempts and waits after them"
     )
 
 

@@ -111,7 +111,7 @@ def read(nodes: Sequence[Node]) -> Reading:
 def deltas(
     before: Reading, after: Reading, *, seconds: float, commits: int | None, ledger: Ledger | None = None
 ) -> dict[str, float]:
-    """The counters of a round of ``seconds``; those per commit only when the load committed anything."""
+    """The counters of two readings that are ``seconds`` apart; those per commit only of loads that committed."""
     found: dict[str, float] = {}
     if ledger:
         found |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}

@@ -46,7 +46,8 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     drained, late = drain(cluster)
     void = noticed(cluster, watched) + failed or late or pace.saturated(outcome)
     after, commits = counters.read(cluster.nodes), outcome.commits
-    found = counters.deltas(before, after, seconds=outcome.seconds, commits=commits, ledger=outcome.ledger)
+    seconds = outcome.seconds + drained  # between the two readings
+    found = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=outcome.ledger)
     done = Round(
         variant=variant,
         block=block,

@@ -35,7 +35,8 @@ def test_a_message_has_the_conflicts_of_all_variants():
         "one none"
     )
     assert outcomes.startswith(
-        "outcomes: all 194 committed, 2 rolled back by design, 2 failed, 2 unknown, 1 s lost in aborted attempts; one "
+        "outcomes: all 194 committed, 2 rolled back by design, 2 failed, 2 unknown, "
+        "1 s lost in aborted attempts and waits after them; one "
     )
 
 
