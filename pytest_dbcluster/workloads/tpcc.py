@@ -28,7 +28,7 @@ VERSION = 1  # raised when what workloads/lua/tpcc_schema.lua or tpcc_load.lua m
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
-ISOLATIONS = ("READ COMMITTED", "READ UNCOMMITTED", "REPEATABLE READ", "SERIALIZABLE")
+ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below them deliveries overtake each other
 BYTES = 100_000_000  # of a loaded warehouse, seen
 FILL_SECONDS = 120.0  # for the items, and for each warehouse
 

@@ -32,7 +32,7 @@ CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
         ({"seconds": 0}, "tpcc seconds=0: a round takes more than 0 s"),
         (
             {"isolation": "SNAPSHOT"},
-            "unknown tpcc isolation 'SNAPSHOT'; known: READ COMMITTED, READ UNCOMMITTED, REPEATABLE READ, SERIALIZABLE",
+            "unknown tpcc isolation 'SNAPSHOT'; known: READ COMMITTED, REPEATABLE READ, SERIALIZABLE",
         ),
         ({"to": "writers"}, "unknown tpcc to 'writers'; known: writer, reader, all; did you mean writer?"),
         ({"terminals_on": "item"}, "unknown tpcc terminals_on 'item'; known: warehouse, district"),
