@@ -5,6 +5,8 @@ import pytest
 from fixtures.clusters import GALERA
 from fixtures.loads import oltp
 
+pytestmark = pytest.mark.expected_seconds(150)
+
 FILE = "galera-applier-threads"
 PAUSED = "flow_control_paused_fraction"
 FIGURES = {

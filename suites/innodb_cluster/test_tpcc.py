@@ -5,7 +5,7 @@ import pytest
 from fixtures.clusters import ASYNC, GROUP, SEMISYNC
 from fixtures.loads import tpcc
 
-pytestmark = pytest.mark.releases("mysql:9.7")
+pytestmark = [pytest.mark.releases("mysql:9.7"), pytest.mark.expected_seconds(150)]
 
 
 def test_a_group_that_waits_for_all_to_apply_is_slower(measure, db_profile):

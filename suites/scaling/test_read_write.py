@@ -5,6 +5,8 @@ import pytest
 from fixtures.clusters import galera
 from fixtures.loads import SCALES, oltp
 
+pytestmark = pytest.mark.expected_seconds(120)
+
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_more_writers_conflict_more(measure, db_profile, nodes):

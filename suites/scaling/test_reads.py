@@ -2,8 +2,10 @@
 
 import pytest
 
-from fixtures.clusters import GALERA_1, STANDALONE, galera
+from fixtures.clusters import STANDALONE, galera
 from fixtures.loads import SCALES, oltp
+
+pytestmark = pytest.mark.expected_seconds(100)
 
 FILE = "galera-node-count"
 GAIN = "sysbench_simple.gain_over_one_galera_node"
@@ -18,16 +20,17 @@ def published(nodes):
 def test_more_nodes_read_more(measure, db_profile, nodes):
     """Each node answers its share of the connections, so that more of them answer more reads."""
     threads = SCALES[db_profile].threads[-1]
-    one, several = measure(oltp("point_select", db_profile, threads, to="reader"), on=[GALERA_1, galera(nodes)])
+    one, several = measure(oltp("point_select", db_profile, threads, to="reader"), on=[galera(1), galera(nodes)])
 
     assert several.scales(one, at_least=1.2)
 
 
+@pytest.mark.expected_seconds(450)
 def test_a_server_alone_reads_faster_than_a_cluster_of_one(measure, db_profile):
     """Certification costs reads a little as well; both run on one node, so shared cores do not matter."""
     curve = measure.sweep(
         oltp("point_select", db_profile, to="reader"),
-        on=[GALERA_1, STANDALONE],
+        on=[galera(1), STANDALONE],
         threads=SCALES[db_profile].threads,
     )
 
