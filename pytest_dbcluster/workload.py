@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from pytest_dbcluster.host import Host
     from pytest_dbcluster.release import Release
 
-PLANNED: tuple[str, ...] = ()
 # Properties of a Round in operations a second, and each of them with the drain included.
 DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
 SPEEDS = (*DRAINED, *DRAINED.values())
@@ -204,6 +203,6 @@ class Verifies(Protocol):
 
 def workload_class(name: str) -> Callable[..., Workload]:
     """The class of a workload by its file's name. Raises ConfigError that lists the known names."""
-    module = registry.find("workload", "pytest_dbcluster.workloads", name, planned=PLANNED)
+    module = registry.find("workload", "pytest_dbcluster.workloads", name)
     made: Callable[..., Workload] = importlib.import_module(module).WORKLOAD
     return made

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.errors import ConfigError, Unsupported
-from pytest_dbcluster.workload import PLANNED, Setting, workload_class
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workload import Setting, workload_class
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 
@@ -128,14 +128,5 @@ def test_an_unknown_workload_lists_the_known_ones():
     with pytest.raises(ConfigError) as caught:
         workload_class("mysqlsap")
 
-    known = ", ".join(sorted({*NAMES, *PLANNED}))
+    known = ", ".join(sorted(NAMES))
     assert str(caught.value) == f"unknown workload 'mysqlsap'; known: {known}; did you mean mysqlslap?"
-
-
-@pytest.mark.parametrize("name", [name for name in PLANNED if name not in NAMES])
-def test_a_planned_workload_says_so(name):
-    """What is planned is not unknown."""
-    with pytest.raises(Unsupported) as caught:
-        workload_class(name)
-
-    assert str(caught.value) == f"workload {name!r} is planned and not built yet; built: {', '.join(NAMES)}"
