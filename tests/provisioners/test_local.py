@@ -83,18 +83,18 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(host):
 def test_a_program_that_does_not_exist_is_a_failed_command(host):
     """The error names it, as that of a command that ended badly does."""
     with pytest.raises(CommandFailed) as caught:
-        host.run(["no-such-program", "-x"])
+        host.run(["/no/program", "-x"])
 
-    assert str(caught.value) == "no-such-program -x on node1 ended with 127: No such file or directory: no-such-program"
+    assert str(caught.value) == "/no/program -x on node1 ended with 127: No such file or directory: /no/program"
 
 
 def test_a_program_that_cannot_be_spawned_says_why(host):
     """The supervisor's words reach the caller, and the supervisor lives on."""
     with pytest.raises(ProvisionError) as caught:
-        host.spawn(["no-such-program"], log=f"{host.directory}/log", directory=host.directory)
+        host.spawn(["/no/program"], log=f"{host.directory}/log", directory=host.directory)
 
     assert str(caught.value) == (
-        "could not spawn ['no-such-program']: FileNotFoundError: [Errno 2] No such file or directory: 'no-such-program'"
+        "could not spawn ['/no/program']: FileNotFoundError: [Errno 2] No such file or directory: '/no/program'"
     )
     assert sleeping(host).status() is None
 
