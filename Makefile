@@ -14,8 +14,7 @@ RESULTS := reports/latest
 FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_cost_throughput[write]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
 	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]" \
-	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]" \
-	"suites/scaling/test_read_write.py::test_more_writers_conflict_more[2]"
+	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
 	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py)
