@@ -30,6 +30,7 @@ def test_the_curves_beside(measure, db_profile):
     nodes = [STANDALONE, *map(galera, (1, 2, 3, 4))]
     # Who has a commit when it returns differs between one server and several, and nothing is claimed of it here.
     several = SCALES[db_profile].terminals
-    curve = measure.sweep(tpcc(db_profile, to="all"), on=nodes, threads=several, across_durability=True)
+    load = tpcc(db_profile, to="all")
+    curve = measure.sweep(load, on=nodes, threads=several, across_durability=True, instances=1)
 
     curve.draw(3)
