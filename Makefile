@@ -33,7 +33,7 @@ test: setup ## set up, fetch servers and tools, and run the plugin's own tests a
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 	$(BIN)/pytest tests
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
-	$(BIN)/pytest $(FLAGSHIPS) --db-budget 45 --db-results $(RESULTS)/flagships $(ARGS)
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 30 --db-results $(RESULTS)/flagships $(ARGS)
 
 suites: setup ## run all claims of suites/
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
