@@ -43,8 +43,8 @@ def test_programs_run_through_the_releases_own_loader(entry):
     """A shim execs the loader under the program's name, with the release's libraries and nothing of the environment."""
     text = (made(entry) / "mariadbd").read_text()
 
-    assert 'exec "$home/loader/mariadbd" --inhibit-cache --library-path "$home/root/usr/lib/' in text
-    assert '"$home/root/usr/sbin/mariadbd" "$@"' in text
+    assert f'exec "$home/loader/mariadbd" --inhibit-cache --library-path "$home/{shims.ROOT}/usr/lib/' in text
+    assert f'"$home/{shims.ROOT}/usr/sbin/mariadbd" "$@"' in text
     assert str(entry) not in text
     assert (entry / "loader/mariadbd").resolve().name == "ld-linux-own.so.2"
 
@@ -54,7 +54,7 @@ def test_libraries_of_one_package_are_found(entry):
     (entry / "root/usr/lib/mysql-router").mkdir()
     text = (made(entry) / "mariadbd").read_text()
 
-    assert f'{shims.TRIPLETS[NATIVE]}:$home/root/usr/lib/mysql-router" ' in text
+    assert f'{shims.TRIPLETS[NATIVE]}:$home/{shims.ROOT}/usr/lib/mysql-router" ' in text
 
 
 def test_scripts_are_copied_and_perl_is_not(entry):
@@ -89,7 +89,7 @@ def test_one_products_names_are_not_given_to_another(tmp_path):
 
 def test_absolute_links_stay_inside_the_release(entry):
     """A link to /etc/alternatives means that of the release, not that of the host."""
-    assert '"$home/root/usr/bin/socat1" "$@"' in (made(entry) / "socat").read_text()
+    assert f'"$home/{shims.ROOT}/usr/bin/socat1" "$@"' in (made(entry) / "socat").read_text()
 
 
 def test_other_programs_are_removed(entry):

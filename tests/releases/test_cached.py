@@ -35,9 +35,9 @@ def fetches(tmp_path, monkeypatch):
 
     def make(entry, patterns, architecture):
         (entry / "bin").mkdir()
-        for program in (entry / "root").iterdir():
+        for program in (entry / shims.ROOT).iterdir():
             program.chmod(0o755)
-            (entry / "bin" / program.name).symlink_to(f"../root/{program.name}")
+            (entry / "bin" / program.name).symlink_to(f"../{shims.ROOT}/{program.name}")
 
     monkeypatch.setattr(apt, "fetch", fetch)
     monkeypatch.setattr(shims, "make", make)
