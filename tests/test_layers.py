@@ -19,7 +19,7 @@ LAYERS = {
     "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health "
     "histogram ledger",
     "specs": "spec",
-    "hosts": "host release releases flavour vocabulary sql runs",
+    "hosts": "host release releases flavour vocabulary sql runs local_host local_run",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "

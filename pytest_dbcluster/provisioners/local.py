@@ -1,216 +1,15 @@
-"""Local provisioner: every node is a process on 127.0.0.1. Needs no root.
-
-A run owns one directory, with a file ``run.json`` that says whose it is, and one supervisor, which ends the
-servers and removes the directory when the run ends in whatever way.
-"""
+"""Local provisioner: every node is a process on 127.0.0.1. Needs no root."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import secrets
 import shutil
-import signal
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Sequence
 
-from pytest_dbcluster import copying, runs, supervisor
-from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.host import Completed, Host, Process
-from pytest_dbcluster.ports import PortLocks
+from pytest_dbcluster.host import Host
+from pytest_dbcluster.local_host import LocalHost
+from pytest_dbcluster.local_run import LocalRun
 from pytest_dbcluster.spec import ClusterSpec
-
-OTHER_PLACE = "DBCLUSTER_DATA_DIR chooses another place"
-
-
-class SupervisorClient:
-    """Our end of the pipe to the supervisor."""
-
-    def __init__(self, run: str, *, keep: bool = False) -> None:
-        self.run = run
-        self.keep = keep
-        self._sent = 0
-        # Nodes are asked from several threads; one that a signal interrupts may ask again.
-        self._asking = threading.RLock()
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", supervisor.__file__, run],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
-
-    def ask(self, do: str, **what: object) -> dict[str, Any]:
-        """One request and its answer. Raises ProvisionError with the supervisor's own words."""
-        assert self._process.stdout
-        try:
-            with self._asking:
-                number = self._send(do, **what)
-                line = self._process.stdout.readline()
-                # Ctrl-C between a request and its answer leaves that answer in the pipe.
-                while line and json.loads(line)["request"] != number:
-                    line = self._process.stdout.readline()
-        except (BrokenPipeError, ValueError):
-            line = ""
-        if not line:
-            raise ProvisionError(
-                f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
-            )
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
-        return answer
-
-    def _send(self, do: str, **what: object) -> int:
-        assert self._process.stdin
-        self._sent += 1
-        self._process.stdin.write(json.dumps({"do": do, "request": self._sent, **what}) + "\n")
-        self._process.stdin.flush()
-        return self._sent
-
-    def close(self) -> None:
-        """End the supervisor, and with it everything that it still has."""
-        if self._process.stdin and not self._process.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):  # it was killed, and a request is still on its way
-                self._process.stdin.close()
-        self._process.wait(30)
-        if self._process.stdout:
-            self._process.stdout.close()
-
-
-class LocalProcess:
-    """A program that the supervisor started."""
-
-    def __init__(self, client: SupervisorClient, pid: int) -> None:
-        self._client = client
-        self.pid = pid
-
-    def status(self) -> int | None:
-        """None while it runs, then its exit status."""
-        status: int | None = self._client.ask("status", pid=self.pid)["status"]
-        return status
-
-    def signal(self, number: int) -> None:
-        """Send a signal to the program's process group."""
-        self._client.ask("signal", pid=self.pid, number=number)
-
-
-class LocalHost:
-    """A directory on this machine, and 127.0.0.1."""
-
-    address = "127.0.0.1"
-    root = os.geteuid() == 0
-
-    def __init__(self, name: str, directory: Path, client: SupervisorClient, ports: PortLocks) -> None:
-        self.name = name
-        self.directory = str(directory)
-        self._client = client
-        self._ports = ports
-        directory.mkdir(parents=True, exist_ok=True)
-
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        seconds: float = 60.0,
-        environment: Mapping[str, str] | None = None,
-        text: str = "",
-    ) -> Completed:
-        """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it.
-
-        When we are killed the supervisor ends it, which knows it by the run's mark.
-        """
-        start = time.monotonic()
-        process = self._begin(command, environment or {})
-        try:
-            stdout, stderr = process.communicate(text, timeout=seconds)
-        except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
-            stdout, stderr = process.communicate()
-            if isinstance(error, subprocess.TimeoutExpired):
-                raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds) from None
-            raise
-        if process.returncode:
-            raise CommandFailed(command, process.returncode, stdout, stderr, host=self.name)
-        return Completed(stdout, stderr, time.monotonic() - start)
-
-    def _begin(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
-        try:
-            return subprocess.Popen(
-                list(command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                errors="replace",
-                env={**os.environ, **environment, supervisor.RUN_VARIABLE: self._client.run},
-                cwd=self.directory,
-                start_new_session=True,
-            )
-        except OSError as error:
-            words = f"{error.strerror}: {error.filename}"
-            raise CommandFailed(command, 127, stderr=words, host=self.name) from None
-
-    def spawn(
-        self,
-        command: Sequence[str],
-        *,
-        log: str,
-        directory: str,
-        environment: Mapping[str, str] | None = None,
-    ) -> Process:
-        """Start a program through the supervisor, which ends it when this run is gone."""
-        answer = self._client.ask(
-            "spawn",
-            argv=list(command),
-            environment={**os.environ, **(environment or {})},
-            directory=directory,
-            log=log,
-            keep=self._client.keep,
-        )
-        return LocalProcess(self._client, answer["pid"])
-
-    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file, readable by nobody else from its first byte on."""
-        target = Path(path)
-        try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.unlink(missing_ok=True)
-            with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-                file.write(content)
-        except OSError as error:
-            raise ProvisionError(f"cannot write {path}: {error.strerror}; {OTHER_PLACE}") from None
-
-    def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """Read a file from ``offset`` on."""
-        with Path(path).open("rb") as file:
-            file.seek(offset)
-            return file.read()
-
-    def port(self) -> int:
-        """A free port on 127.0.0.1."""
-        return self._ports.take()
-
-    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory; blocks are shared where the file system can."""
-        if not durable:
-            Path(target).parent.mkdir(parents=True, exist_ok=True)
-            self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
-            return
-        try:
-            copying.copy_tree(Path(source), Path(target))
-        except OSError as error:
-            raise ProvisionError(f"cannot copy {source} to {target}: {error.strerror}; {OTHER_PLACE}") from None
-
-    def remove_tree(self, path: str) -> None:
-        """Remove a directory and everything in it."""
-        shutil.rmtree(path, ignore_errors=True)
 
 
 class LocalProvisioner:
@@ -219,21 +18,13 @@ class LocalProvisioner:
     offers = frozenset({"shared-cores"} | ({"root"} if os.geteuid() == 0 else set()))
 
     def __init__(self, *, keep: bool = False) -> None:
-        self.run_id = secrets.token_hex(4)
-        self.directory = runs.directory() / self.run_id
-        self._keep = keep
-        self._clusters = 0
-        self._acquiring = threading.Lock()  # clusters are brought up side by side
-        self._ports = PortLocks()
-        self._client: SupervisorClient | None = None
+        self._run = LocalRun(keep=keep)
+        self.run_id, self.directory = self._run.run_id, self._run.directory
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node; the first call starts the supervisor and clears dead runs away."""
-        with self._acquiring:
-            client = self._client or self._begin()
-            self._clusters += 1
-            place = self.directory / f"{self._clusters}-{spec.short_name}"
-        return [LocalHost(f"node{n}", place / f"node{n}", client, self._ports) for n in range(1, spec.nodes + 1)]
+        place = self._run.place(spec)
+        return [self._run.host(f"node{n}", place / f"node{n}") for n in range(1, spec.nodes + 1)]
 
     def release(self, hosts: Sequence[Host]) -> None:
         """Remove the directories of these hosts; their servers have been stopped by their nodes."""
@@ -242,29 +33,11 @@ class LocalProvisioner:
 
     def leave(self) -> None:
         """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
-        if not (self._client and self._keep):
-            raise ProvisionError("only a run that was begun with keep, and has a host, can be left running")
-        runs.claim(self.directory, keep=True)
-        self._client.ask("leave")
+        self._run.leave()
 
     def close(self) -> None:
         """End every server of the run and remove its directory, unless it was left; give its ports back."""
-        if self._client:
-            self._client.close()
-            self._client = None
-        self._ports.close()
-
-    def _begin(self) -> SupervisorClient:
-        runs.reap()
-        try:
-            self.directory.mkdir(parents=True, mode=0o700)
-            runs.claim(self.directory)
-        except OSError as error:
-            where = f"{self.directory.parent}: {error.strerror}"
-            raise ProvisionError(f"cannot keep data in {where}; {OTHER_PLACE}") from None
-        self._client = SupervisorClient(self.run_id, keep=self._keep)
-        self._client.ask("own", directory=str(self.directory))
-        return self._client
+        self._run.close()
 
 
 PROVISIONER = LocalProvisioner
