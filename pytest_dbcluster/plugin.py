@@ -201,6 +201,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """An undecided claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
     report = yield
+    if FIXTURE in getattr(item, "fixturenames", ()):
+        _tell_release(item, report)
     if call.excinfo is None or (call.excinfo.errisinstance(errors.Undecided) and settings(item.config).strict):
         return report
     if call.excinfo.errisinstance((errors.Undecided, errors.Unsupported)):
@@ -212,6 +214,16 @@ def pytest_runtest_makereport(
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
         report.longrepr = str(call.excinfo.value)
     return report
+
+
+def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
+    """The release that a test measures, for the matrix; a test that names its releases itself has no one of them."""
+    from pytest_dbcluster.reporting.matrix import RELEASE
+
+    mark = item.get_closest_marker("releases")
+    if mark is None or mark.args:
+        chosen = getattr(item, "callspec", None) and item.callspec.params.get("db_release")
+        report.user_properties.append((RELEASE, str(chosen or settings(item.config).releases[0])))
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -22,7 +22,7 @@ from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.published import Published
 from pytest_dbcluster.record import ClaimRecord
-from pytest_dbcluster.reporting import allure, terminal
+from pytest_dbcluster.reporting import allure, matrix, terminal
 from pytest_dbcluster.reporting.drawn import About, Curves
 from pytest_dbcluster.reporting.results import Results
 from pytest_dbcluster.settings import Settings
@@ -190,14 +190,18 @@ class DBSession:
 
     def finish(self) -> None:
         """Write what a reader wants of the whole run."""
-        written = self._results.finish(self.records, self.pool.overridden, self.curves.records)
+        written = self._results.finish(self.records, self.pool.overridden, self.curves.records, self._matrix())
         self._closing = [*self.pool.overridden, *written]
-        allure.finish(self._config, [*self.records, *self.curves.records])
+        allure.finish(self._config, [*self.records, *self.curves.records], self._matrix())
+
+    def _matrix(self) -> matrix.Matrix | None:
+        reports = self._config.pluginmanager.getplugin("terminalreporter")
+        return matrix.matrix(self.records, matrix.ended(reports.stats) if reports else ())
 
     def summary(self, terminal_reporter: Any) -> None:
         """The closing table, when anything was measured."""
         width = self._config.get_terminal_writer().fullwidth
-        terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves.records)
+        terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves.records, self._matrix())
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_dbcluster.claim import Outcome
 from pytest_dbcluster.record import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting import table
+from pytest_dbcluster.reporting import matrix, table
 from pytest_dbcluster.reporting.results import Kept, about_run
 
 DIRECTORY = "allure-results"
@@ -154,14 +154,18 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
     }
 
 
-def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord]) -> None:
-    """Say what the run ran on, and how its results are to be sorted."""
+def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: matrix.Matrix | None = None) -> None:
+    """Say what the run ran on, how its results are to be sorted, and what its releases gave."""
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:
         return
     (directory / "categories.json").write_text(categories())
     lines = [f"{_escaped(name)}={_escaped(value)}\n" for name, value in about_run(records).items()]
     (directory / "environment.properties").write_text("".join(lines))
+    if releases is not None:
+        import allure
+
+        allure.global_attach(matrix.text(releases), "matrix", allure.attachment_type.TEXT)
 
 
 def categories() -> str:

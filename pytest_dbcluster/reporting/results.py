@@ -13,12 +13,12 @@ from typing import Any
 
 from pytest_dbcluster import notes
 from pytest_dbcluster.record import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting import charts, layout, rounds, table
+from pytest_dbcluster.reporting import charts, layout, matrix, rounds, table
 
 FORMAT = 1
 CLAIMS = "claims.jsonl"
 SUMMARY = "summary.md"
-OURS = (CLAIMS, SUMMARY, "rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.svg")
+OURS = (CLAIMS, SUMMARY, matrix.FILE, "rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.svg")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,12 +99,17 @@ class Results:
         }
 
     def finish(
-        self, records: Sequence[ClaimRecord], notes: Sequence[str], curves: Sequence[CurveRecord] = ()
+        self,
+        records: Sequence[ClaimRecord],
+        notes: Sequence[str],
+        curves: Sequence[CurveRecord] = (),
+        releases: matrix.Matrix | None = None,
     ) -> list[str]:
-        """Write the Markdown; lines that say where everything is. Nothing when nothing was measured."""
+        """Write the Markdown and the matrix; lines that say where everything is. Nothing when nothing was measured."""
         if not records and not curves:
             return []
         blocks = [layout.markdown(block) for block in table.blocks(records, curves)]
+        blocks += matrix.kept(self._directory, releases)
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
         total = [table.total(records) + ".", "", table.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]

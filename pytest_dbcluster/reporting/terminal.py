@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from pytest_dbcluster.record import ClaimRecord, CurveRecord, Progress
-from pytest_dbcluster.reporting import layout, table
+from pytest_dbcluster.reporting import layout, matrix, table
 from pytest_dbcluster.workload import Round
 
 # In a log, seconds between two lines about the same claim; looks are always shown.
@@ -141,14 +141,16 @@ def summary(
     notes: Sequence[str],
     width: int = 100,
     curves: Sequence[CurveRecord] = (),
+    releases: matrix.Matrix | None = None,
 ) -> None:
-    """The closing tables: decided claims, inconclusive ones, what was measured beside, curves; then the notes."""
+    """The closing tables: decided claims, inconclusive ones, what was measured beside, curves, releases; the notes."""
     if not records and not curves:
         return
     for block in table.blocks(records, curves):
         reporter.write_sep("=", block.title)
         for line, colour in layout.text(block, width):
             reporter.write_line(line, **({colour: True} if colour else {}))
+    matrix.show(reporter, releases, width)
     reporter.write_line("")
     total = (table.total(records), *textwrap.wrap(table.legend(records), width)) if records else ()
     for line in (*total, *notes):
