@@ -7,10 +7,14 @@ are two variants, which share a cluster when the servers can switch between them
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
+import types
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+from pytest_dbcluster import storage
 from pytest_dbcluster.errors import ConfigError
 
 VENDORS = ("mariadb", "mysql")
@@ -18,6 +22,7 @@ TOOLS = ("haproxy", "sysbench")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")
+BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,15 +67,64 @@ def normal_option(name: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostNeeds:
-    """What each node's host has to be or to have; None and False ask for nothing.
+    """What each node's host has to be or to have; None asks for nothing.
 
-    cores: CPUs; memory: bytes; iops: write operations a second of the data device; rtt: seconds to a peer.
+    cores: CPUs; memory: bytes; iops: write operations a second of the data device; rtt: seconds to a peer; storage:
+    the storage profile that ``iops`` is of, empty for none. Raises ConfigError for anything but numbers above 0.
     """
 
     cores: float | None = None
     memory: int | None = None
     iops: int | None = None
     rtt: float | None = None
+    storage: str = ""
+
+    def __post_init__(self) -> None:
+        for name, kind in (("cores", "a number of CPUs"), ("rtt", "seconds")):
+            _check(name, getattr(self, name), kind, int | float)
+        for name, kind in (("memory", "whole bytes, or a text such as 512M"), ("iops", "whole operations a second")):
+            _check(name, getattr(self, name), kind, int)
+        if self.storage:
+            storage.profile(self.storage)
+
+    @property
+    def powers(self) -> dict[str, str]:
+        """What a provisioner has to offer for them, each with what is asked for: ``{"iops": "iops=3000"}``."""
+        asked = {"cores": "cores", "memory": "memory", "iops": "iops", "netem": "rtt"}
+        return {power: said for power, name in asked.items() if (said := self._said(name))}
+
+    def _said(self, name: str) -> str:
+        value = getattr(self, name)
+        if value is None:
+            return ""
+        return f"{name}={memory_text(value) if name == 'memory' else f'{value:g}' if name != 'iops' else value}"
+
+    def __str__(self) -> str:
+        profile = [f"storage {self.storage}"] if self.storage else []
+        return ", ".join([*profile, *self.powers.values()])
+
+
+def _check(name: str, value: object, kind: str, numbers: type | types.UnionType) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, numbers) or not 0 < float(str(value)) < math.inf:
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes {kind}, above 0")
+
+
+def memory_bytes(value: int | str) -> int:
+    """Bytes as a number, or as a my.cnf has them: ``512M`` is 512 times 2^20. Raises ConfigError."""
+    match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
+    if match:
+        return int(match[1]) * BINARY[match[2].upper()]
+    if isinstance(value, str):
+        raise ConfigError(f"memory={value!r} of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G")
+    return value
+
+
+def memory_text(number: int) -> str:
+    """Bytes in the largest unit that needs no fraction: ``512M``."""
+    unit = max((unit for unit, size in BINARY.items() if number % size == 0), key=BINARY.__getitem__)
+    return f"{number // BINARY[unit]}{unit}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -116,6 +170,45 @@ class ClusterSpec:
     def with_parity(self, parity: str) -> ClusterSpec:
         """The same cluster with the vendor's defaults (``vendor``) or with comparable ones (``normalised``)."""
         return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
+
+    def with_needs(
+        self,
+        *,
+        cores: float | None = None,
+        memory: int | str | None = None,
+        iops: int | None = None,
+        rtt: float | None = None,
+    ) -> ClusterSpec:
+        """The same cluster on hosts that have no more than this, each of them; its short name says so too.
+
+        cores: CPUs, ``0.5`` is half of one; memory: bytes, or a text such as ``"512M"``; iops: write operations a
+        second of the data's device; rtt: seconds to a peer and back. Raises ConfigError for a value that is none, and
+        for a call without any.
+        """
+        asked = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
+        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        if not given:
+            raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(asked)}")
+        if memory is not None:
+            given["memory"] = memory_bytes(memory)
+        made = HostNeeds(**given)
+        profile = "" if iops is not None else self.needs.storage
+        return self._needing(dataclasses.replace(self.needs, **given, storage=profile), "_".join(made.powers.values()))
+
+    def with_storage(self, profile: str) -> ClusterSpec:
+        """The same cluster on volumes of this storage profile, ``gp2-100``. Raises ConfigError that lists them."""
+        iops = storage.profile(profile).iops
+        return self._needing(dataclasses.replace(self.needs, iops=iops, storage=profile), profile)
+
+    def _needing(self, needs: HostNeeds, label: str) -> ClusterSpec:
+        return dataclasses.replace(self, needs=needs, name=f"{self.short_name}_{re.sub(r'[^a-zA-Z0-9.]+', '_', label)}")
+
+    def on_storage(self, profile: str) -> ClusterSpec:
+        """The same cluster on volumes of the run's profile; one that says itself how fast they are keeps that."""
+        if not profile or self.needs.storage or self.needs.iops is not None:
+            return self
+        needs = dataclasses.replace(self.needs, iops=storage.profile(profile).iops, storage=profile)
+        return dataclasses.replace(self, needs=needs)
 
     def named(self, name: str) -> ClusterSpec:
         """The same cluster with another short name, which is its test id."""

@@ -17,9 +17,9 @@ NAME = PACKAGE.name
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
     "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health "
-    "histogram ledger",
+    "histogram ledger storage devices",
     "specs": "spec",
-    "hosts": "host release releases flavour vocabulary sql runs local_host local_run",
+    "hosts": "host release releases flavour vocabulary sql runs local_host local_run cgroup_tree cgroups",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "
