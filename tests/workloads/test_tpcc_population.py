@@ -1,8 +1,11 @@
-"""TPC-C as it is loaded: what the specification asks of the tables, and that each condition finds what breaks it."""
+"""TPC-C as it is loaded: what the specification asks of the tables, what each condition finds, and a full disk."""
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -183,3 +186,46 @@ def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, valu
 
     assert re.fullmatch(re.escape(f"condition {number} ({sentence}) on node1: ") + values, said), said
     assert violations([node], [CONDITIONS[number - 1]]) == []
+
+
+ON_A_SMALL_DISK = """\
+import sys
+from pytest_dbcluster import release
+from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.errors import WorkloadError
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.workloads.tpcc import TPCC
+
+local = LocalProvisioner()
+server = release.find("mariadb:10.11")
+cluster = bring_up(ClusterSpec("standalone"), server, local, options={})
+client = local.acquire(ClusterSpec("standalone", name="client"))[0]
+setting = Setting(cluster, client, server, "quick", lambda line: None)
+try:
+    TPCC().prepare(setting)
+except WorkloadError as error:
+    print("refused:", error)
+local.close()
+"""
+
+
+def test_a_disk_that_fills_while_it_is_loaded_is_named(tmp_path):
+    """In the server's words; a schema that was not loaded to its end is loaded anew the next time."""
+    (tmp_path / "disk").mkdir()
+    unshare = ["unshare", "--mount", *([] if os.geteuid() == 0 else ["--map-root-user"])]
+    mount = f"mount -t tmpfs -o size=160m dbcluster-test {tmp_path}/disk || exit 98\n" + '"$@"'
+    done = subprocess.run(
+        [*unshare, "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_SMALL_DISK],
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "disk")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode == 98 or "unshare" in done.stderr:
+        pytest.skip(f"a small disk needs unshare --mount and mount -t tmpfs, as root or for users: {done.stderr}")
+
+    assert done.returncode == 0, done.stderr
+    assert "refused: tpcc w1 t4 prepare ended with 1 on standalone1: " in done.stdout
+    assert " is full" in done.stdout
