@@ -11,6 +11,7 @@ import pytest
 from pytest_dbcluster import cache, runs
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up
+from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -79,6 +80,14 @@ def standalone(bring: Bring) -> Cluster:
 def galera2(bring: Bring) -> Cluster:
     """Two Galera nodes that tests share; they leave them as they found them."""
     return bring("galera", 2)
+
+
+@pytest.fixture
+def pool(provisioner: LocalProvisioner, tmp_path: Path) -> Iterator[Pool]:
+    """A pool of real servers without options of the run, closed afterwards."""
+    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
+    yield made
+    made.close()
 
 
 @pytest.fixture

@@ -36,6 +36,18 @@ def template(own, mariadb):
     ready_template(mariadb, own, {}, print)
 
 
+@pytest.fixture
+def taken_port(own, monkeypatch):
+    """The first port that the run chooses: another program listens there, as if it had come in the meantime."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1]]
+        take = own._ports.take
+        monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
+        yield taken.getsockname()[1]
+
+
 def left_of(provisioner):
     """The servers and directories that a run still has."""
     from pytest_dbcluster.runs import Run
@@ -46,34 +58,22 @@ def left_of(provisioner):
 
 @pytest.mark.usefixtures("template")
 @pytest.mark.parametrize("spec", [ONE, ClusterSpec("async_replication", nodes=2)], ids=str)
-def test_a_taken_port_is_given_up_for_others(own, mariadb, monkeypatch, spec):
+def test_a_taken_port_is_given_up_for_others(own, mariadb, taken_port, spec):
     """Somebody else took it between its choice and the server's start: the whole start is done again."""
     said = []
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        ports = [taken.getsockname()[1]]
-        take = own._ports.take
-        monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
-        cluster = bring_up(spec, mariadb, own, options={}, progress=said.append)
+    cluster = bring_up(spec, mariadb, own, options={}, progress=said.append)
 
-        assert cluster.problems() == []
-        assert cluster.nodes[0].port != taken.getsockname()[1]
+    assert cluster.problems() == []
+    assert cluster.nodes[0].port != taken_port
     assert "a port was taken in the meantime; trying others (1 of 3)" in said
     cluster.close()
 
 
-@pytest.mark.usefixtures("empty_templates")
-def test_a_template_gives_a_taken_port_up_too(own, mariadb, monkeypatch):
+@pytest.mark.usefixtures("empty_templates", "taken_port")
+def test_a_template_gives_a_taken_port_up_too(own, mariadb):
     """The server that makes it needs a port as any other does; a directory that was half made is not used again."""
     said = []
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        ports = [taken.getsockname()[1]]
-        take = own._ports.take
-        monkeypatch.setattr(own._ports, "take", lambda: ports.pop() if ports else take())
-        made = ready_template(mariadb, own, {}, said.append)
+    made = ready_template(mariadb, own, {}, said.append)
 
     assert made.data.is_dir()
     assert "a port was taken in the meantime; trying others (1 of 3)" in said

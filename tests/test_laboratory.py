@@ -11,37 +11,17 @@ import pytest
 
 from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.flavour import MARIADB
-from pytest_dbcluster.laboratory import ClusterLaboratory, unique_names
-from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.laboratory import unique_names
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.topologies.standalone import Standalone
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.fakes import Failing
-
-ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
-TWO = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
-MYSQL = ClusterSpec("standalone", release=ReleaseName("mysql", "9.7"), name="mysql")
-WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
-
-
-@pytest.fixture
-def pool(provisioner, tmp_path):
-    """A pool of real servers."""
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
-    yield made
-    made.close()
-
-
-def laboratory(pool, load, *specs, **permits):
-    """A laboratory of these specs."""
-    variants = [pool.variant(spec) for spec in specs]
-    return ClusterLaboratory(load, variants, pool, "quick", lambda line: None, **permits)
+from tests.laboratories import MYSQL, ONE, OTHER, TWO, WRITE, laboratory
 
 
 def test_a_round_holds_what_was_measured(pool):
     """Time of the load, counters, OS metrics, and how long the whole of it took."""
-    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"))
+    made = laboratory(pool, WRITE, ONE, OTHER)
     done = made.round(1, block=3, position=1)
 
     assert (done.variant, done.block, done.position, done.void) == ("other", 3, 1, "")
@@ -56,7 +36,7 @@ def test_a_round_holds_what_was_measured(pool):
 
 def test_blocks_go_to_the_instances_in_turn(pool):
     """Each variant has as many fresh clusters as asked for, and both variants of a block are on the same one."""
-    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"), instances=2)
+    made = laboratory(pool, WRITE, ONE, OTHER, instances=2)
     for block in range(2):
         made.round(0, block=block, position=0)
         made.round(1, block=block, position=1)

@@ -7,15 +7,11 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.measure import Measurement, Rules
-from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.laboratories import ONE, OTHER, laboratory
 
-ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
-OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
 POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
 
 
@@ -55,19 +51,6 @@ class Steps:
         """None, but it was asked."""
         self.done.append(f"violations of {self.name}")
         return []
-
-
-@pytest.fixture
-def pool(provisioner, tmp_path):
-    """A pool of real servers."""
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
-    yield made
-    made.close()
-
-
-def laboratory(pool, load, *specs, progress=lambda line: None):
-    """A laboratory of these specs."""
-    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, "quick", progress)
 
 
 def test_a_share_is_measured_before_the_first_round(pool):

@@ -8,35 +8,14 @@ import pytest
 
 from pytest_dbcluster import doctor
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.laboratory import ClusterLaboratory
-from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.fakes import Failing
-
-ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
-TWO = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
-MYSQL = ClusterSpec("standalone", release=ReleaseName("mysql", "9.7"), name="mysql")
-WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
-
-
-@pytest.fixture
-def pool(provisioner, tmp_path):
-    """A pool of real servers."""
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
-    yield made
-    made.close()
-
-
-def laboratory(pool, load, *specs, **permits):
-    """A laboratory of these specs."""
-    variants = [pool.variant(spec) for spec in specs]
-    return ClusterLaboratory(load, variants, pool, "quick", lambda line: None, **permits)
+from tests.laboratories import MYSQL, ONE, OTHER, TWO, WRITE, laboratory
 
 
 def test_the_message_says_what_was_durable_and_what_differed(pool):
     """As the servers have it, not as it was asked for."""
-    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"))
+    made = laboratory(pool, WRITE, ONE, OTHER)
 
     assert made.notes(1, 0)[:2] == [
         "durability: other flush=1, binlog off, one server; standalone1 flush=1, binlog off, one server",
@@ -46,7 +25,7 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
 
 def test_many_variables_that_differ_are_cut(pool, monkeypatch):
     """Those of two vendors are hundreds: the message has the first ones and their number."""
-    made = laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40).named("other"))
+    made = laboratory(pool, WRITE, ONE, OTHER)
     monkeypatch.setattr(made, "differences", lambda *numbers: {f"v{n:02}": ("1", "2") for n in range(30)})
 
     assert made.notes(1, 0)[1].endswith("v18: 1 -> 2, v19: 1 -> 2, and 10 more")
