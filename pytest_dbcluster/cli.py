@@ -1,21 +1,26 @@
-"""The command ``dbcluster``: releases, clusters for hand work, and what this machine offers."""
+"""The command ``dbcluster``: releases, images, clusters for hand work, and what this machine offers."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
 from pytest_dbcluster.spec import DEFAULT_RELEASE
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.engine import Engine
+    from pytest_dbcluster.images import Image
 
 PLANNED = {
     "compare": "compare two recorded runs",
     "history": "show how recorded results moved over time",
     "report": "make the report of recorded results",
-    "image": "build a container image of a release",
 }
 INTERRUPTED = 130  # what a shell reports for SIGINT
 
@@ -60,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     cached = add("cache", _cache, "list what the cache holds, and its size")
     cached.add_argument("what", nargs="?", choices=("list", "clean"), default="list", help="clean removes all of it")
     cached.add_argument("names", nargs="*", metavar="ENTRY", help="what clean removes, as listed; default all")
+    _add_image(add("image", _image_list, "make container images of releases, without a registry"))
     for name, text in PLANNED.items():
         add(name, _planned, f"{text} (planned)")
     return parser
@@ -70,9 +76,27 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
     up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
     up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
+    up.add_argument(
+        "--provisioner", default="local", metavar="NAME", help="where it runs: local (default) or container"
+    )
+    up.add_argument(
+        "--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="of a release's containers"
+    )
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
     up.add_argument("--name", default="", help="a name for dbcluster ps and down")
+
+
+def _add_image(image: argparse.ArgumentParser) -> None:
+    actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    build = actions.add_parser("build", help="make images from Debian packages and bring them into the engine")
+    build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
+    build.add_argument("--again", action="store_true", help="make them anew, of what the mirror has now")
+    build.set_defaults(run=_image_build)
+    actions.add_parser("list", help="list the home-made images of the engine").set_defaults(run=_image_list)
+    remove = actions.add_parser("remove", help="remove home-made images from the engine")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
+    remove.set_defaults(run=_image_remove)
 
 
 def _tell(line: str) -> None:
@@ -108,6 +132,52 @@ def _fetch(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _image_build(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import images
+
+    offers = [images.offer(name) for name in arguments.names]
+    with _engine() as engine:
+        for offer in offers:
+            print(images.build(offer, engine, _tell, again=arguments.again).tag)
+    return 0
+
+
+def _image_list(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import images
+
+    with _engine() as engine:
+        _show_images("image", images.found(engine))
+    return 0
+
+
+def _image_remove(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster import images
+
+    with _engine() as engine:
+        _show_images("removed", [image for name in arguments.names for image in images.remove(engine, name)])
+    return 0
+
+
+@contextlib.contextmanager
+def _engine() -> Iterator[Engine]:
+    from pytest_dbcluster import engine
+
+    reached = engine.connect()
+    with contextlib.closing(reached.client):
+        yield reached
+
+
+def _show_images(head: str, images: Sequence[Image]) -> None:
+    from pytest_dbcluster import housekeeping
+
+    now = time.time()
+    rows = [
+        (one.tag or "(untagged)", one.release, one.exact, megabytes(one.size), housekeeping.duration(now - one.built))
+        for one in images
+    ]
+    print(table((head, "release", "version", "size", "age"), rows))
+
+
 def options_of(pairs: Sequence[str]) -> dict[str, str]:
     """``--option NAME=VALUE`` as a mapping. Raises ConfigError for one without a name or a value."""
     found = {}
@@ -121,9 +191,11 @@ def options_of(pairs: Sequence[str]) -> dict[str, str]:
 
 def _up(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster import housekeeping, options, proxy, registry, topology
-    from pytest_dbcluster.release import find
+    from pytest_dbcluster.provisioner import module_of
+    from pytest_dbcluster.settings import given_images
     from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
+    module_of(arguments.provisioner)
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", "pytest_dbcluster.proxies", arguments.proxy, planned=proxy.PLANNED)
@@ -136,7 +208,8 @@ def _up(arguments: argparse.Namespace) -> int:
         housekeeping.free_name(arguments.name)
     from pytest_dbcluster.hand import leave_running
 
-    print(leave_running(spec, find(arguments.release, progress=_tell), below, progress=_tell))
+    images = given_images(arguments.image, arguments.provisioner)
+    print(leave_running(spec, below, where=arguments.provisioner, images=images, progress=_tell))
     return 0
 
 

@@ -10,11 +10,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import cache, kept, registry, runs, store
+from pytest_dbcluster import cache, images, kept, registry, runs, store
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.runs import Run
 
-FOLDERS = ("releases", "templates", "stored")  # of the cache
+FOLDERS = ("releases", "images", "templates", "stored")  # of the cache
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +97,7 @@ def free_name(name: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Cached:
-    """An entry of the cache; ``holds`` and ``used``, a time, are those of stored databases."""
+    """An entry of the cache; ``holds`` is said of stored databases and images, ``used``, a time, of the former."""
 
     place: Path
     size: int
@@ -111,7 +111,7 @@ class Cached:
 
 
 def cached() -> list[Cached]:
-    """Everything in the cache that can be made again: releases, templates, stored databases, reference readings."""
+    """Everything in the cache that can be made again: releases, images, templates, stored databases, readings."""
     places = [place for folder in FOLDERS for place in sorted((cache.root() / folder).glob("[!.]*")) if place.is_dir()]
     found = [_cached(place) for place in places]
     references = cache.root() / "references"
@@ -119,6 +119,9 @@ def cached() -> list[Cached]:
 
 
 def _cached(place: Path) -> Cached:
+    image = images.read(place) if place.parent == images.directory() else None
+    if image:
+        return Cached(place, cache.size(place), f"container image of {image.release} {image.exact}")
     entry = store.read(place) if place.parent == store.directory() else None
     if entry is None:
         return Cached(place, cache.size(place))
@@ -145,8 +148,9 @@ def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _:
 
 
 def _remove(place: Path, progress: Callable[[str], None]) -> None:
-    if place.parent == cache.releases():
-        with cache.lock(place.name, progress=progress):
+    if place.parent in (cache.releases(), images.directory()):
+        name = place.name if place.parent == cache.releases() else images.lock_name(place.name)
+        with cache.lock(name, progress=progress, does="makes"):
             shutil.rmtree(place, ignore_errors=True)
     elif place.parent == cache.root():
         for file in place.glob("*.json"):

@@ -33,6 +33,8 @@ from tests.command import ROOT, dbcluster
         (["up", "galera", "--option", "innodb_flush_log=2"], "unknown option 'innodb_flush_log' of mariadb:10.11"),
         (["up", "standalone", "--nodes", "2"], "a standalone server is one node, not 2"),
         (["fetch", "mariadb:1.0"], "unknown release mariadb:1.0; known: mariadb:10.5"),
+        (["image", "build", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
+        (["image", "build", "mariadb:11.8", "mariadb:1.0"], "unknown release 'mariadb:1.0'; known: mariadb:10.5"),
         (["down", "zz"], "no run has the id or name 'zz'; there is: none"),
         (["down"], "dbcluster down takes either the ids or names of clusters, or --all"),
         (["down", "zz", "--all"], "dbcluster down takes either the ids or names of clusters, or --all"),
@@ -107,7 +109,7 @@ def test_every_command_has_a_help_text():
     """--help lists each command with what it does."""
     text = dbcluster("--help").stdout
 
-    for name in ("releases", "fetch", "up", "ps", "down", "reap", "doctor", "cache", *cli.PLANNED):
+    for name in ("releases", "fetch", "up", "ps", "down", "reap", "doctor", "cache", "image", *cli.PLANNED):
         assert re.search(rf"^ +{name} +\w+", text, re.MULTILINE), name
 
 

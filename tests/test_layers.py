@@ -19,7 +19,8 @@ LAYERS = {
     "leaves": "errors wait secrets registry cache copying ports supervisor shims ordering critical always health "
     "histogram ledger storage devices",
     "specs": "spec",
-    "hosts": "host release releases flavour vocabulary sql runs local_host local_run cgroup_tree cgroups",
+    "hosts": "host release releases flavour vocabulary sql runs local_host local_run cgroup_tree cgroups "
+    "bootstrap images",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "
@@ -27,9 +28,9 @@ LAYERS = {
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster filling store variants pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
-    "measuring": "measure series answer floor record durability rounds laboratory blind curve published settings "
-    "history",
-    "reports": "reporting scheduling",
+    "measuring": "measure series answer floor record durability rounds laboratory comparison blind curve published "
+    "settings history",
+    "reports": "reporting scheduling grouping",
     "runs": "session fixture housekeeping",
     "users": "plugin cli",
 }

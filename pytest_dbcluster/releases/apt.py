@@ -26,10 +26,10 @@ Progress = Callable[[str], None]
 
 # Of the host's configuration: how to reach the mirrors. Hooks, languages and index targets are not for us.
 _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
-_OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
+OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
 _MINUTES = 60
 # A vendor's archive among the host's sources must not give another version than the suite is known for.
-_PREFERENCES = """\
+PREFERENCES = """\
 Package: *
 Pin: release o=Debian
 Pin-Priority: 990
@@ -163,9 +163,9 @@ class PrivateApt:
         self._settings = directory / "apt.conf"
         for part in ("lists/partial", "archives/partial", "none/partial", "sources"):
             (directory / part).mkdir(parents=True)
-        (directory / "status").write_text("".join(_installed(name, native) for name in NOT_FETCHED))
-        (directory / "preferences").write_text(_PREFERENCES)
-        self._settings.write_text("\n".join([*_host_settings(), *self._own_settings(native)]) + "\n")
+        (directory / "status").write_text("".join(installed(name, native) for name in NOT_FETCHED))
+        (directory / "preferences").write_text(PREFERENCES)
+        self._settings.write_text("\n".join([*host_settings(), *self._own_settings(native)]) + "\n")
 
     def _own_settings(self, native: str) -> list[str]:
         paths = {
@@ -197,7 +197,7 @@ class PrivateApt:
         try:
             self._apt("update")
         except CommandFailed as error:
-            stale = _OUT_OF_DATE.findall(error.stderr)
+            stale = OUT_OF_DATE.findall(error.stderr)
             if not stale:
                 raise update_error(error, entries) from error
         else:
@@ -262,7 +262,7 @@ def _arrived(archives: Path, package: Package) -> int:
     return 0
 
 
-def _installed(name: str, native: str) -> str:
+def installed(name: str, native: str) -> str:
     """A dpkg status stanza for a package that is not to be fetched."""
     return (
         f"Package: {name}\nStatus: install ok installed\nPriority: optional\nSection: misc\nMaintainer: none\n"
@@ -270,7 +270,8 @@ def _installed(name: str, native: str) -> str:
     )
 
 
-def _host_settings() -> list[str]:
+def host_settings() -> list[str]:
+    """The lines of the host's apt configuration that say how its mirrors are reached."""
     return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
 
 
