@@ -7,10 +7,12 @@ anybody can know. So one variant is measured against itself, instance against in
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Protocol
+from contextlib import AbstractContextManager
+from typing import Protocol, cast
 
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.pace import Pace
@@ -46,6 +48,18 @@ class Rounds(Protocol):
         """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
 
 
+class Alone(Protocol):
+    """An extra power: rounds of one block that nothing else on the machine comes between."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """For the rounds inside of it."""
+
+
+def alone(laboratory: Rounds) -> AbstractContextManager[None]:
+    """The extra power of a laboratory that has it."""
+    return cast(Alone, laboratory).alone() if hasattr(laboratory, "alone") else contextlib.nullcontext()
+
+
 class Twins:
     """A laboratory whose two variants are the first two instances of one variant of another laboratory."""
 
@@ -63,6 +77,10 @@ class Twins:
         """One round of one instance."""
         done = self._laboratory.round(self._number, block=block * self._instances + variant, position=position)
         return dataclasses.replace(done, variant=self.names[variant], block=block)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """The laboratory's way to have the machine for a block."""
+        return alone(self._laboratory)
 
     def check(self) -> None:
         """What the laboratory checks."""

@@ -9,12 +9,12 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
-from pytest_dbcluster import blind, durability, ordering, pace, rounds, wait
+from pytest_dbcluster import blind, comparison, durability, ordering, pace, rounds, wait
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
-from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.release import Release
@@ -51,11 +51,11 @@ class ClusterLaboratory:
     ) -> None:
         named = load if isinstance(load, Mapping) else {}
         self._loads: list[Workload] = list(named.values()) or [cast(Workload, load)] * len(variants)
-        self.names = list(named) or unique_names(variants)
+        self.names = list(named) or comparison.unique_names(variants)
         self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
         self.mode = str(getattr(load, "mode", ""))
-        self.metric = str(_common(self._loads, "metric") or USUAL)
-        self.pace = pace.Pace.of(_common(self._loads, "rate"))
+        self.metric = str(comparison.common(self._loads, "metric") or USUAL)
+        self.pace = pace.Pace.of(comparison.common(self._loads, "rate"))
         self.variants = [variant.holding(one) for variant, one in zip(variants, self._loads, strict=True)]
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
@@ -88,8 +88,9 @@ class ClusterLaboratory:
         """Compare all labels before the first round; in turns each one before the first round of its own."""
         if variant in self._labels:
             return
-        for number in [variant] if self.in_turns else range(len(self.variants)):
-            self.durability(number)
+        with self._pool.turns.building():
+            for number in [variant] if self.in_turns else range(len(self.variants)):
+                self.durability(number)
         if not self._across_durability:
             known = sorted(self._labels.items())
             durability.compare([Labelled(self.names[n], self.variants[n], label) for n, label in known])
@@ -116,13 +117,13 @@ class ClusterLaboratory:
         return found[0] if self.in_turns else found[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
-        return Setting(running.cluster, self._pool.client(), self.client, self._profile, self._progress)
+        return Setting(running.cluster, self._pool.client(self.client), self.client, self._profile, self._progress)
 
     def _ready(self, variant: int, instance: int) -> Running:
-        load, tables = self._loads[variant], _tables(self._loads[variant])
+        load, tables = self._loads[variant], comparison.tables(self._loads[variant])
         for running in self._pool.running(self._needed(variant)):
             if running.prepared != tables:
-                with _marked_when_ended(running.cluster):
+                with self._pool.turns.building(), _marked_when_ended(running.cluster):
                     load.prepare(self._setting(running))
                     running.cluster.settle(rounds.DRAIN_SECONDS)
                 running.prepared = tables
@@ -135,12 +136,28 @@ class ClusterLaboratory:
         Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused. Raises ConfigError
         before the first round when commits of the variants are not worth the same and nobody said that this is meant.
         """
-        began = time.monotonic()
+        self._begin(variant)
+        return self._drawn(variant, block, position, time.monotonic())
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """A whole block of rounds, between which no other run builds or measures. What they need is built before.
+
+        Clusters that take turns are started between the rounds: then each turn has the machine for itself.
+        """
+        if self.in_turns:
+            yield
+            return
+        self._begin(0)
+        self._ready(0, 0)
+        with self._pool.turns.measuring():
+            yield
+
+    def _begin(self, variant: int) -> None:
+        """What comes before the first round."""
         self._compare_labels(variant)
         if self.pace and self.pace.rate is None:
             self._find_pace(self.pace)
-            began = time.monotonic()
-        return self._drawn(variant, block, position, began)
 
     def _find_pace(self, asked: pace.Pace) -> None:
         """What the slowest variant can do in a closed loop gives all of them their rate."""
@@ -158,7 +175,9 @@ class ClusterLaboratory:
 
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
-        with _marked_when_ended(running.cluster):
+        asked = time.monotonic()
+        with self._pool.turns.measuring(), _marked_when_ended(running.cluster):
+            began += time.monotonic() - asked  # waiting for the machine is no part of a round
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
             # The first round after a start is a warm-up of its own.
@@ -205,11 +224,12 @@ class ClusterLaboratory:
         """
         if self.in_turns:  # each turn ended with its check, and only the last cluster still runs
             return
-        for running in {id(item): item for item in self._pool.running(self._everywhere)}.values():
-            self._check(running)
+        with self._pool.turns.building():
+            for running in {id(item): item for item in self._pool.running(self._everywhere)}.values():
+                self._check(running)
 
     def _check(self, running: Running) -> None:
-        loads = dict.fromkeys(map(_tables, self._loads))
+        loads = dict.fromkeys(map(comparison.tables, self._loads))
         tables = dict.fromkeys(table for load in loads for table in load.tables)
         running.cluster.check(() if self._profile == "paper" else tuple(tables))
         for load in loads:
@@ -221,7 +241,7 @@ class ClusterLaboratory:
         """Claims about flushing say nothing where a flush costs nothing, nor do those about nodes that share cores."""
         variants = [self.variants[number] for number in numbers]
         shared = blind.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)
-        return shared or blind.flushing(variants, self._pool.client().directory)
+        return shared or blind.flushing(variants, self._pool.client(self.client).directory)
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
@@ -231,9 +251,10 @@ class ClusterLaboratory:
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first writer, read once: each switch proves them anew."""
         if variant not in self._variables:
-            running = self._serving(variant)
-            running.switch.to(self._changes[variant])
-            self._variables[variant] = running.cluster.writers[0].variables()
+            with self._pool.turns.building():
+                running = self._serving(variant)
+                running.switch.to(self._changes[variant])
+                self._variables[variant] = running.cluster.writers[0].variables()
         return self._variables[variant]
 
     def durability(self, variant: int) -> str:
@@ -266,26 +287,3 @@ def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
     except BaseException as error:
         cluster.dirty = f"a round ended early: {type(error).__name__}"
         raise
-
-
-def _common(loads: Sequence[Workload], name: str) -> Any:
-    """An attribute of loads that are compared, which has to be the same; None where they do not have it."""
-    found = list(dict.fromkeys(getattr(load, name, None) for load in loads))
-    if len(found) > 1:
-        said = ", ".join(map(repr, found))
-        raise ConfigError(f"{' and '.join(map(str, loads))}: their {name} differs ({said}), so they are not comparable")
-    return found[0]
-
-
-def _tables(load: Workload) -> Workload:
-    """What tells whether a cluster holds a load's tables: the load without its rate."""
-    return cast(Paced, load).at_rate(None) if hasattr(load, "at_rate") else load
-
-
-def unique_names(variants: Sequence[Variant]) -> list[str]:
-    """The short names; with the release added to those that would be the same."""
-    names = [variant.spec.short_name for variant in variants]
-    return [
-        f"{name}@{variant.release.name}" if names.count(name) > 1 else name
-        for name, variant in zip(names, variants, strict=True)
-    ]

@@ -15,7 +15,7 @@ from pytest_dbcluster import metrics, notes, ordering, verdict
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.floor import Floor, Rounds, margins_of
+from pytest_dbcluster.floor import Floor, Rounds, alone, margins_of
 from pytest_dbcluster.record import Progress
 from pytest_dbcluster.series import Series, ordered
 from pytest_dbcluster.workload import Round
@@ -122,11 +122,12 @@ class Measurement:
     ) -> list[Round]:
         rounds: list[Round] = []
         measured = self.seconds(numbers)
-        for position, number in enumerate(order):
-            done = self.laboratory.round(number, block=block, position=position)
-            rounds.append(done)
-            measured += done.seconds if number in numbers else 0.0
-            self.progress(self._progress(done, seen, cap or self.rules.cap, measured, position == len(order) - 1))
+        with alone(self.laboratory):
+            for position, number in enumerate(order):
+                done = self.laboratory.round(number, block=block, position=position)
+                rounds.append(done)
+                measured += done.seconds if number in numbers else 0.0
+                self.progress(self._progress(done, seen, cap or self.rules.cap, measured, position == len(order) - 1))
         return rounds
 
     def _progress(

@@ -20,7 +20,8 @@ from pytest_dbcluster.cluster import Cluster, bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.flavour import flavour
 from pytest_dbcluster.host import Host
-from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.machine import Turns
+from pytest_dbcluster.provisioner import Provisioner, memory_share, programs, unmet
 from pytest_dbcluster.proxy import lacks as proxy_lacks
 from pytest_dbcluster.proxy import proxy_class, remark
 from pytest_dbcluster.release import Release
@@ -67,14 +68,15 @@ class Pool:
         self._progress = progress
         self._running: dict[tuple[object, ...], Running] = {}
         self._releases: dict[ReleaseName, Release] = {}
-        self._client: Host | None = None
+        self._clients: dict[ReleaseName | None, Host] = {}
         self._references = References(provisioner, progress)
         self.overridden: list[str] = []
+        self.turns = Turns.on(provisioner.offers, getattr(provisioner, "run_id", "-"), progress)
 
     def release(self, name: ReleaseName) -> Release:
         """The programs of a release, found or fetched once a run."""
         if name not in self._releases:
-            self._releases[name] = releases.find(name, progress=self._progress)
+            self._releases[name] = programs(self.provisioner, name, self._progress)
         return self._releases[name]
 
     def variant(self, spec: ClusterSpec) -> Variant:
@@ -84,10 +86,12 @@ class Pool:
         topology(spec.topology)  # unknown names are refused before anything is fetched or started
         if spec.proxy:
             proxy_class(spec.proxy)
+        if lacking := unmet(self.provisioner, spec):
+            raise Unsupported(lacking)
         release = self.release(spec.release)
         if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
             raise Unsupported(lacking)
-        share = psutil.virtual_memory().total // spec.nodes
+        share = memory_share(spec, psutil.virtual_memory().total)
         same = parity.options(spec.parity or self._parity, release, spec.topology)
         own, lines = opts.resolve(spec, release.product, fragments=self._fragments, below=self._below, memory=share)
         options = {**same, **own}
@@ -119,10 +123,20 @@ class Pool:
     def running(self, variants: Sequence[Variant]) -> list[Running]:
         """The running cluster of each variant, in order; those that no variant of these needs may be ended."""
         keys = [variant.cluster_key for variant in variants]
+        usable = [key for key, running in self._running.items() if not running.cluster.dirty]
+        if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _most(keys):
+            with self.turns.building():
+                self._change(variants, keys)
+        for key in keys:
+            self._running[key] = self._running.pop(key)  # the one used last is ended last
+        return [self._running[key] for key in keys]
+
+    def _change(self, variants: Sequence[Variant], keys: Sequence[tuple[object, ...]]) -> None:
+        """End the clusters that are dirty or spare, and start those that are missing."""
         for key in [key for key, old in self._running.items() if old.cluster.dirty]:
             self._end(key)
         spare = [key for key in self._running if key not in keys]
-        while spare and len({*self._running, *keys}) > max(SIDE_BY_SIDE, len(set(keys))):
+        while spare and len({*self._running, *keys}) > _most(keys):
             self._end(spare.pop(0))
         missing: dict[tuple[object, ...], Variant] = {}
         for variant, key in zip(variants, keys, strict=True):
@@ -134,14 +148,11 @@ class Pool:
             if begin:
                 self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
             self._start(missing, begin)
-        for key in keys:
-            self._running[key] = self._running.pop(key)  # the one used last is ended last
-        return [self._running[key] for key in keys]
 
     def _stored(self, variant: Variant) -> Template:
         """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""
         load, options = cast(Stored, variant.holds), dict(variant.static)
-        return stored(load, variant.release, self.provisioner, self.client(), options, self._progress)
+        return stored(load, variant.release, self.provisioner, self.client(variant.release), options, self._progress)
 
     def _start(
         self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
@@ -196,7 +207,8 @@ class Pool:
 
     def _admit_copies(self, copies: Sequence[tuple[int, Template]], needed: Sequence[tuple[object, ...]]) -> None:
         """The same for the disk that so many nodes of each need. Raises Unsupported."""
-        place, nodes = self.client().directory, sum(many for many, _ in copies)
+        place = next(iter(self._clients.values())).directory
+        nodes = sum(many for many, _ in copies)
         wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
         if (free := self._made_free(lambda: shutil.disk_usage(place).free, wanted, needed)) < wanted:
             raise Unsupported(
@@ -225,11 +237,13 @@ class Pool:
         """The clusters that run now."""
         return [running.cluster for running in self._running.values()]
 
-    def client(self) -> Host:
-        """The host that every load of the run starts from."""
-        if self._client is None:
-            self._client = self.provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-        return self._client
+    def client(self, release: Release) -> Host:
+        """The host that every load starts from which takes its programs from this release; mostly one for the run."""
+        asked = release.asked if hasattr(self.provisioner, "supply") else None
+        if asked not in self._clients:
+            spec = ClusterSpec("standalone", release=asked, name="client")
+            self._clients[asked] = self.provisioner.acquire(spec)[0]
+        return self._clients[asked]
 
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
@@ -240,6 +254,11 @@ class Pool:
         """End every cluster."""
         for key in list(self._running):
             self._end(key)
+
+
+def _most(keys: Sequence[tuple[object, ...]]) -> int:
+    """How many clusters may run when these are needed."""
+    return max(SIDE_BY_SIDE, len(set(keys)))
 
 
 def _memory(variant: Variant) -> int:

@@ -9,9 +9,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pytest_dbcluster.comparison import unique_names
 from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.flavour import MARIADB
-from pytest_dbcluster.laboratory import unique_names
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.topologies.standalone import Standalone
 from pytest_dbcluster.variants import Variant

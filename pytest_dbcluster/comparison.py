@@ -1,0 +1,33 @@
+"""Comparison: what the loads and variants that are measured together share, and how they are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.variants import Variant
+from pytest_dbcluster.workload import Paced, Workload
+
+
+def common(loads: Sequence[Workload], name: str) -> Any:
+    """An attribute of loads that are compared, which has to be the same; None where they do not have it."""
+    found = list(dict.fromkeys(getattr(load, name, None) for load in loads))
+    if len(found) > 1:
+        said = ", ".join(map(repr, found))
+        raise ConfigError(f"{' and '.join(map(str, loads))}: their {name} differs ({said}), so they are not comparable")
+    return found[0]
+
+
+def tables(load: Workload) -> Workload:
+    """What tells whether a cluster holds a load's tables: the load without its rate."""
+    return cast(Paced, load).at_rate(None) if hasattr(load, "at_rate") else load
+
+
+def unique_names(variants: Sequence[Variant]) -> list[str]:
+    """The short names; with the release added to those that would be the same."""
+    names = [variant.spec.short_name for variant in variants]
+    return [
+        f"{name}@{variant.release.name}" if names.count(name) > 1 else name
+        for name, variant in zip(names, variants, strict=True)
+    ]

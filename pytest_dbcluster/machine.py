@@ -1,0 +1,241 @@
+"""The machine's time: builds share it, measured rounds have it alone, whichever process of whichever user asks.
+
+Two locks of the kernel (flock), which drops those of a dead holder. Who wants the machine first takes ``next``, and
+waits for ``work`` while it has that: shared to build, exclusive to measure. So nobody overtakes the one who is next:
+a build gets in between two blocks of another run's rounds, and a block of rounds gets in between builds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import fcntl
+import functools
+import getpass
+import json
+import os
+import secrets
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+
+# One place for all users of the machine, because they share its cores; not below $TMPDIR, which may be a user's own.
+PLACES = ("/run/lock", "/tmp")
+OPEN_TO_ALL = stat.S_ISVTX | stat.S_IWOTH
+NEXT, WORK, NOTE = "next", "work", ".json"
+BUILDING, MEASURING = "building", "measuring"
+POLL = 0.01  # seconds between two tries: what a hand-over costs at the most
+TOLD_AFTER, TOLD_AGAIN = 1.0, 15.0  # seconds of waiting
+INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
+
+
+@dataclasses.dataclass(frozen=True)
+class Holder:
+    """Who has the machine, or waits for it, since when (seconds of the epoch)."""
+
+    run: str
+    pid: int
+    user: str
+    does: str
+    since: float
+    waits: bool
+
+    def __str__(self) -> str:
+        return f"run {self.run} of pid {self.pid} ({self.user}) is {self.does} since {time.time() - self.since:.0f} s"
+
+
+class Machine:
+    """The turns that this process has. Asked for inside another one's turn it is the same turn.
+
+    One thread of a process asks at a time.
+    """
+
+    def __init__(self, directory: Path | None = None) -> None:
+        self.directory = directory or place()
+        self._does = ""
+        self._depth = 0
+        self._turn = contextlib.ExitStack()
+
+    @contextlib.contextmanager
+    def turn(
+        self, does: str, *, run: str = "-", progress: Callable[[str], None] = lambda _: None, most: float | None = None
+    ) -> Iterator[None]:
+        """The machine for BUILDING or for MEASURING while the block runs; waiting for it is told.
+
+        ``most``: after so many seconds of waiting it goes on without. A turn inside one of this process, or of a
+        process that this one was started by, is part of that. Raises ConfigError for measuring inside of a build.
+        """
+        if not self._depth:
+            self._take(does, run, progress, most)
+        elif does == MEASURING != self._does:
+            raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._turn.close()
+
+    def _take(self, does: str, run: str, progress: Callable[[str], None], most: float | None) -> None:
+        self._make_directory()
+        with contextlib.ExitStack() as held:
+            queue = held.enter_context(self._open(NEXT))
+            work = held.enter_context(self._open(WORK))
+            wait = _Waiting(self, does, run, progress, most)
+            with contextlib.closing(queue):
+                kind = fcntl.LOCK_EX if does == MEASURING else fcntl.LOCK_SH
+                if wait.locked(queue, fcntl.LOCK_EX):
+                    wait.locked(work, kind)
+            held.enter_context(self.noted(run, does, waits=False))
+            self._turn = held.pop_all()
+        self._does = does
+
+    def holders(self) -> list[Holder]:
+        """Who has the machine or waits for it now; notes of the dead are removed."""
+        found = []
+        for path in sorted(self.directory.glob(f"*{NOTE}")):
+            with contextlib.suppress(OSError, ValueError, TypeError), path.open() as file:
+                if _try(file, fcntl.LOCK_SH):
+                    path.unlink()
+                else:
+                    found.append(Holder(**json.load(file)))
+        return found
+
+    @contextlib.contextmanager
+    def noted(self, run: str, does: str, *, waits: bool) -> Iterator[None]:
+        """A note that says who we are, locked while it is true; another user can read and not remove it."""
+        path = self.directory / f"{os.getpid()}-{secrets.token_hex(4)}"
+        said = Holder(run, os.getpid(), _user(), does, time.time(), waits)
+        with path.open("x") as file:
+            os.fchmod(file.fileno(), 0o644)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            json.dump(dataclasses.asdict(said), file)
+            file.flush()
+            note = path.rename(path.with_name(f"{path.name}{NOTE}"))
+            try:
+                yield
+            finally:
+                note.unlink(missing_ok=True)
+
+    def _open(self, name: str) -> IO[str]:
+        """A lock file, made by whoever comes first. To read is enough to lock, and everybody may."""
+        path = self.directory / name
+        # Not with O_CREAT where it is there: fs.protected_regular refuses that for another user's file.
+        with contextlib.suppress(FileExistsError):
+            if not path.exists():
+                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY))
+                path.chmod(0o644)
+        return path.open()
+
+    def _make_directory(self) -> None:
+        try:
+            self.directory.mkdir(exist_ok=True)
+            if self.directory.stat().st_uid == os.getuid():
+                self.directory.chmod(0o1777)
+        except OSError as error:
+            raise ProvisionError(
+                f"no place for the lock that keeps measured rounds apart: {self.directory}: {error.strerror}"
+            ) from None
+
+
+class _Waiting:
+    """One who waits for a turn."""
+
+    def __init__(
+        self, machine: Machine, does: str, run: str, progress: Callable[[str], None], most: float | None
+    ) -> None:
+        self._machine, self._does, self._run, self._progress, self._most = machine, does, run, progress, most
+        self._began = time.monotonic()
+        self._tell = TOLD_AFTER
+
+    def locked(self, file: IO[str], kind: int) -> bool:
+        """Wait for a lock; False when there is no need of it, or no more time."""
+        if _try(file, kind):
+            return True
+        if self._covered():
+            return False
+        with self._machine.noted(self._run, self._does, waits=True):
+            while not _try(file, kind):
+                waited = time.monotonic() - self._began
+                if self._most is not None and waited >= self._most:
+                    return False
+                if waited >= self._tell:
+                    self._tell = waited + TOLD_AGAIN
+                    others = ", ".join(str(one) for one in self._machine.holders() if not one.waits)
+                    self._progress(f"waiting: {others or 'another process has the machine'}")
+                time.sleep(POLL)
+        return True
+
+    def _covered(self) -> bool:
+        """Whether a process that started this one has the machine: it waits for us, so we must not wait for it."""
+        above = {process.pid for process in psutil.Process().parents()}
+        outer = [one for one in self._machine.holders() if one.pid in above and not one.waits]
+        if outer and self._does == MEASURING and all(one.does == BUILDING for one in outer):
+            raise ConfigError(INSIDE.format(outer[0]))
+        return bool(outer)
+
+
+def _try(file: IO[str], kind: int) -> bool:
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name, as in a container
+        return str(os.getuid())
+
+
+def place() -> Path:
+    """The directory of the locks: in the first of PLACES that is open to all users."""
+    for parent in map(Path, PLACES):
+        with contextlib.suppress(OSError):
+            if parent.stat().st_mode & OPEN_TO_ALL == OPEN_TO_ALL:
+                return parent / "pytest-dbcluster"
+    return Path(tempfile.gettempdir()) / "pytest-dbcluster"
+
+
+@functools.cache
+def this() -> Machine:
+    """The machine that this process runs on."""
+    return Machine()
+
+
+@dataclasses.dataclass(frozen=True)
+class Turns:
+    """The turns of one run. ``machine`` None: its hosts have cores of their own, so nobody has to wait."""
+
+    machine: Machine | None
+    run: str = "-"
+    progress: Callable[[str], None] = lambda _: None
+
+    @classmethod
+    def on(cls, offers: frozenset[str], run: str, progress: Callable[[str], None]) -> Turns:
+        """Those of a run on hosts that offer this; only ``shared-cores`` have to be shared."""
+        return cls(this() if "shared-cores" in offers else None, run, progress)
+
+    def building(self, most: float | None = None) -> AbstractContextManager[None]:
+        """While clusters are started, filled, checked or ended, and whatever else takes cores and the disk."""
+        return self._turn(BUILDING, most)
+
+    def measuring(self) -> AbstractContextManager[None]:
+        """While rounds are measured: nobody builds and nobody else measures."""
+        return self._turn(MEASURING, None)
+
+    def _turn(self, does: str, most: float | None) -> AbstractContextManager[None]:
+        if self.machine is None:
+            return contextlib.nullcontext()
+        return self.machine.turn(does, run=self.run, progress=self.progress, most=most)
