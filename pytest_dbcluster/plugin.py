@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from pytest_dbcluster import errors
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measure import Measurement
+    from pytest_dbcluster.scheduling import Worker
     from pytest_dbcluster.session import DBSession
     from pytest_dbcluster.settings import Settings
     from pytest_dbcluster.spec import ReleaseName
@@ -21,11 +23,6 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 UNDECIDED = "dbcluster_undecided"
-REFUSED = "dbcluster_refused"  # by a worker of pytest-xdist, told to the process that the user started
-PARALLEL = (
-    "parallel workers (-n) would measure on the same cores and disk and slow each other down: "
-    "run measuring tests without -n"
-)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,11 +32,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     add_options(parser.getgroup("dbcluster", "performance claims about database clusters"))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks."""
-    from pytest_dbcluster.reporting.expected import MARK_HELP
+    """Register the marks, and what a run with several workers needs in this process."""
+    from pytest_dbcluster import grouping
+    from pytest_dbcluster.reporting import expected
 
-    config.addinivalue_line("markers", MARK_HELP)
+    _begin_parallel(config)
+    config.addinivalue_line("markers", expected.MARK_HELP)
+    config.addinivalue_line("markers", grouping.MARK_HELP)
     config.addinivalue_line(
         "markers",
         "published(file, table=N, columns={name: column}, figures={metric: place}): the published measurement that a "
@@ -52,15 +53,39 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+def _begin_parallel(config: pytest.Config) -> None:
+    """With pytest-xdist: a worker's part, or that of the process that has workers."""
+    if hasattr(config, "workerinput"):
+        from pytest_dbcluster.reporting.report import WORKER
+        from pytest_dbcluster.scheduling import Worker
+
+        config.pluginmanager.register(Worker(config), WORKER)
+    elif getattr(config.option, "tx", None) and config.option.dist != "no" and not config.option.collectonly:
+        from pytest_dbcluster.scheduling import Controller
+
+        config.pluginmanager.register(Controller(config, lambda: settings(config).results))
+
+
+def worker_of(config: pytest.Config) -> Worker | None:
+    """The part of a worker of pytest-xdist; None in a process of another kind."""
+    if not hasattr(config, "workerinput"):
+        return None
+    from pytest_dbcluster.reporting.report import WORKER
+
+    return config.pluginmanager.get_plugin(WORKER)
+
+
 def settings(config: pytest.Config) -> Settings:
     """The checked options of this run; wrong ones are a usage error."""
     from pytest_dbcluster.settings import Settings
 
     if SETTINGS not in config.stash:
         try:
-            config.stash[SETTINGS] = Settings.read(config.option, config.rootpath)
+            found = Settings.read(config.option, config.rootpath)
         except (errors.ConfigError, errors.Unsupported) as error:
             raise pytest.UsageError(str(error)) from None
+        worker = worker_of(config)
+        config.stash[SETTINGS] = dataclasses.replace(found, began=worker.began) if worker else found
     return config.stash[SETTINGS]
 
 
@@ -96,17 +121,37 @@ def _releases(metafunc: pytest.Metafunc) -> Sequence[ReleaseName]:
     return settings(metafunc.config).releases if len(metafunc.config.option.db_release or ()) > 1 else ()
 
 
+def _measuring(items: Sequence[pytest.Item]) -> list[pytest.Item]:
+    return [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuse what would make a verdict a lie: python -O, reruns, and neighbours on the same cores."""
-    measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
+    """Put tests that share clusters together, and refuse what would make a verdict a lie: python -O and reruns."""
+    from pytest_dbcluster import grouping
+
+    measuring, worker = _measuring(items), worker_of(config)
     if not measuring:
         return
-    if hasattr(config, "workerinput"):
+    try:
+        _refuse(config, measuring)
+        said = _expected(config, measuring)
+    except pytest.UsageError as error:
+        if worker is None:
+            raise
         # Only workers collect, and one that raised would be replaced by another: it finds nothing, and says why.
-        config.workeroutput[REFUSED] = PARALLEL  # type: ignore[attr-defined]
+        worker.collected({}, refused=str(error))
         items.clear()
         return
+    release = settings(config).releases[0]
+    names = grouping.groups([grouping.keys(item, release) for item in measuring])
+    group = dict(zip(measuring, names, strict=True))
+    items[:] = grouping.together(items, group)
+    if worker:
+        worker.collected({item.nodeid: name for item, name in group.items()}, said)
+
+
+def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
     settings(config)
     if not __debug__:
         raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
@@ -117,34 +162,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             )
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_testnodedown(node: Any) -> None:
-    """The first worker that has refused to measure ends the run as a usage error, before any test."""
-    if REFUSED in (getattr(node, "workeroutput", None) or {}):
-        raise pytest.UsageError(node.workeroutput[REFUSED])
-
-
-def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Say how long the measuring tests will take."""
+def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
+    """How long the measuring tests will take."""
     from pytest_dbcluster.reporting import expected
 
-    measuring = [item for item in items if FIXTURE in getattr(item, "fixturenames", ())]
-    if not measuring:
-        return []
     try:
         return expected.lines(expected.expected(measuring, settings(config).profile), settings(config).budget)
     except errors.ConfigError as error:
         raise pytest.UsageError(str(error)) from None
 
 
+def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
+    """Say how long the measuring tests will take."""
+    measuring = _measuring(items)
+    return _expected(config, measuring) if measuring else []
+
+
 def pytest_collection_finish(session: pytest.Session) -> None:
     """A run that measures writes Allure results; nothing else does by itself."""
     config = session.config
-    measures = any(FIXTURE in getattr(item, "fixturenames", ()) for item in session.items)
-    if measures and not config.option.collectonly and not hasattr(config, "workerinput"):
+    if _measuring(session.items) and not config.option.collectonly:
         from pytest_dbcluster.reporting import allure
 
-        allure.start(config, settings(config).results)
+        allure.start(config, settings(config).results, clean=not hasattr(config, "workerinput"))
 
 
 @pytest.fixture(scope="session")
@@ -165,8 +205,6 @@ def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
 
     ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` is a curve of them. More in ``fixture.Measure``.
     """
-    if hasattr(request.config, "workerinput"):
-        raise errors.ConfigError(PARALLEL)  # the fixture was asked for by name, in mid-test
     from pytest_dbcluster.fixture import Measure
 
     asked: list[list[Measurement]] = request.node.stash.setdefault(MEASUREMENTS, [])
@@ -236,7 +274,7 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """The closing table."""
     if SESSION in config.stash:
-        config.stash[SESSION].summary(terminalreporter)
+        config.stash[SESSION].report.summary(terminalreporter)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

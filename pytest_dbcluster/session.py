@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import platform
 import shlex
@@ -21,15 +22,16 @@ from pytest_dbcluster.measure import Measurement
 from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.published import Published
-from pytest_dbcluster.record import ClaimRecord
-from pytest_dbcluster.reporting import allure, matrix, terminal
+from pytest_dbcluster.record import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting import allure, report
 from pytest_dbcluster.reporting.drawn import About, Curves
-from pytest_dbcluster.reporting.results import Results
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Workload
+
+LEAVE_SECONDS = 20.0
 
 
 class DBSession:
@@ -37,20 +39,18 @@ class DBSession:
 
     def __init__(self, settings: Settings, config: Any) -> None:
         self.settings = settings
-        self.records: list[ClaimRecord] = []
+        self.report = report.of(config, settings.results)
         self._config = config
-        self._reporter = terminal.Reporter(config)
-        self._results = Results(settings.results)
-        self._closing: list[str] = []
         self._closed = False
         self._floors: dict[object, Floor] = {}
-        self.curves = Curves(config, self._results, About(settings.profile, settings.seed, fingerprint()))
-        self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep)
+        self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
+        self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
+        self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         self.pool = Pool(
             self.provisioner,
             fragments=settings.fragments,
             below=settings.below,
-            progress=self._reporter.line,
+            progress=self.report.line,
             parity_profile=settings.parity,
         )
 
@@ -82,9 +82,8 @@ class DBSession:
 
         def finished(answer: Answer) -> None:
             record = self._record(answer, laboratory, published, item, time.monotonic() - began)
-            self.records.append(record)
-            self._reporter.claim(record)
-            allure.claim(self._config, record, self._results.add(record))
+            with self.pool.turns.building():  # a chart takes a core
+                self.report.claim(record)
 
         # Clusters that take turns are fresh at each turn: there are no two instances to compare.
         several = laboratory.instances > 1 and not laboratory.in_turns
@@ -92,7 +91,7 @@ class DBSession:
         return Measurement(
             laboratory,
             self.settings.rules(),
-            self._reporter.progress,
+            self.report.progress,
             finished,
             test=item.nodeid,
             floor=floor,
@@ -104,11 +103,11 @@ class DBSession:
         key = (laboratory.load, laboratory.variants[number].cluster_key, metric)
         if key not in self._floors:
             twins = Twins(laboratory, number, laboratory.instances)
-            self._reporter.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
-            first, second = Measurement(twins, self.settings.rules(), self._reporter.progress).series
+            self.report.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
+            first, second = Measurement(twins, self.settings.rules(), self.report.progress).series
             found = second.against(first, metric=metric).verdict
             self._floors[key] = Floor(laboratory.names[number], found.ratio, found.pairs)
-            self._reporter.line(self._floors[key].line)
+            self.report.line(self._floors[key].line)
         return self._floors[key]
 
     def laboratory(
@@ -121,15 +120,20 @@ class DBSession:
         instances: int | None = None,
     ) -> ClusterLaboratory:
         """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
-        return ClusterLaboratory(
-            workload,
-            [self._variant(spec, release) for spec in on],
-            self.pool,
-            self.settings.profile,
-            self._reporter.line,
-            across_durability=across_durability,
-            instances=instances,
-        )
+        wanted = {(spec, release) for spec in on}
+        # Fetching programs, and asking servers what their options do, is needed once for each of these.
+        with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
+            made = ClusterLaboratory(
+                workload,
+                [self._variant(spec, release) for spec in on],
+                self.pool,
+                self.settings.profile,
+                self.report.line,
+                across_durability=across_durability,
+                instances=instances,
+            )
+        self._resolved |= wanted
+        return made
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
         # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
@@ -143,8 +147,12 @@ class DBSession:
 
     def test_ends(self) -> None:
         """A test's body is over, in whatever way: the screen belongs to others, and its curves are what they are."""
-        self._reporter.end_live()
+        self.report.end_live()
         self.curves.end()
+
+    def _tell_curve(self, record: CurveRecord) -> None:
+        with self.pool.turns.building():
+            self.report.curve(record)
 
     def _record(
         self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
@@ -190,18 +198,7 @@ class DBSession:
 
     def finish(self) -> None:
         """Write what a reader wants of the whole run."""
-        written = self._results.finish(self.records, self.pool.overridden, self.curves.records, self._matrix())
-        self._closing = [*self.pool.overridden, *written]
-        allure.finish(self._config, [*self.records, *self.curves.records], self._matrix())
-
-    def _matrix(self) -> matrix.Matrix | None:
-        reports = self._config.pluginmanager.getplugin("terminalreporter")
-        return matrix.matrix(self.records, matrix.ended(reports.stats) if reports else ())
-
-    def summary(self, terminal_reporter: Any) -> None:
-        """The closing table, when anything was measured."""
-        width = self._config.get_terminal_writer().fullwidth
-        terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves.records, self._matrix())
+        self.report.finish(self.pool.overridden)
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
@@ -210,9 +207,11 @@ class DBSession:
         if self.settings.keep and self.pool.clusters:
             self._closed = True
             for cluster in self.pool.clusters:
-                self._reporter.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
+                self.report.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
             return
-        self.pool.close()
+        # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
+        with self.pool.turns.building(most=LEAVE_SECONDS):
+            self.pool.close()
         close = getattr(self.provisioner, "close", None)
         if close:
             close()
@@ -248,3 +247,8 @@ def _cpu_model() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.machine()
+
+
+def _chosen(settings: Settings) -> dict[str, Any]:
+    """What the provisioner of the run is told beside ``keep``."""
+    return {"chosen": dict(settings.images)} if settings.images else {}

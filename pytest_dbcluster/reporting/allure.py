@@ -50,8 +50,11 @@ STATUSES: Mapping[Outcome, str] = MappingProxyType(
 )
 
 
-def start(config: Any, results: Path) -> None:
-    """Begin to write results, if allure-pytest is there and the user has not asked for it otherwise."""
+def start(config: Any, results: Path, *, clean: bool = True) -> None:
+    """Begin to write results, if allure-pytest is there and the user has not asked for it otherwise.
+
+    ``clean``: remove those of the run before; one process of a run does that.
+    """
     if not config.pluginmanager.has_plugin("allure_pytest") or listener(config) is not None:
         return
     import allure_commons
@@ -61,7 +64,7 @@ def start(config: Any, results: Path) -> None:
 
     directory = results / DIRECTORY
     for pattern in OURS:
-        for path in directory.glob(pattern):
+        for path in directory.glob(pattern) if clean else ():
             path.unlink()
     logger: Any = AllureFileLogger
     made = AllureListener(config)

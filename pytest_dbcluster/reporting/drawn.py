@@ -1,17 +1,14 @@
-"""The curves of a run: made into values, kept and attached when the test that declared them has ended."""
+"""The curves of a run: made into values, and told when the test that declared them has ended."""
 
 from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
 from pytest_dbcluster import client, estimate
 from pytest_dbcluster.curve import Curve, Point
 from pytest_dbcluster.record import CurvePoint, CurveRecord
-from pytest_dbcluster.reporting import allure, curves
-from pytest_dbcluster.reporting.results import Results
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,12 +21,10 @@ class About:
 
 
 class Curves:
-    """The curves of a run. Those of a test are kept when its body has ended, however it ended."""
+    """The curves of a run. Those of a test are told when its body has ended, however it ended."""
 
-    def __init__(self, config: Any, results: Results, about: About) -> None:
-        self.records: list[CurveRecord] = []
-        self._config = config
-        self._results = results
+    def __init__(self, tell: Callable[[CurveRecord], None], about: About) -> None:
+        self._tell = tell
         self._about = about
         self._begun: list[Curve] = []
 
@@ -38,13 +33,11 @@ class Curves:
         self._begun.append(curve)
 
     def end(self) -> None:
-        """Keep and attach what was measured of the curves of this test."""
+        """Tell what was measured of the curves of this test."""
         begun, self._begun = self._begun, []
         for curve in begun:
             if made := record(curve, self._about):
-                self.records.append(made)
-                table = curves.as_csv(made)
-                allure.curve(self._config, made, table, self._results.add_curve(made, table))
+                self._tell(made)
 
 
 def record(curve: Curve, about: About) -> CurveRecord | None:

@@ -7,6 +7,7 @@ import enum
 import json
 import math
 import re
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ OURS = (CLAIMS, SUMMARY, matrix.FILE, "rounds/*.csv", "rounds/*.jsonl", "charts/
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """What the results directory has of one claim; no chart where none can be drawn."""
+    """What the results directory has of one claim or curve: its figures; no chart where none can be drawn."""
 
     rounds: Path
     chart: Path | None
@@ -40,29 +41,51 @@ class Results:
 
     def add(self, record: ClaimRecord) -> Kept:
         """Keep one claim."""
-        self._begin()
-        self._count += 1
-        name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
-        kept = Kept(self._directory / "rounds" / f"{name}.csv", self._chart(record, name))
+        kept = self._next(record)
         kept.rounds.write_text(rounds.as_csv(record))
         if ledgers := rounds.as_ledgers(record):
             kept.rounds.with_suffix(".jsonl").write_text(ledgers)
-        with (self._directory / CLAIMS).open("a") as file:
-            file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
-        return kept
+        return self._listed(record, self._with_chart(kept, charts.chart(record)))
 
-    def add_curve(self, record: CurveRecord, table: str) -> Path | None:
-        """Keep a curve's table and chart; the place of the chart, None where none can be drawn."""
+    def adopt(self, record: ClaimRecord, theirs: Kept) -> Kept:
+        """Keep one claim whose files another process has written elsewhere: they are moved."""
+        kept = self._next(record)
+        _move(theirs.rounds.with_suffix(".jsonl"), kept.rounds.with_suffix(".jsonl"))
+        return self._listed(record, _moved(theirs, kept))
+
+    def add_curve(self, record: CurveRecord, table: str) -> Kept:
+        """Keep a curve's table and chart."""
+        kept = self._next_curve(record)
+        kept.rounds.write_text(table)
+        return self._with_chart(kept, charts.curve(record))
+
+    def adopt_curve(self, record: CurveRecord, theirs: Kept) -> Kept:
+        """The same of a curve that another process has written elsewhere."""
+        return _moved(theirs, self._next_curve(record))
+
+    def _next(self, record: ClaimRecord) -> Kept:
+        """Where the next claim goes."""
+        self._begin()
+        self._count += 1
+        name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
+        return Kept(self._directory / "rounds" / f"{name}.csv", self._directory / "charts" / f"{name}.svg")
+
+    def _next_curve(self, record: CurveRecord) -> Kept:
         self._begin()
         self._curves += 1
         place = self._directory / "curves" / f"{self._curves:02}-{_file_name(record.load)}-{record.field}"
-        place.with_name(f"{place.name}.csv").write_text(table)
-        drawn = charts.curve(record)
-        if drawn is None:
-            return None
-        path = place.with_name(f"{place.name}.svg")
-        path.write_text(drawn)
-        return path
+        return Kept(place.with_name(f"{place.name}.csv"), place.with_name(f"{place.name}.svg"))
+
+    def _with_chart(self, kept: Kept, drawn: str | None) -> Kept:
+        if kept.chart and drawn is not None:
+            kept.chart.write_text(drawn)
+            return kept
+        return dataclasses.replace(kept, chart=None)
+
+    def _listed(self, record: ClaimRecord, kept: Kept) -> Kept:
+        with (self._directory / CLAIMS).open("a") as file:
+            file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
+        return kept
 
     def _begin(self) -> None:
         if self._begun:
@@ -73,14 +96,6 @@ class Results:
         for pattern in OURS:
             for path in self._directory.glob(pattern):
                 path.unlink()
-
-    def _chart(self, record: ClaimRecord, name: str) -> Path | None:
-        drawn = charts.chart(record)
-        if drawn is None:
-            return None
-        path = self._directory / "charts" / f"{name}.svg"
-        path.write_text(drawn)
-        return path
 
     def _as_json(self, record: ClaimRecord, kept: Kept) -> dict[str, Any]:
         """Everything of the record; of its rounds the seconds and the metric's values, and where the rest is."""
@@ -116,6 +131,18 @@ class Results:
         lines += [f"- {note}" for note in notes]
         (self._directory / SUMMARY).write_text("\n".join(lines) + "\n")
         return [f"results: {self._directory}/{{{SUMMARY},{CLAIMS}}}", *([] if charts.available() else [charts.MISSING])]
+
+
+def _moved(theirs: Kept, kept: Kept) -> Kept:
+    _move(theirs.rounds, kept.rounds)
+    drawn = theirs.chart and kept.chart and _move(theirs.chart, kept.chart)
+    return kept if drawn else dataclasses.replace(kept, chart=None)
+
+
+def _move(source: Path, target: Path) -> bool:
+    if source.exists():
+        shutil.move(source, target)
+    return target.exists()
 
 
 def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:

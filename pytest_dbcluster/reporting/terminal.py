@@ -33,6 +33,15 @@ class Reporter:
     def _terminal(self) -> Any:
         return self._config.pluginmanager.getplugin("terminalreporter")
 
+    @property
+    def _shown(self) -> bool:
+        return self._terminal is not None
+
+    @property
+    def _follows(self) -> bool:
+        """Whether a claim in progress has a line that changes."""
+        return bool(self._terminal.isatty)
+
     def _uncaptured(self) -> AbstractContextManager[None]:
         capture = self._config.pluginmanager.getplugin("capturemanager")
         return capture.global_and_fixture_disabled() if capture else nullcontext()
@@ -66,12 +75,12 @@ class Reporter:
 
     def progress(self, event: Progress) -> None:
         """One finished round. Nothing with ``-q``."""
-        if self._terminal is None or self._config.get_verbosity() < 0:
+        if not self._shown or self._config.get_verbosity() < 0:
             return
         if event.round.void:
             self.line(f"  {event.load}  {_place(event)}  {event.round.variant}  void: {event.round.void}")
         shown = f"{event.round.variant} {_result(event.round)}"
-        if self._terminal.isatty:
+        if self._follows:
             self._follow("  ".join(["", event.load, _place(event), shown, *_so_far(event)]))
             return
         self._rounds.append(shown)
@@ -95,15 +104,39 @@ class Reporter:
             self._terminal.flush()
         self._live = True
 
-    def claim(self, record: ClaimRecord) -> None:
+    def forget(self) -> None:
+        """Of a claim that is answered no rounds are to be shown any more."""
+        self._rounds = []
+
+    def claim(self, record: ClaimRecord, before: str = "  ") -> None:
         """One answered claim: a line, with ``-v`` its whole message, with ``-qq`` nothing."""
         verbosity = self._config.get_verbosity()
-        self._rounds = []
+        self.forget()
         if verbosity > 0:
-            self.line(f"  {record.message}")
+            self.line(f"{before}{record.message}")
         elif verbosity > -2:
             colour = table.COLOURS[record.verdict.outcome] if record.asserted else ""
-            self.line(f"  {table.one_line(record)}", colour)
+            self.line(f"{before}{table.one_line(record)}", colour)
+
+
+class Distant(Reporter):
+    """Writes through the Reporter of another process: a line at a time, as in a log."""
+
+    def __init__(self, config: Any, send: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic):
+        super().__init__(config, clock)
+        self._send = send
+
+    @property
+    def _shown(self) -> bool:
+        return True
+
+    @property
+    def _follows(self) -> bool:
+        return False
+
+    def line(self, text: str, colour: str = "") -> None:
+        """One plain line."""
+        self._send(text, colour)
 
 
 def _result(one: Round) -> str:
