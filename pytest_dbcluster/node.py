@@ -19,8 +19,9 @@ from pytest_dbcluster.sql import Connection, SQLError
 ADMIN = "dbcluster"
 LOAD = "dbcluster_load"
 LAST_LINES = 15
-# A socket's path has at most 107 bytes (unix(7)).
-LONGEST_SOCKET = 100
+# Beside the data directory, in which a server is when it listens: a socket's path has at most 107 bytes (unix(7)), and
+# that of a host's directory may be longer.
+SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
 
 
@@ -48,18 +49,12 @@ class Node:
         tls = self.flavour.control_tls
         return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
 
-    @property
-    def socket(self) -> str:
-        """The server's socket: beside its data where the path is short enough."""
-        near = f"{self.host.directory}/sql.sock"
-        return near if len(near.encode()) <= LONGEST_SOCKET else f"/tmp/dbcluster-{self.port}.sock"
-
     def configure(self, options: Mapping[str, str]) -> None:
         """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
         places = {
             "datadir": self.data,
             "port": str(self.port),
-            "socket": self.socket,
+            "socket": SOCKET,
             "log_error": self.log,
             "pid_file": f"{self.host.directory}/server.pid",
             "tmpdir": self.host.directory,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import signal
+import tempfile
+from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster.cluster import bring_up
 from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.node import LAST_LINES, Node
 from pytest_dbcluster.provisioners.fake import FakeHost, FakeProcess
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
 
 
 @pytest.fixture
@@ -39,14 +44,22 @@ def test_every_server_gets_the_same_pinned_options(node, host):
     assert found["binlog_format"] == "MIXED"
     assert found["skip_name_resolve"] == ""
     assert (found["datadir"], found["port"], found["log_error"]) == ("/fake/data", "3306", "/fake/error.log")
+    assert found["socket"] == "../sql.sock"
 
 
-def test_a_socket_lies_beside_its_data_where_its_path_is_short_enough(host, mariadb):
-    """Longer ones go to /tmp, under the port, which no other node has."""
-    deep = FakeHost(directory="/fake/" + "x" * 100)
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_a_server_leaves_nothing_outside_its_hosts_directory(vendor, request, tmp_path, monkeypatch):
+    """However deep that is: its socket has a short path there, and a killed run has nothing to remove elsewhere."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / ("deep" * 30)))
+    local = LocalProvisioner()
+    try:
+        cluster = bring_up(ClusterSpec("standalone"), request.getfixturevalue(vendor), local, options={})
+        host, port = cluster.hosts[0], cluster.nodes[0].port
 
-    assert Node("node1", host, mariadb, 3306, "").socket == "/fake/sql.sock"
-    assert Node("node1", deep, mariadb, 3306, "").socket == "/tmp/dbcluster-3306.sock"
+        assert Path(f"{host.directory}/sql.sock").is_socket()
+        assert list(Path(tempfile.gettempdir()).glob(f"*{port}*sock*")) == []
+    finally:
+        local.close()
 
 
 def test_the_password_is_in_no_command_and_no_repr(node, host):
