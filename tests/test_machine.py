@@ -1,0 +1,202 @@
+"""Who has the machine: builds beside each other, measured rounds alone, between processes that know nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pytest_dbcluster import machine, wait
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.machine import BUILDING, MEASURING, Machine, Turns
+
+# Takes a turn, says so, and keeps it until its input ends.
+PROGRAM = """
+import sys
+from pathlib import Path
+from pytest_dbcluster import machine
+machine.TOLD_AFTER = 0.0
+say = lambda line: print(line, flush=True)
+with machine.Machine(Path(sys.argv[1])).turn(sys.argv[2], run=sys.argv[3], progress=say):
+    say("has it")
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A machine of the test's own."""
+    return tmp_path / "machine"
+
+
+@pytest.fixture
+def other(directory):
+    """``other(MEASURING)``: another process that wants a turn; it ends at the latest with the test."""
+    with contextlib.ExitStack() as started:
+
+        def other(does, run="other"):
+            words = [sys.executable, "-c", PROGRAM, str(directory), does, run]
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield other
+
+
+def until_it_waits(directory, process):
+    """Returns when the process is in the queue."""
+    here = Machine(directory)
+
+    def problems():
+        waiting = [one.pid for one in here.holders() if one.waits]
+        return [] if process.pid in waiting else [f"{process.pid} is not among {waiting}"]
+
+    wait.until(problems, "the queue", seconds=20)
+
+
+def said(process):
+    """Its next line that is no news of waiting."""
+    return next(line.strip() for line in process.stdout if not line.startswith("waiting"))
+
+
+def end(process):
+    """Its turn is over."""
+    process.stdin.close()
+    process.wait(20)
+
+
+def test_builds_run_beside_each_other(other):
+    """The second one has its turn while the first one has."""
+    assert [said(other(BUILDING)), said(other(BUILDING))] == ["has it", "has it"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(MEASURING, BUILDING), (BUILDING, MEASURING), (MEASURING, MEASURING)])
+def test_a_measured_round_has_the_machine_alone(directory, other, first, second):
+    """Whoever comes second waits for the end of the first one's turn."""
+    one = other(first)
+    assert said(one) == "has it"
+    two = other(second)
+    until_it_waits(directory, two)
+
+    assert [(found.does, found.waits) for found in sorted(Machine(directory).holders(), key=lambda one: one.waits)] == [
+        (first, False),
+        (second, True),
+    ]
+    end(one)
+    assert said(two) == "has it"
+
+
+def test_nobody_overtakes_the_one_who_is_next(directory, other):
+    """A build could begin beside another one, and would keep the round from its turn for ever: it waits behind it."""
+    build = other(BUILDING)
+    assert said(build) == "has it"
+    round_ = other(MEASURING)
+    until_it_waits(directory, round_)
+    later = other(BUILDING)
+    until_it_waits(directory, later)
+    end(build)
+
+    assert said(round_) == "has it"
+    assert later.pid in [one.pid for one in Machine(directory).holders() if one.waits]
+    end(round_)
+    assert said(later) == "has it"
+
+
+def test_the_turn_of_a_killed_process_is_over(directory, other):
+    """The kernel drops its lock, and its note is cleared away."""
+    killed = other(MEASURING)
+    assert said(killed) == "has it"
+    two = other(BUILDING)
+    until_it_waits(directory, two)
+    killed.kill()
+
+    assert said(two) == "has it"
+    assert [one.pid for one in Machine(directory).holders()] == [two.pid]
+
+
+def test_waiting_is_told(other):
+    """With who has the machine: run, process, user, what it does, and since when."""
+    first = other(MEASURING, "4f")
+    assert said(first) == "has it"
+
+    line = other(BUILDING).stdout.readline()
+
+    assert line.startswith(f"waiting: run 4f of pid {first.pid} (")
+    assert line.endswith(" s\n")
+    assert ") is measuring since " in line
+
+
+def test_ctrl_c_ends_the_waiting(directory, other):
+    """At once, and nothing is left of it in the queue."""
+    first = other(MEASURING)
+    assert said(first) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    two.send_signal(signal.SIGINT)
+
+    assert two.wait(20) == -signal.SIGINT
+    assert [one.pid for one in Machine(directory).holders()] == [first.pid]
+
+
+def test_a_turn_inside_a_turn_is_part_of_it(directory):
+    """A round may build, in one process; a build may not measure."""
+    mine = Machine(directory)
+    with mine.turn(MEASURING), mine.turn(BUILDING), mine.turn(MEASURING):
+        assert [one.does for one in mine.holders()] == [MEASURING]
+    assert mine.holders() == []
+
+    with mine.turn(BUILDING), pytest.raises(ConfigError, match="a measured round would run inside a build of this"):
+        mine.turn(MEASURING).__enter__()
+    with mine.turn(MEASURING):
+        assert [one.does for one in mine.holders()] == [MEASURING]
+
+
+def test_a_run_inside_a_run_does_not_wait_for_it(directory, other):
+    """The outer one waits for the inner one: a turn of a process that we were started by is ours too."""
+    with Machine(directory).turn(MEASURING, run="outer"):
+        assert [said(other(MEASURING)), said(other(BUILDING))] == ["has it", "has it"]
+    with Machine(directory).turn(BUILDING, run="outer"):
+        refused = other(MEASURING)
+
+        assert refused.wait(20) == 1
+        assert refused.stdout.read() == ""
+
+
+def test_who_has_waited_long_enough_goes_on(directory, other):
+    """That is for those who want to leave."""
+    first = other(MEASURING)
+    assert said(first) == "has it"
+
+    with Machine(directory).turn(BUILDING, most=0.05):
+        assert {one.pid for one in Machine(directory).holders()} == {first.pid, os.getpid()}
+
+
+def test_every_user_of_the_machine_may_lock(directory):
+    """Whatever the mask of the one who came first: the directory is open to all, and files are locked by reading."""
+    before = os.umask(0o077)
+    try:
+        with Machine(directory).turn(MEASURING):
+            modes = {path.name: path.stat().st_mode & 0o7777 for path in directory.iterdir() if path.suffix == ""}
+            (note,) = directory.glob("*.json")
+
+            assert modes == {"next": 0o644, "work": 0o644}
+            assert note.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+    assert directory.stat().st_mode & 0o7777 == 0o1777
+
+
+def test_hosts_with_cores_of_their_own_wait_for_nobody(directory, other):
+    """Only a provisioner whose hosts share cores takes turns."""
+    assert Turns.on(frozenset({"root"}), "1", print).machine is None
+    assert Turns.on(frozenset({"shared-cores"}), "1", print).machine is machine.this()
+
+    first = other(MEASURING)
+    assert said(first) == "has it"
+    with Turns(None).measuring(), Turns(None).building():
+        assert len(Machine(directory).holders()) == 1
