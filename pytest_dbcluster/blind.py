@@ -15,9 +15,15 @@ FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_metho
 
 
 def flushing(variants: Sequence[Variant], directory: str) -> str:
-    """Variants that flush otherwise are alike where a flush costs nothing; empty where it costs something."""
+    """Variants that flush otherwise are alike where a flush costs nothing; empty where it costs something.
+
+    Where a device may write so many times a second, a flush costs one of these times at the least.
+    """
     pairs = itertools.combinations((variant.options for variant in variants), 2)
     if not any(name in FLUSHING for pair in pairs for name in differences(*pair)):
+        return ""
+    slowest = min(1 / variant.spec.needs.iops if variant.spec.needs.iops else 0.0 for variant in variants)
+    if slowest >= doctor.BLIND_FSYNC:
         return ""
     seconds = doctor.fsync_seconds(directory)
     if seconds >= doctor.BLIND_FSYNC:

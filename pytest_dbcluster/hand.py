@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from pytest_dbcluster import kept
 from pytest_dbcluster import options as opts
 from pytest_dbcluster.cluster import bring_up, ready_template
-from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.provisioner import memory_share, programs, provisioner_class
 from pytest_dbcluster.proxy import remark
-from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.topology import topology
 
 
-def leave_running(spec: ClusterSpec, release: Release, below: opts.Sections, *, progress: Callable[[str], None]) -> str:
+def leave_running(
+    spec: ClusterSpec,
+    below: opts.Sections,
+    *,
+    where: str = "local",
+    images: Mapping[str, str] | None = None,
+    progress: Callable[[str], None],
+) -> str:
     """Bring the cluster up and leave it; the text that says how to connect.
 
-    ``below`` are server options under those of the spec, by sections of a my.cnf. Whatever ends this early, Ctrl-C
-    included, leaves nothing.
+    ``below`` are server options under those of the spec, by sections of a my.cnf; ``where`` is a provisioner, and
+    ``images`` are those of its releases where it is not to choose. Whatever ends this early, Ctrl-C included, leaves
+    nothing.
     """
-    provisioner = LocalProvisioner(keep=True)
+    assert spec.release
+    made_by: Any = provisioner_class(where)
+    provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
     try:
-        memory = psutil.virtual_memory().total // spec.nodes
+        release = programs(provisioner, spec.release, progress)
+        memory = memory_share(spec, psutil.virtual_memory().total)
         options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
         made = ready_template(release, provisioner, options, progress)
         options, absent = opts.fit(options, made, release)

@@ -74,6 +74,46 @@ class Ports(Protocol):
         """A free port that no other run takes while this one lives."""
 
 
+def own_port(host: Host, usual: int) -> int:
+    """A port of our own where hosts share an address, the usual one elsewhere."""
+    taken: int = host.port() if hasattr(host, "port") else usual
+    return taken
+
+
+class Limited(Protocol):
+    """An extra power: the host may be limited, and knows when a limit has ended a program."""
+
+    def limit_reached(self) -> str:
+        """Which limit has ended a program on it, as a clause; empty for none."""
+
+
+class Pauses(Protocol):
+    """An extra power: everything on the host can be frozen, as on a machine that stalls."""
+
+    def pause(self) -> None:
+        """Freeze it. Raises ProvisionError."""
+
+    def resume(self) -> None:
+        """Let it go on. Raises ProvisionError."""
+
+
+class Partitions(Protocol):
+    """An extra power: the host can be cut off from all others, this machine included."""
+
+    def partition(self) -> None:
+        """Take it off its network. Raises ProvisionError."""
+
+    def heal(self) -> None:
+        """Put it on its network again, with its old address. Raises ProvisionError."""
+
+
+class Falls(Protocol):
+    """An extra power: everything on the host can end at once, as by a power cut."""
+
+    def kill(self) -> None:
+        """End it; the files stay, and the host can be used again. Raises ProvisionError."""
+
+
 class Trees(Protocol):
     """An extra power of hosts that see our file system: a directory is copied without leaving the machine."""
 

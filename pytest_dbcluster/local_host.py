@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import copying, supervisor
+from pytest_dbcluster.cgroups import Group
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.host import Completed, Process
 from pytest_dbcluster.ports import PortLocks
@@ -99,7 +100,7 @@ class LocalProcess:
 
 
 class LocalHost:
-    """A directory on this machine, and 127.0.0.1."""
+    """A directory on this machine, and 127.0.0.1. What it spawns is in its control group, where it has one."""
 
     address = "127.0.0.1"
     root = os.geteuid() == 0
@@ -109,6 +110,7 @@ class LocalHost:
         self.directory = str(directory)
         self._client = client
         self._ports = ports
+        self.group: Group | None = None
         directory.mkdir(parents=True, exist_ok=True)
 
     def run(
@@ -162,7 +164,7 @@ class LocalHost:
         directory: str,
         environment: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program through the supervisor, which ends it when this run is gone."""
+        """Start a program through the supervisor, which ends it when this run is gone; limits hold for it."""
         answer = self._client.ask(
             "spawn",
             argv=list(command),
@@ -170,8 +172,13 @@ class LocalHost:
             directory=directory,
             log=log,
             keep=self._client.keep,
+            joins=self.group.joins if self.group else [],
         )
         return LocalProcess(self._client, answer["pid"])
+
+    def limit_reached(self) -> str:
+        """Which limit has ended a program here; empty for none."""
+        return self.group.limit_reached() if self.group else ""
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
         """Write a file, readable by nobody else from its first byte on."""

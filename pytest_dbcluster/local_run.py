@@ -9,11 +9,11 @@ import secrets
 import threading
 from pathlib import Path
 
-from pytest_dbcluster import runs
+from pytest_dbcluster import cgroups, runs
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.local_host import OTHER_PLACE, LocalHost, SupervisorClient
 from pytest_dbcluster.ports import PortLocks
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 
 class LocalRun:
@@ -52,6 +52,14 @@ class LocalRun:
     def host(self, name: str, directory: Path) -> LocalHost:
         """A host of this machine with this directory, which is made. Raises ProvisionError."""
         return LocalHost(name, directory, self.client, self._ports)
+
+    def limit(self, host: LocalHost, name: str, needs: HostNeeds) -> None:
+        """Put what a host spawns from now on into a control group of its own. Raises Unsupported or ProvisionError."""
+        client = self.client
+        with self._acquiring:
+            host.group = cgroups.find(self.directory.parent).group(self.run_id, name, needs)
+            for place in cgroups.record(self.directory, host.group):
+                client.ask("own_group", group=str(place))
 
     def leave(self) -> None:
         """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""

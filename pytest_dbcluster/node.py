@@ -6,12 +6,12 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.flavour import Flavour, flavour
-from pytest_dbcluster.host import Host, Process
+from pytest_dbcluster.host import Host, Limited, Process
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import Connection, SQLError
@@ -53,6 +53,7 @@ class Node:
         """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
         places = {
             "datadir": self.data,
+            "bind_address": self.host.address,
             "port": str(self.port),
             "socket": SOCKET,
             "log_error": self.log,
@@ -99,6 +100,8 @@ class Node:
         status = self.process.status() if self.process else 0
         if status is not None:
             ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+            if hasattr(self.host, "limit_reached") and (limit := cast(Limited, self.host).limit_reached()):
+                ended += f": {limit}"
             raise NodeDied(self.name, ended, self.log, self.last_lines())
 
     def wait_answering(self, seconds: float = 60.0) -> None:

@@ -20,24 +20,33 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
 CLEAN_SECONDS = 10
+AFTER_SECONDS = 60
 MOST_FILES = 65_536  # some programs make a table of all that are allowed, and the hard limit may be a thousand million
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def die_with_parent(parent: int) -> Callable[[], None]:
-    """A function for the child to call before exec: SIGKILL it when its parent, ``parent``, is gone."""
+def before_exec(parent: int | None, joins: Sequence[str]) -> Callable[[], None]:
+    """A function for the child to call before exec: join the control groups, and die when ``parent`` is gone.
+
+    ``joins`` are files of the groups that a process writes its number into; None is no parent to die with.
+    """
 
     def ask() -> None:
-        _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
+        for file in joins:
+            descriptor = os.open(file, os.O_WRONLY)
+            os.write(descriptor, str(os.getpid()).encode())
+            os.close(descriptor)
+        if parent is not None:
+            _libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+            if os.getppid() != parent:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     return ask
 
@@ -50,22 +59,36 @@ class Supervisor:
         self.keep = False
         self.children: dict[int, subprocess.Popen[bytes]] = {}
         self.directories: list[str] = []
+        self.commands: list[tuple[list[str], dict[str, str]]] = []
+        self.groups: list[str] = []
 
     def spawn(
-        self, argv: list[str], environment: dict[str, str], directory: str, log: str, keep: bool
+        self,
+        argv: list[str],
+        environment: dict[str, str],
+        directory: str,
+        log: str,
+        keep: bool,
+        joins: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Start a program in a process group of its own; its output is added to the file ``log``."""
+        """Start a program in a process group of its own; its output is added to the file ``log``.
+
+        ``joins`` are the ``cgroup.procs`` files of the control groups that it is in from its first instruction on.
+        """
         with Path(log).open("ab") as output:
-            child = subprocess.Popen(
-                argv,
-                env={**environment, RUN_VARIABLE: self.run},
-                cwd=directory,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=None if keep else die_with_parent(os.getpid()),  # noqa: PLW1509  (no threads here)
-            )
+            try:
+                child = subprocess.Popen(
+                    argv,
+                    env={**environment, RUN_VARIABLE: self.run},
+                    cwd=directory,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    preexec_fn=before_exec(None if keep else os.getpid(), joins),  # noqa: PLW1509  (no threads here)
+                )
+            except subprocess.SubprocessError:  # all that is said of an error before exec
+                raise OSError(f"it could not join its control groups, {', '.join(joins)}") from None
         self.children[child.pid] = child
         return {"pid": child.pid}
 
@@ -85,6 +108,16 @@ class Supervisor:
         self.directories.append(directory)
         return {}
 
+    def after(self, argv: list[str], environment: dict[str, str]) -> dict[str, Any]:
+        """Run this command at the end, when every child has ended."""
+        self.commands.append((argv, environment))
+        return {}
+
+    def own_group(self, group: str) -> dict[str, Any]:
+        """Remove this control group, and those inside of it, at the end."""
+        self.groups.append(group)
+        return {}
+
     def leave(self) -> dict[str, Any]:
         """From now on the end of the owner ends nothing: the servers and directories stay."""
         self.keep = True
@@ -99,9 +132,15 @@ class Supervisor:
                 os.killpg(pid, signal.SIGKILL)
         for child in self.children.values():
             child.wait()
+        for argv, environment in self.commands:
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                quiet = subprocess.DEVNULL
+                subprocess.run(
+                    argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, timeout=AFTER_SECONDS, check=False
+                )
         limit = time.monotonic() + CLEAN_SECONDS
         # What a server or a command has started in a session of its own carries the mark too, and may still write.
-        while kill_marked(self.run) + remove(self.directories) and time.monotonic() < limit:
+        while kill_marked(self.run) + remove(self.directories) + ungroup(self.groups) and time.monotonic() < limit:
             time.sleep(0.01)
         return {}
 
@@ -122,6 +161,15 @@ def remove(directories: list[str]) -> int:
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
     return sum(map(os.path.exists, directories))
+
+
+def ungroup(groups: list[str]) -> int:
+    """Remove control groups; how many could not be removed, because a process in them is not quite gone."""
+    for group in groups:
+        for place in (*(file.parent for file in Path(group).glob("*/cgroup.procs")), Path(group)):
+            with contextlib.suppress(OSError):
+                place.rmdir()
+    return sum(map(os.path.exists, groups))
 
 
 def allow_files() -> None:

@@ -6,12 +6,11 @@ import pytest
 
 from pytest_dbcluster import blind, doctor
 from pytest_dbcluster.provisioner import own_cores
-from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 ALONE = ClusterSpec("standalone")
 ONE, TWO, FOUR = (ClusterSpec("galera", nodes=number) for number in (1, 2, 4))
-LOCAL = LocalProvisioner.offers
+LOCAL = frozenset({"shared-cores", "root"})
 LIMITS = frozenset({"shared-cores", "cores"})
 
 

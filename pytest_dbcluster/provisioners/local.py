@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import cgroups
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.local_host import LocalHost
 from pytest_dbcluster.local_run import LocalRun
@@ -13,22 +15,44 @@ from pytest_dbcluster.spec import ClusterSpec
 
 
 class LocalProvisioner:
-    """Hosts that are directories of one run on this machine. With ``keep`` the run may be left running."""
+    """Hosts that are directories of one run on this machine. With ``keep`` the run may be left running.
 
-    offers = frozenset({"shared-cores"} | ({"root"} if os.geteuid() == 0 else set()))
+    What a spec needs of them is limited by control groups, where this machine lets us make some.
+    """
 
     def __init__(self, *, keep: bool = False) -> None:
         self._run = LocalRun(keep=keep)
         self.run_id, self.directory = self._run.run_id, self._run.directory
 
+    @functools.cached_property
+    def offers(self) -> frozenset[str]:
+        """What this machine lets us do. Limits are tried once, by making a control group and removing it."""
+        root = {"root"} if os.geteuid() == 0 else set()
+        return frozenset({"shared-cores"} | root | cgroups.find(self.directory.parent).offers)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why the rest is not offered."""
+        own_network = "all nodes are on 127.0.0.1, where a delay would meet everything on this machine"
+        return {**cgroups.find(self.directory.parent).missing, "netem": own_network}
+
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node; the first call starts the supervisor and clears dead runs away."""
         place = self._run.place(spec)
-        return [self._run.host(f"node{n}", place / f"node{n}") for n in range(1, spec.nodes + 1)]
+        hosts = [self._run.host(f"node{n}", place / f"node{n}") for n in range(1, spec.nodes + 1)]
+        try:
+            for host in hosts if spec.needs.powers else ():
+                self._run.limit(host, f"{place.name}-{host.name}", spec.needs)
+        except BaseException:
+            self.release(hosts)
+            raise
+        return hosts
 
     def release(self, hosts: Sequence[Host]) -> None:
-        """Remove the directories of these hosts; their servers have been stopped by their nodes."""
+        """Remove the directories and groups of these hosts; their servers have been stopped by their nodes."""
         for host in hosts:
+            if isinstance(host, LocalHost) and host.group:
+                host.group.remove()
             shutil.rmtree(host.directory, ignore_errors=True)
 
     def leave(self) -> None:
