@@ -18,13 +18,15 @@ PLANNED = ("ec2", "vm")
 
 
 class Provisioner(Protocol):
-    """Hands out hosts for a cluster and takes them back.
+    """Hands out hosts for a cluster and takes them back."""
 
-    ``offers`` are the powers of its hosts: ``shared-cores`` (nodes compete for the machine's CPUs), ``root``,
-    ``netem``, ``block-devices``, and limits of each host: ``cores``, ``memory``, ``iops``.
-    """
+    @property
+    def offers(self) -> frozenset[str]:
+        """The powers of its hosts.
 
-    offers: frozenset[str]
+        ``shared-cores`` (nodes compete for the machine's CPUs), ``root``, ``netem``, ``block-devices``, and limits of
+        each host: ``cores``, ``memory``, ``iops``.
+        """
 
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """One host for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
@@ -46,7 +48,9 @@ class Keeps(Protocol):
 class Explains(Protocol):
     """An extra power: it knows why it does not offer something here, by its name in ``offers``."""
 
-    missing: Mapping[str, str]
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """The reasons, each a clause."""
 
 
 def unmet(provisioner: Provisioner, spec: ClusterSpec) -> str:
