@@ -1,8 +1,9 @@
 """The root file system of a release as a tar, made from Debian packages by mmdebstrap: what an image consists of.
 
 Packages are extracted and not installed (``--variant=extract``): no maintainer script runs, so nothing is started, no
-data directory is made, and perl and debconf stay out. What the scripts of base packages would have made, such as
-/etc/passwd, is written by hand.
+data directory is made, and apt is told that perl and its like are there already. What the scripts of base packages
+would have made, such as /etc/passwd, is written by hand. mariadb:10.11 is 271 MB so; with its whole closure it was 341 MB in
+18 s, and installed (``--variant=essential``) 509 MB in 43 s.
 """
 
 from __future__ import annotations
@@ -39,6 +40,9 @@ STAGES = {
     "creating tarball": "writing the tar",
 }
 _NO_NAMESPACES = re.compile(r"unshare|newuidmap|newgidmap|subuid|subgid|user namespace|userns", re.IGNORECASE)
+# What went wrong, in the words of apt and mmdebstrap; and what only says once more that something did.
+_WORDS = re.compile(r"E:|W: .*(GPG|sign)|Err:")
+_ECHO = re.compile(r"^E: (mmdebstrap failed to run|apt download failed|apt-get |Unable to fetch some archives)")
 
 # /usr is merged in every suite: from trixie on base-files brings these links, for older ones they come first.
 _BEFORE = """\
@@ -155,7 +159,7 @@ def command(
     native = apt.architecture()
     sources = staging / "mirror.sources"
     sources.write_text("\n".join(map(_stanza, entries)))
-    names = [*candidate.origin.packages, *HOST_PACKAGES]
+    names = list(dict.fromkeys([*candidate.origin.packages, *HOST_PACKAGES]))
     installed = "".join(apt.installed(name, native) for name in NOT_FETCHED if name not in names)
     before = _BEFORE.format(preferences=apt.PREFERENCES, installed=installed)
     known = shims.OTHER_NAMES.get(offer.product, {})
@@ -229,15 +233,18 @@ def _run(line: Sequence[str], name: str, staging: Path, progress: Callable[[str]
             status = process.wait()
         finally:
             if process.poll() is None:
-                process.terminate()  # it cleans up, which leaving this block waits for
+                process.terminate()  # it cleans up
+                process.wait()
     if status:
         raise CommandFailed(line[:1], status, "", "".join(said))
 
 
 def reason(offer: Offer, candidate: Candidate, error: CommandFailed) -> str:
     """Why it failed, in the words of apt and mmdebstrap; for a user who may not, the one command to run."""
-    words = [text.strip() for text in error.stderr.splitlines() if re.match(r"E:|W: .*(GPG|sign)|Err:", text.strip())]
-    text = "; ".join(dict.fromkeys(words))[-800:] or str(error)
+    words = [
+        line for text in error.stderr.splitlines() if _WORDS.match(line := text.strip()) and not _ECHO.search(line)
+    ]
+    text = "; ".join(dict.fromkeys(words))[:800] or str(error)
     if os.getuid() != 0 and _NO_NAMESPACES.search(text):
         again = f"sudo {shlex.quote(sys.argv[0])} image build {offer.name}"
         return f"{PROGRAM} needs user namespaces, which this user may not have ({text}); as root it works:  {again}"
