@@ -3,6 +3,8 @@
 Two locks of the kernel (flock), which drops those of a dead holder. Who wants the machine first takes ``next``, and
 waits for ``work`` while it has that: shared to build, exclusive to measure. So nobody overtakes the one who is next:
 a build gets in between two blocks of another run's rounds, and a block of rounds gets in between builds.
+Two runs that measure do not alternate block by block, for that warms neither up: while only rounds wait, a run goes on
+with its next block for ``STINT`` seconds.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import os
 import secrets
 import stat
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -33,7 +36,9 @@ OPEN_TO_ALL = stat.S_ISVTX | stat.S_IWOTH
 NEXT, WORK, NOTE = "next", "work", ".json"
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two tries: what a hand-over costs at the most
-TOLD_AFTER, TOLD_AGAIN = 1.0, 15.0  # seconds of waiting
+TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting
+STINT = 10.0  # seconds that a run measures while another one waits to measure
+LINGER = 0.2  # seconds in which it has to begin its next block; judging the last one takes milliseconds
 INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
 
 
@@ -62,7 +67,10 @@ class Machine:
         self.directory = directory or place()
         self._does = ""
         self._depth = 0
+        self._began = 0.0
         self._turn = contextlib.ExitStack()
+        self._guard = threading.RLock()
+        self._lingers: threading.Timer | None = None
 
     @contextlib.contextmanager
     def turn(
@@ -73,16 +81,42 @@ class Machine:
         ``most``: after so many seconds of waiting it goes on without. A turn inside one of this process, or of a
         process that this one was started by, is part of that. Raises ConfigError for measuring inside of a build.
         """
-        if not self._depth:
-            self._take(does, run, progress, most)
-        elif does == MEASURING != self._does:
+        if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
+        if not self._depth and not (self._still_ours() and does == MEASURING):
+            self._turn.close()
+            self._take(does, run, progress, most)
         self._depth += 1
         try:
             yield
         finally:
             self._depth -= 1
             if not self._depth:
+                self._leave()
+
+    def _still_ours(self) -> bool:
+        """Whether the last turn lingers; it does not end by itself any more."""
+        with self._guard:
+            timer, self._lingers = self._lingers, None
+            if timer:
+                timer.cancel()
+            return timer is not None
+
+    def _leave(self) -> None:
+        """The end of a turn, at once, or soon where another block may follow and only rounds of others wait."""
+        if self._does == MEASURING and time.monotonic() - self._began < STINT:
+            waiting = {one.does for one in self.holders() if one.waits}
+            if waiting == {MEASURING}:
+                self._lingers = threading.Timer(LINGER, self._end)
+                self._lingers.daemon = True
+                self._lingers.start()
+                return
+        self._turn.close()
+
+    def _end(self) -> None:
+        with self._guard:
+            if threading.current_thread() is self._lingers:
+                self._lingers = None
                 self._turn.close()
 
     def _take(self, does: str, run: str, progress: Callable[[str], None], most: float | None) -> None:
@@ -97,7 +131,7 @@ class Machine:
                     wait.locked(work, kind)
             held.enter_context(self.noted(run, does, waits=False))
             self._turn = held.pop_all()
-        self._does = does
+        self._does, self._began = does, time.monotonic()
 
     def holders(self) -> list[Holder]:
         """Who has the machine or waits for it now; notes of the dead are removed."""

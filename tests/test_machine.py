@@ -14,16 +14,20 @@ from pytest_dbcluster import machine, wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.machine import BUILDING, MEASURING, Machine, Turns
 
-# Takes a turn, says so, and keeps it until its input ends.
+# Takes a turn, says so, and keeps it until its input ends; a line of it ends one turn and begins another.
 PROGRAM = """
-import sys
+import sys, time
 from pathlib import Path
 from pytest_dbcluster import machine
-machine.TOLD_AFTER = 0.0
+place, does, run = sys.argv[1:4]
+machine.TOLD_AFTER, (machine.STINT, machine.LINGER, pause) = 0.0, map(float, sys.argv[4:])
 say = lambda line: print(line, flush=True)
-with machine.Machine(Path(sys.argv[1])).turn(sys.argv[2], run=sys.argv[3], progress=say):
-    say("has it")
-    sys.stdin.read()
+mine, again = machine.Machine(Path(place)), True
+while again:
+    with mine.turn(does, run=run, progress=say):
+        say("has it")
+        again = sys.stdin.readline()
+    time.sleep(pause if again else 0.0)
 """
 
 
@@ -38,8 +42,8 @@ def other(directory):
     """``other(MEASURING)``: another process that wants a turn; it ends at the latest with the test."""
     with contextlib.ExitStack() as started:
 
-        def other(does, run="other"):
-            words = [sys.executable, "-c", PROGRAM, str(directory), does, run]
+        def other(does, run="other", *, stint=0.0, linger=0.0, pause=0.0):
+            words = [sys.executable, "-c", PROGRAM, str(directory), does, run, *map(str, (stint, linger, pause))]
             process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
             started.enter_context(process)
             started.callback(process.kill)
@@ -62,6 +66,12 @@ def until_it_waits(directory, process):
 def said(process):
     """Its next line that is no news of waiting."""
     return next(line.strip() for line in process.stdout if not line.startswith("waiting"))
+
+
+def next_block(process):
+    """Its turn is over, and it wants another one."""
+    process.stdin.write("\n")
+    process.stdin.flush()
 
 
 def end(process):
@@ -105,6 +115,46 @@ def test_nobody_overtakes_the_one_who_is_next(directory, other):
     assert later.pid in [one.pid for one in Machine(directory).holders() if one.waits]
     end(round_)
     assert said(later) == "has it"
+
+
+def test_a_run_goes_on_with_its_next_block_while_rounds_wait(directory, other):
+    """Two runs that measure would else alternate block by block; when no block follows it is the other one's turn."""
+    one = other(MEASURING, stint=3600, linger=3600)
+    assert said(one) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(one) == "has it"
+    assert [found.pid for found in Machine(directory).holders() if found.waits] == [two.pid]
+
+    end(one)
+    assert said(two) == "has it"
+
+
+@pytest.mark.parametrize(("does", "stint"), [(MEASURING, 0), (BUILDING, 3600)])
+def test_a_build_and_who_has_waited_long_get_in_between_blocks(directory, other, does, stint):
+    """The run that measures is behind them in the queue, however soon it comes back."""
+    one = other(MEASURING, stint=stint, linger=3600)
+    assert said(one) == "has it"
+    two = other(does)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(two) == "has it"
+    end(two)
+    assert said(one) == "has it"
+
+
+def test_a_turn_that_lingers_for_no_block_ends_by_itself(directory, other):
+    """A run has ended its claim, and prepares another one."""
+    one = other(MEASURING, stint=3600, linger=0.05, pause=3600)
+    assert said(one) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(two) == "has it"
 
 
 def test_the_turn_of_a_killed_process_is_over(directory, other):
