@@ -15,6 +15,7 @@ from pytest_dbcluster import blind, comparison, durability, ordering, pace, roun
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.notes import hosts_line
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.release import Release
@@ -268,7 +269,8 @@ class ClusterLaboratory:
     def notes(self, *numbers: int) -> list[str]:
         """Durability of all, the effective variables on which neighbours differ, and the client of several releases."""
         labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
-        lines = [f"durability: {labels}"]
+        needs = {self.names[number]: self.variants[number].spec.needs for number in numbers}
+        lines = [f"durability: {labels}", *hosts_line(needs)]
         for candidate, baseline in itertools.pairwise(numbers):
             differ = [f"{name}: {old} -> {new}" for name, (old, new) in self.differences(candidate, baseline).items()]
             shown = ", ".join(differ[:SHOWN]) or "none"

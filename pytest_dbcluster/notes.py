@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import books, client, estimate
 from pytest_dbcluster.message import percent
 from pytest_dbcluster.pace import Pace
+from pytest_dbcluster.spec import HostNeeds
 from pytest_dbcluster.workload import DRAINED, SPEEDS, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
@@ -93,6 +94,16 @@ def as_void(block: Sequence[Round]) -> list[Round]:
 def reason(block: Sequence[Round]) -> str:
     """Which variant made a block void, and why."""
     return next(f"{one.variant}: {one.void}" for one in block if one.void)
+
+
+def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
+    """One line: what each variant's hosts are limited to; none where nobody asked for anything."""
+    said = {name: str(one) or "no limits" for name, one in needs.items()}
+    if not any(map(str, needs.values())):
+        return []
+    if len(set(said.values())) == 1:
+        return [f"each node's host: {next(iter(said.values()))}"]
+    return [f"each node's host: {'; '.join(f'{name} {words}' for name, words in said.items())}"]
 
 
 def void_line(blocks: Blocks, pairs: int) -> list[str]:

@@ -51,6 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
         "releases(*names): the releases that a measuring test runs on when --db-release names none; without any name "
         "the test names its releases itself",
     )
+    config.addinivalue_line("markers", "storage: claims on volumes whose writes a second are limited")
 
 
 def _begin_parallel(config: pytest.Config) -> None:

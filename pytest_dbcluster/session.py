@@ -139,7 +139,7 @@ class DBSession:
         # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
         if spec.release and (lacking := lacks(topology(spec.topology), self.pool.release(spec.release))):
             raise ConfigError(f"{spec} asks for {spec.release} by name: {lacking}")
-        return self.pool.variant(spec.on_release(release))
+        return self.pool.variant(spec.on_release(release).on_storage(self.settings.storage))
 
     def test_begins(self, release: ReleaseName) -> None:
         """A test asked for ``measure``; said before it measures, so that a failure is reported alike."""

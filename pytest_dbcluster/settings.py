@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster import critical, registry
+from pytest_dbcluster import critical, registry, storage
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
@@ -23,10 +23,16 @@ FLAGS = ("--db-keep", "--db-strict")  # options that no value follows
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """Every option of a run. ``below`` are the server options of ``--db-cnf`` by their sections."""
+    """Every option of a run.
+
+    ``below`` are the server options of ``--db-cnf`` by their sections. ``storage`` is the profile of clusters that name
+    none, empty for the machine's own disk.
+    """
 
     releases: tuple[ReleaseName, ...]
     provisioner: str
+    images: Mapping[str, str]
+    storage: str
     profile: str
     parity: str
     below: Mapping[str, Mapping[str, str]]
@@ -75,6 +81,8 @@ class Settings:
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=option.db_provisioner,
+            images=given_images(option.db_image or (), option.db_provisioner),
+            storage=storage.profile(option.db_storage).name if option.db_storage else "",
             profile=option.db_profile,
             parity=option.db_parity,
             below=_below(option.db_cnf),
@@ -101,6 +109,21 @@ class Settings:
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
 
 
+def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
+    """The images of ``--db-image`` by the names of their releases. Raises ConfigError."""
+    if given and provisioner != "container":
+        raise ConfigError(f"an image ({given[0]}): the provisioner {provisioner} uses no images, container does")
+    found = {}
+    for text in given:
+        name, _, image = text.partition("=")
+        if not image:
+            raise ConfigError(
+                f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
+            )
+        found[str(ReleaseName.parse(name))] = image
+    return found
+
+
 def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
     if not cnf:
         return {}
@@ -122,7 +145,18 @@ def add_options(group: Any) -> None:
         "--db-provisioner",
         default="local",
         metavar="NAME",
-        help="where clusters run: local (default); container, vm and ec2 are planned",
+        help="where clusters run: local (default) or container; vm and ec2 are planned",
+    )
+    add(
+        "--db-image",
+        action="append",
+        metavar="NAME:VERSION=IMAGE",
+        help="image of a release's containers, repeatable (default: what `dbcluster image build NAME:VERSION` makes)",
+    )
+    add(
+        "--db-storage",
+        metavar="PROFILE",
+        help=f"volumes of clusters that name none: {', '.join(storage.PROFILES)} (default this machine's own disk)",
     )
     add(
         "--db-profile",
