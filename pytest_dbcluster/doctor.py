@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import ports, runs, sql
+from pytest_dbcluster import cgroups, ports, runs, sql
+from pytest_dbcluster.cgroup_tree import POWERS
+from pytest_dbcluster.cgroups import Limits
 from pytest_dbcluster.errors import ConfigError
 
 BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
@@ -71,7 +73,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         containers,
         lambda: netem(root=os.geteuid() == 0),
         user_mode_linux,
-        io_limits,
+        lambda: limits(cgroups.find(place)),
         port_range,
         lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
@@ -208,14 +210,15 @@ def user_mode_linux() -> Finding:
     return Finding("user-mode-linux", "not installed", "no DRBD without it or another host (package user-mode-linux)")
 
 
-def io_limits(cgroup: Path = CGROUP) -> Finding:
-    """Whether a cgroup can limit the operations of a disk."""
-    second = "io" in _read(cgroup / "cgroup.controllers").split() and os.access(
-        cgroup / "cgroup.subtree_control", os.W_OK
-    )
-    if second or os.access(cgroup / "blkio" / "blkio.throttle.write_iops_device", os.W_OK):
-        return Finding("disk limits", f"cgroup {'io.max' if second else 'blkio'}")
-    return Finding("disk limits", "none", "no cgroup for IOPS: a slower disk (iops=3000) cannot be imitated here")
+def limits(found: Limits) -> Finding:
+    """What of this machine a host may be limited to, tried; a spec that needs more of it is skipped here."""
+    offered = [power for power in POWERS if power in found.offers]
+    versions = sorted({str(found.trees[power].version) for power in offered})
+    value = f"{', '.join(offered)} (control groups, version {' and '.join(versions)})" if offered else "none"
+    rules_out = "; ".join(f"no {power}=: {why}" for power, why in found.missing.items())
+    if "iops" in found.missing:
+        rules_out += "; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here"
+    return Finding("host limits", value, rules_out)
 
 
 def port_range(kernel: tuple[int, int] | None = None) -> Finding:

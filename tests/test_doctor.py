@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import doctor
+from pytest_dbcluster.cgroup_tree import POWERS, Tree
+from pytest_dbcluster.cgroups import Limits
 from pytest_dbcluster.doctor import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
 
@@ -32,7 +34,7 @@ def test_every_subject_is_answered(found):
 
     assert names == [
         "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "user-mode-linux",
-        "disk limits", "ip_local_port_range", "open files", "Python", "control driver", "apt",
+        "host limits", "ip_local_port_range", "open files", "Python", "control driver", "apt",
     ]  # fmt: skip
     assert all(each.value for each in found)
 
@@ -207,17 +209,19 @@ def test_user_mode_linux_is_found_by_its_program(tmp_path, monkeypatch):
     assert doctor.user_mode_linux() == Finding("user-mode-linux", str(tmp_path / "linux"))
 
 
-def test_a_cgroup_can_limit_a_disk(tmp_path):
-    """Both versions of cgroups are known; neither rules out slower disks."""
-    assert "cannot be imitated" in doctor.io_limits(tmp_path).rules_out
+def test_what_hosts_may_be_limited_to_is_listed():
+    """All of it rules out nothing; what is missing says why, and a disk that cannot be slower what that means."""
+    trees = {power: Tree(Path("/sys/fs/cgroup"), 2, frozenset(POWERS)) for power in POWERS}
 
-    (tmp_path / "blkio").mkdir()
-    (tmp_path / "blkio" / "blkio.throttle.write_iops_device").touch()
-    assert doctor.io_limits(tmp_path) == Finding("disk limits", "cgroup blkio")
-
-    (tmp_path / "cgroup.controllers").write_text("cpuset cpu io memory\n")
-    (tmp_path / "cgroup.subtree_control").touch()
-    assert doctor.io_limits(tmp_path) == Finding("disk limits", "cgroup io.max")
+    assert doctor.limits(Limits(trees, {}, "254:0")) == Finding(
+        "host limits", "cores, memory, iops (control groups, version 2)"
+    )
+    assert doctor.limits(Limits({"cores": trees["cores"]}, {"memory": "not here", "iops": "tmpfs"})) == Finding(
+        "host limits",
+        "cores (control groups, version 2)",
+        "no memory=: not here; no iops=: tmpfs; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here",
+    )
+    assert doctor.limits(Limits({}, dict.fromkeys(POWERS, "no"))).value == "none"
 
 
 def test_a_kernel_that_takes_all_ports_leaves_none():
