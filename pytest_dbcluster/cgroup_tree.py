@@ -69,7 +69,7 @@ def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] 
 
 def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str]:
     """The group, our own or the nearest above it, in whose new children most of what is wanted can be limited."""
-    best: dict[str, Tree | str] = dict.fromkeys(wanted, DELEGATED)
+    best: dict[str, Tree | str] = {}
     most = 0
     files = {power: CONTROLLERS[2][power][1] for power in wanted}
     for place in itertools.takewhile(lambda one: one.is_relative_to(top), (own, *own.parents)):
@@ -79,7 +79,7 @@ def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str
             with contextlib.suppress(OSError):
                 write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
         powers = frozenset(power for power, file in files.items() if not why[file])
-        if len(powers) > most:
+        if not best or len(powers) > most:
             most, tree = len(powers), Tree(place, 2, powers)
             best = {power: why[file] or tree for power, file in files.items()}
     return best
