@@ -137,6 +137,25 @@ def test_a_need_that_is_not_met_is_never_ignored(tmp_path):
         pool.variant(spec)
 
 
+def test_a_run_on_volumes_that_are_not_there_skips(pytester):
+    """The whole way from the option to the report: which cluster, which profile, which limit."""
+    pytester.makepyfile(
+        """
+        from pytest_dbcluster.spec import ClusterSpec
+        from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+
+        def test_it(measure):
+            one = ClusterSpec("standalone")
+            a, b = measure(MySQLSlap("write"), on=[one, one.with_options(innodb_flush_log_at_trx_commit=2)])
+            assert b.beats(a)
+        """
+    )
+    result = pytester.runpytest("-rs", "--db-provisioner=fake", "--db-storage=gp2-100")
+
+    result.assert_outcomes(skipped=1)
+    result.stdout.re_match_lines([r".*cluster standalone1 needs storage gp2-100, iops=100 of its hosts, which this .*"])
+
+
 def test_shares_of_memory_are_of_the_hosts_limit():
     """Where there is none, nodes share the machine."""
     assert memory_share(GALERA, 3 * 2**30) == 2**30
