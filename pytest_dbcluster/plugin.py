@@ -261,7 +261,7 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
 
     mark = item.get_closest_marker("releases")
     if mark is None or mark.args:
-        chosen = getattr(item, "callspec", None) and item.callspec.params.get("db_release")
+        chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
         report.user_properties.append((RELEASE, str(chosen or settings(item.config).releases[0])))
 
 

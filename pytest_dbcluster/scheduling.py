@@ -133,7 +133,7 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A message of a worker."""
         if report.when == WHEN and self.report:
-            self.report.received(report.node.gateway.id, report.__dict__[INPUT])  # type: ignore[attr-defined]
+            self.report.received(report.node.gateway.id, report.__dict__[INPUT])
             report.__dict__[INPUT] = b""
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:

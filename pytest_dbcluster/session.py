@@ -210,7 +210,7 @@ class DBSession:
                 self.report.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
             return
         # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
-        with self.pool.turns.building(most=LEAVE_SECONDS):
+        with self.pool.turns.building(most=LEAVE_SECONDS) if self.pool.clusters else contextlib.nullcontext():
             self.pool.close()
         close = getattr(self.provisioner, "close", None)
         if close:

@@ -13,6 +13,7 @@ import pytest
 
 from pytest_dbcluster import plugin
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.machine import Turns
 from pytest_dbcluster.session import DBSession
 from pytest_dbcluster.workload import Outcome, Round
 
@@ -61,7 +62,11 @@ class FakeLaboratory:
 
 
 class FakeSession(DBSession):
-    """A run on fake laboratories; its real provisioner starts nothing."""
+    """A run on fake laboratories; its real provisioner starts nothing, so it waits for nobody's turn."""
+
+    def __init__(self, settings, config):
+        super().__init__(settings, config)
+        self.pool.turns = Turns(None)
 
     def laboratory(self, workload, on, release, **permits):
         """Made-up rounds for these specs."""
