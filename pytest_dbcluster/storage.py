@@ -7,8 +7,9 @@ A volume of Amazon EBS allows a rate of operations (docs.aws.amazon.com/ebs/late
   or less is ``gp2-3000`` for that long, and ``gp2-100`` when the bucket is empty.
 - gp3: 3000 whatever its size, more when paid for.
 
-A profile limits the rate of writes alone. It does not give a write the latency of a network volume (about a
-millisecond); reads and bytes a second are not limited.
+A profile limits the rate of writes alone: reads, bytes a second and latency are the local disk's. The kernel counts the
+flush of a disk's own cache (``write back`` in queue/write_cache) as a write, and an fsync of a log that grows writes more
+than the log: on such a disk an fsync took 2.2 to 3.4 of the operations, so 3000 a second were 800 to 1300 fsyncs.
 """
 
 from __future__ import annotations

@@ -52,6 +52,22 @@ def started(script, tmp_path, *argv, keep=False):
     return answer["pid"]
 
 
+def test_a_program_that_cannot_join_its_group_is_not_started(script, tmp_path):
+    """Without its limits it would be another host's program; the supervisor goes on."""
+    there = {
+        "argv": ["true"],
+        "environment": {},
+        "directory": str(tmp_path),
+        "log": str(tmp_path / "log"),
+        "keep": False,
+    }
+
+    answer = ask(script, "spawn", joins=[str(tmp_path / "gone" / "cgroup.procs")], **there)
+
+    assert answer["error"] == f"OSError: it could not join its control groups, {tmp_path}/gone/cgroup.procs"
+    assert "pid" in ask(script, "spawn", **there)
+
+
 def ended(pid):
     """Whether a process is gone."""
     try:
