@@ -8,8 +8,8 @@ A volume of Amazon EBS allows a rate of operations (docs.aws.amazon.com/ebs/late
 - gp3: 3000 whatever its size, more when paid for.
 
 A profile limits the rate of writes alone: reads, bytes a second and latency are the local disk's. The kernel counts the
-flush of a disk's own cache (``write back`` in queue/write_cache) as a write, and an fsync of a log that grows writes more
-than the log: on such a disk an fsync took 2.2 to 3.4 of the operations, so 3000 a second were 800 to 1300 fsyncs.
+flush of a disk's own cache (``write back`` in queue/write_cache) as a write, and an fsync of a file that grows writes
+more than its data: on such a disk an fsync took 2.2 to 3.4 operations, so 3000 a second were 800 to 1300 fsyncs.
 """
 
 from __future__ import annotations
