@@ -86,8 +86,8 @@ class Pool:
         topology(spec.topology)  # unknown names are refused before anything is fetched or started
         if spec.proxy:
             proxy_class(spec.proxy)
-        if lacking := unmet(self.provisioner, spec):
-            raise Unsupported(lacking)
+        if missing := unmet(self.provisioner, spec):
+            raise Unsupported(missing)
         release = self.release(spec.release)
         if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
             raise Unsupported(lacking)
