@@ -14,9 +14,9 @@ from typing import cast
 from pytest_dbcluster import options as opts
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NotReady, ProvisionError, SeriesVoid, Unsupported
-from pytest_dbcluster.host import Host, Trees
+from pytest_dbcluster.host import Host, Trees, own_port
 from pytest_dbcluster.node import LOAD, Node
-from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.provisioner import Provisioner, unmet
 from pytest_dbcluster.proxy import Follows, Proxy, proxy_class
 from pytest_dbcluster.proxy import lacks as proxy_lacks
 from pytest_dbcluster.release import Release
@@ -182,13 +182,15 @@ def _configured(
     form = topology(spec.topology)
     if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
         raise Unsupported(lacking)
+    if lacking := unmet(provisioner, spec):
+        raise Unsupported(lacking)
     if missing := form.needs - provisioner.offers:
         raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
     made = start or ready_template(release, provisioner, options, progress)
-    hosts = provisioner.acquire(spec)
+    hosts = provisioner.acquire(spec.on_release(release.asked))
     nodes: list[Node] = []
     try:
-        nodes += [Node(host.name, host, release, _port(host), made.password) for host in hosts]
+        nodes += [Node(host.name, host, release, own_port(host, 3306), made.password) for host in hosts]
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
             list(copies.map(lambda node: _copy(made, node, durable=start is not None), nodes))
         for node in nodes:
@@ -202,11 +204,6 @@ def _configured(
 
 def _copy(made: Template, node: Node, *, durable: bool) -> None:
     cast(Trees, node.host).copy_tree(str(made.data), node.data, durable=durable)
-
-
-def _port(host: Host) -> int:
-    port: Callable[[], int] = getattr(host, "port", lambda: 3306)
-    return port()
 
 
 def ready_template(
@@ -230,7 +227,7 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
     borrowed: list[Host] = []
 
     def host() -> Host:
-        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", name="template")))
+        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", release=release.asked, name="template")))
         return borrowed[0]
 
     try:

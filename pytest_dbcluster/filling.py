@@ -71,7 +71,7 @@ def fill(load: Stored, release: Release, made: Template, options: Mapping[str, s
     where.progress(f"filling {load.store} into a lone {release.name} {release.version}, once: it is kept")
     roomy = words.roomy if _free(load, made, where) > ROOMY else {}
     fast = {**words.alone, **words.filling, **roomy, "innodb_buffer_pool_size": str(_pool_bytes()), **options}
-    spec = ClusterSpec("standalone", name="filling")
+    spec = ClusterSpec("standalone", release=release.asked, name="filling")
     cluster = bring_up(spec, release, where.provisioner, options=fast, start=made, progress=where.progress)
     node = cluster.nodes[0]
     try:

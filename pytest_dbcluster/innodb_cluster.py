@@ -10,9 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.host import Host
+from pytest_dbcluster.host import Host, own_port
 from pytest_dbcluster.node import Node
-from pytest_dbcluster.proxy_host import own_port
 from pytest_dbcluster.release import Release, elsewhere
 from pytest_dbcluster.secrets import redact
 
@@ -40,8 +39,7 @@ LISTENERS = {"writer": "routing:bootstrap_rw", "reader": "routing:bootstrap_ro"}
 
 def shell(release: Release) -> Path | None:
     """MySQL Shell: beside the release's programs, else on PATH, else of a release of MySQL in the cache."""
-    beside = release.bin / SHELL
-    return beside if beside.exists() else elsewhere(SHELL, "mysql")
+    return release.beside(SHELL) or elsewhere(SHELL, "mysql")
 
 
 def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, object]) -> None:

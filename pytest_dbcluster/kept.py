@@ -19,7 +19,7 @@ from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.provisioner import Keeps
 from pytest_dbcluster.proxy import Watchable
-from pytest_dbcluster.release import Release
+from pytest_dbcluster.release import Release, elsewhere
 from pytest_dbcluster.runs import Run
 
 FILE = "cluster.json"
@@ -94,7 +94,8 @@ def _listeners(cluster: Cluster) -> tuple[Place, ...]:
 
 def _client(release: Release) -> Path:
     found = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
-    return found[0] if found else Path(CLIENTS[0])
+    anywhere = (elsewhere(name, name) for name in CLIENTS if not found)
+    return next((path for path in [*found, *anywhere] if path), Path(CLIENTS[0]))
 
 
 def _client_text(cluster: Cluster, release: Release) -> str:

@@ -35,20 +35,25 @@ class ProxyHost:
 
     def acquire(self) -> Host:
         """The host, taken from the provisioner. Raises ProvisionError."""
-        self.host = self.provisioner.acquire(ClusterSpec("standalone", name=self.name))[0]
+        release = self.nodes[0].release.asked
+        self.host = self.provisioner.acquire(ClusterSpec("standalone", release=release, name=self.name))[0]
         return self.host
 
-    def spawn(self, name: str, settings: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def spawn(
+        self, name: str, settings: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
+    ) -> None:
         """Start a program whose last argument is the file of its settings. Raises ProvisionError."""
         assert self.host
         file = f"{self.host.directory}/{name}.cfg"
         self.host.push(settings.encode(), file)
-        self.launch(name, [*command, file], environment)
+        self.launch(name, [*command, file], environment, host)
 
-    def launch(self, name: str, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Start a program as it stands. Raises ProvisionError."""
+    def launch(
+        self, name: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
+    ) -> None:
+        """Start a program as it stands, on the proxy's own host or one beside it. Raises ProvisionError."""
         assert self.host
-        self.processes[name] = self.host.spawn(
+        self.processes[name] = (host or self.host).spawn(
             command, log=self.log(name), directory=self.host.directory, environment=environment
         )
 
@@ -113,9 +118,3 @@ def through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any
         return connection.query(statement)
     finally:
         connection.close()
-
-
-def own_port(host: Host, usual: int) -> int:
-    """A port of our own where hosts share an address, the usual one elsewhere."""
-    taken: int = host.port() if hasattr(host, "port") else usual
-    return taken

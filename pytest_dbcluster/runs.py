@@ -17,10 +17,12 @@ from pathlib import Path
 
 import psutil
 
-from pytest_dbcluster import cache
+from pytest_dbcluster import cache, cgroup_tree, cgroups, engine
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.supervisor import RUN_VARIABLE
 
 FILE = "run.json"
+ENGINE = "engine"  # in the directory of a run that has made something with a container engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +106,15 @@ def known() -> list[Run]:
 
 
 def end(run: Run) -> int:
-    """Kill the servers of a run and remove its directory; the number of processes that were ended."""
-    processes = run.processes()
+    """Kill the servers of a run, remove its groups and its directory; the number of processes that were ended."""
+    processes, groups = run.processes(), cgroups.recorded(run.directory)
     _kill(processes)
+    for group in groups:
+        cgroup_tree.remove(group)
+    if (run.directory / ENGINE).exists():
+        # Without the engine its containers have ended.
+        with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(engine.connect()) as reached:
+            engine.clean(reached, run.run_id)
     shutil.rmtree(run.directory, ignore_errors=True)
     return len(processes)
 
@@ -128,4 +136,5 @@ def reap() -> list[tuple[Run, int]]:
         with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
             if run.directory.stat().st_uid == uid:
                 found.append((run, end(run)))
+    cgroups.reap()
     return found

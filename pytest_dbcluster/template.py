@@ -20,7 +20,7 @@ from filelock import FileLock
 
 from pytest_dbcluster import cache, secrets
 from pytest_dbcluster.flavour import Flavour, flavour
-from pytest_dbcluster.host import Host
+from pytest_dbcluster.host import Host, own_port
 from pytest_dbcluster.node import ADMIN, LOAD, Node
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.sql import SQLError
@@ -70,7 +70,7 @@ def template(
     ``initial`` holds the options that are fixed when a data directory is made. Two processes at once are
     safe: one makes it, the other waits. Raises ProvisionError with the server's words when it cannot be made.
     """
-    key = hashlib.sha256(json.dumps([FORMAT, str(release.bin), sorted(initial.items())]).encode()).hexdigest()[:10]
+    key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
     place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
     place.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(f"{place}.lock"):
@@ -85,7 +85,7 @@ def template(
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
     words = flavour(release.product, release.version)
-    node = Node("template", host, release, host.port(), secrets.new_password())  # type: ignore[attr-defined]
+    node = Node("template", host, release, own_port(host, 3306), secrets.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
     program, *install = [word.format(data=node.data) for word in words.install]
     host.run(
@@ -113,7 +113,7 @@ def _first_sql(statements: tuple[str, ...], password: str) -> str:
 
 
 def _alone(release: Release, words: Flavour) -> dict[str, str]:
-    plugins = [name for name in words.plugins if (plugin_directory(release) / name).exists()]
+    plugins = [name for name in words.plugins if release.has(plugin_directory(release) / name)]
     own = {**words.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
     if release.wsrep_provider is None:
         return own

@@ -108,7 +108,7 @@ class Variant:
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
         spec, store = self.spec, self.holds.store if self.holds else ""
-        own = (spec.topology, spec.nodes, str(self.release.bin), spec.proxy, spec.needs, spec.instance)
+        own = (spec.topology, spec.nodes, self.release.key, spec.proxy, spec.needs, spec.instance)
         return (*own, self.static, store)
 
 
@@ -172,7 +172,7 @@ class References:
         # Where nodes have roles, options may ask for as many of them as the spec has.
         nodes = 1 if fewest(topology(form)) == 1 else variant.spec.nodes
         alone = variant.spec.nodes == 1
-        key = json.dumps([FORMAT, str(release.bin), form, alone, nodes, variant.static, variant.dynamic])
+        key = json.dumps([FORMAT, release.key, form, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         file = cache.root() / "references" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -210,7 +210,7 @@ class References:
 
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
-        spec = ClusterSpec(variant.spec.topology, nodes=nodes, name="reference")
+        spec = ClusterSpec(variant.spec.topology, nodes=nodes, release=variant.release.asked, name="reference")
         cluster = bring_up(spec, variant.release, self._provisioner, options=options)
         try:
             yield cluster

@@ -12,9 +12,11 @@ from pytest_dbcluster import cache, runs
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.cluster import Cluster, bring_up
 from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.provisioners.container import ContainerProvisioner
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.release import Release
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from tests import engines
 
 pytest_plugins = ["pytester"]
 
@@ -54,6 +56,44 @@ def bring(mariadb: Release, provisioner: LocalProvisioner) -> Iterator[Bring]:
     for cluster in made:
         cluster.close()
         provisioner.release(cluster.hosts)
+
+
+@pytest.fixture(scope="session")
+def containers() -> Iterator[ContainerProvisioner]:
+    """Containers of this machine's engine, which is named where it is missing."""
+    if reason := engines.missing():
+        pytest.skip(reason)
+    made = ContainerProvisioner()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def imaged(containers: ContainerProvisioner) -> Callable[[str], Release]:
+    """``imaged("mysql:9.7")``: the release in its image, which is named where it has not been made."""
+
+    def imaged(name: str) -> Release:
+        if reason := engines.no_image(name):
+            pytest.skip(reason)
+        return containers.supply(ReleaseName.parse(name), print)
+
+    return imaged
+
+
+@pytest.fixture(scope="session")
+def contain(containers: ContainerProvisioner, imaged: Callable[[str], Release]) -> Iterator[Bring]:
+    """``contain("galera", 3, "mariadb:10.11")``: as ``bring``, in containers."""
+    made: list[Cluster] = []
+
+    def contain(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
+        spec = ClusterSpec(topology, nodes=nodes)
+        made.append(bring_up(spec, imaged(release), containers, options=options))
+        return made[-1]
+
+    yield contain
+    for cluster in made:
+        cluster.close()
+        containers.release(cluster.hosts)
 
 
 @pytest.fixture

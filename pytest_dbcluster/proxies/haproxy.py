@@ -18,10 +18,10 @@ from pathlib import Path
 
 import pytest_dbcluster
 from pytest_dbcluster import status_port
-from pytest_dbcluster.host import Host
+from pytest_dbcluster.host import Host, own_port
 from pytest_dbcluster.node import Node
-from pytest_dbcluster.provisioner import Provisioner
-from pytest_dbcluster.proxy_host import ProxyHost, own_port, through
+from pytest_dbcluster.provisioner import Provisioner, beside
+from pytest_dbcluster.proxy_host import ProxyHost, through
 from pytest_dbcluster.release import find
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import SQLError
@@ -83,17 +83,19 @@ class HAProxy(ProxyHost):
         try:
             host = self.acquire()
             self._ports = (own_port(host, PORTS[0]), own_port(host, PORTS[1]), own_port(host, PORTS[2]))
-            watched = self._watched(host)
+            ours = beside(self.provisioner, host)
+            watched = self._watched(ours)
             self._tracked = tracked(watched)
             self.spawn(
                 "status_port",
-                status_port.Settings(host.address, *self.account, watched).text(),
+                status_port.Settings(ours.address, *self.account, watched).text(),
                 [sys.executable, "-m", status_port.__name__],
                 {"PYTHONPATH": str(Path(pytest_dbcluster.__file__).parent.parent)},
+                ours,
             )
             self.spawn(
                 self.name,
-                configuration(host.address, self._ports, watched),
+                configuration(host.address, self._ports, watched, ours.address),
                 [str(release.program("haproxy")), "-db", "-f"],
                 release.environment,
             )
@@ -150,14 +152,16 @@ def tracked(nodes: Sequence[status_port.Watched]) -> bool:
     return all(node.health.reader == node.health.writer for node in nodes)
 
 
-def configuration(address: str, ports: tuple[int, int, int], nodes: Sequence[status_port.Watched]) -> str:
-    """The text of haproxy.cfg."""
+def configuration(
+    address: str, ports: tuple[int, int, int], nodes: Sequence[status_port.Watched], checked_at: str = ""
+) -> str:
+    """The text of haproxy.cfg; ``checked_at`` is the address of the status ports, where it is another one."""
     one = tracked(nodes)
     writers = [] if one else [CHECK.format(path=status_port.PATHS["writer"])]
     readers = [CHECK.format(path=status_port.PATHS["reader"])]
     for n, node in enumerate(nodes):
         server = f"    server {node.name} {node.address}:{node.port}"
-        check = f"check addr {address} port {node.status_port}"
+        check = f"check addr {checked_at or address} port {node.status_port}"
         # When the first node is back, the second must not keep a share of the writes.
         role = "backup" if n else "on-marked-up shutdown-backup-sessions"
         follows = f"track reader/{node.name} on-marked-down shutdown-sessions" if one else check

@@ -14,9 +14,10 @@ from pathlib import Path
 
 from pytest_dbcluster import innodb_cluster
 from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.host import own_port
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioner import Provisioner
-from pytest_dbcluster.proxy_host import ProxyHost, own_port, through
+from pytest_dbcluster.proxy_host import ProxyHost, through
 from pytest_dbcluster.release import Release, elsewhere
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import SQLError
@@ -164,8 +165,7 @@ class MySQLRouter(ProxyHost):
 
 def router(release: Release) -> Path | None:
     """The program: of the release itself, else on PATH, else of a release of MySQL in the cache."""
-    beside = release.bin / PROGRAM
-    return beside if beside.exists() else elsewhere(PROGRAM, "mysql")
+    return release.beside(PROGRAM) or elsewhere(PROGRAM, "mysql")
 
 
 def plugins(program: Path) -> Path | None:

@@ -47,7 +47,7 @@ class GroupReplication:
         """Why a release cannot do it: its vendor has no such thing, or the plugin is missing."""
         if PLUGIN not in flavour(release.product, release.version).plugins:
             return f"{release.name} ({release.source}): {release.product} servers have no Group Replication"
-        if not (plugin_directory(release) / PLUGIN).exists():
+        if not release.has(plugin_directory(release) / PLUGIN):
             return f"{release.name} ({release.source}) has no {PLUGIN} in {plugin_directory(release)}"
         return ""
 

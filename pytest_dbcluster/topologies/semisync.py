@@ -26,7 +26,7 @@ class SemiSync(PrimaryAndReplicas):
         """Why a release cannot do it: a plugin is missing."""
         directory = plugin_directory(release)
         plugins = flavour(release.product, release.version).semisync.plugins
-        if missing := [plugin for plugin in plugins if not (directory / plugin).exists()]:
+        if missing := [plugin for plugin in plugins if not release.has(directory / plugin)]:
             return f"{release.name} ({release.source}) has no {' and no '.join(missing)} in {directory}"
         return ""
 

@@ -6,6 +6,7 @@ A topology is run from the moment its file exists, on every release that can be 
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import psutil
 import pytest
@@ -23,23 +24,35 @@ NAMES = sorted(registry.names("pytest_dbcluster.topologies"))
 ONE_NODE = {"standalone"}
 ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its own test that it is refused
 SIZES = {"mariadb:10.11": 3, "mariadb:11.8": 2, "mysql:9.7": 3}
+IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
 
 
 def cases():
-    """Each topology on each release of its vendors, with one, two and three nodes."""
+    """Each topology on each release of its vendors, with one, two and three nodes; and each one in containers."""
     for name in NAMES:
         on = {release: nodes for release, nodes in SIZES.items() if release.startswith(ONLY.get(name, ""))}
         for release, nodes in on.items():
-            yield name, 1 if name in ONE_NODE else nodes, release
+            yield name, 1 if name in ONE_NODE else nodes, release, "local"
         if name not in ONE_NODE and fewest(topology(name)) == 1:
-            yield name, 1, next(iter(on))
+            yield name, 1, next(iter(on)), "local"
+    for name in NAMES:
+        yield name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "container"
 
 
-@pytest.fixture(scope="module", params=cases(), ids=lambda case: f"{case[0]}{case[1]}-{case[2]}")
+def label(case):
+    """The id of a case."""
+    name, nodes, release, where = case
+    return f"{name}{nodes}-{release}" + (f"-{where}" if where != "local" else "")
+
+
+@pytest.fixture(scope="module", params=cases(), ids=label)
 def cluster(request, bring):
     """One of them."""
-    name, nodes, release = request.param
-    made = bring(name, nodes, releases.find(release))
+    name, nodes, release, where = request.param
+    if where == "container":
+        made = request.getfixturevalue("contain")(name, nodes, release)
+    else:
+        made = bring(name, nodes, releases.find(release))
     yield made
     made.close()
 
@@ -138,13 +151,15 @@ def test_a_killed_node_is_named_and_comes_back(cluster):
     assert "xtrabackup_sst" not in victim.host.pull(victim.log, offset=offset).decode()
 
 
-def test_close_leaves_no_process(cluster, provisioner):
+def test_close_leaves_no_process(cluster):
     """After close none of the servers exists, and nobody's other servers were touched."""
+    run = Run(Path(cluster.nodes[0].host.directory).parents[1], 0, 0.0, kept=False)
     pids = {node.process.pid for node in cluster.nodes}
-    others = {process.pid for process in Run(provisioner.directory, 0, 0.0, kept=False).processes()} - pids
+    assert all(map(psutil.pid_exists, pids))
+    others = {process.pid for process in run.processes() if process.name() in ("mariadbd", "mysqld")} - pids
     cluster.close()
 
-    assert {process.pid for process in Run(provisioner.directory, 0, 0.0, kept=False).processes()} & pids == set()
+    assert {process.pid for process in run.processes()} & pids == set()
     assert all(psutil.pid_exists(pid) for pid in others)
 
 

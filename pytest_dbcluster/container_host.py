@@ -1,0 +1,217 @@
+"""A host that is a container: its programs run there, its files lie in a directory of this machine that it shares."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pytest_dbcluster import agent
+from pytest_dbcluster.agent import Agent
+from pytest_dbcluster.engine import Engine, said
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.host import Completed, Process
+from pytest_dbcluster.local_host import LocalHost
+
+AGENT_SECONDS = 30.0
+END_SECONDS = 1.0
+
+
+class ContainerProcess:
+    """A program that the host's agent started."""
+
+    def __init__(self, host: ContainerHost, number: int) -> None:
+        self._host = host
+        self._number = number
+        self._inside = host.agent.pid(number)
+        self._pid = 0
+
+    @property
+    def pid(self) -> int:
+        """Its number among the processes of this machine; 0 when it cannot be seen from here."""
+        if not self._pid:
+            self._pid = self._host.pid_here(self._inside)
+        return self._pid
+
+    def status(self) -> int | None:
+        """None while it runs, then its exit status."""
+        return self._host.agent.status(self._number)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the program's process group."""
+        self._host.agent.signal(self._number, signal.Signals(number).name.removeprefix("SIG"))
+
+
+class ContainerHost:
+    """A container, the directory that it shares with this machine under the same name, and its agent."""
+
+    root = os.geteuid() == 0
+
+    def __init__(self, name: str, address: str, files: LocalHost, engine: Engine, container: Any, network: Any) -> None:
+        self.name = name
+        self.address = address
+        self.directory = files.directory
+        self.container = container
+        self._files = files
+        self._engine = engine
+        self._network = network
+        self._numbers = itertools.count(1)
+        self._numbering = threading.Lock()
+        with said(f"attach to container {container.name}", engine):
+            raw = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
+        self._raw = raw  # the socket lives as long as the object that docker-py gave
+        stream = getattr(raw, "_sock", raw)
+        stream.settimeout(None)
+        self.agent = Agent(stream, f"container {container.name}")
+        self.agent.wait_ready(AGENT_SECONDS)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+    ) -> Completed:
+        """Run a command in the container; whatever ends the wait for it ends the command."""
+        began = time.monotonic()
+        with self._numbering:
+            place = f"{self.directory}/.command-{next(self._numbers)}"
+        files = {kind: f"{place}.{kind}" for kind in ("in", "out", "err")}
+        if text:
+            self.push(text.encode(), files["in"])
+        try:
+            status = self._ended(command, files, seconds, environment or {}, bool(text))
+            stdout, stderr = self._text(files["out"]), self._text(files["err"])
+        finally:
+            for file in files.values():
+                Path(file).unlink(missing_ok=True)
+        if status is None:
+            raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds)
+        if status:
+            raise CommandFailed(command, status, stdout, stderr, host=self.name)
+        return Completed(stdout, stderr, time.monotonic() - began)
+
+    def _ended(
+        self,
+        command: Sequence[str],
+        files: Mapping[str, str],
+        seconds: float,
+        environment: Mapping[str, str],
+        text: bool,
+    ) -> int | None:
+        number = self.agent.begin(
+            agent.script(
+                command,
+                directory=self.directory,
+                environment=environment,
+                output=files["out"],
+                errors=files["err"],
+                text=files["in"] if text else "",
+            )
+        )
+        status = None
+        try:
+            status = self.agent.wait(number, seconds)
+        finally:
+            if status is None:
+                with contextlib.suppress(ProvisionError):
+                    self.agent.signal(number, "KILL")
+                    self.agent.wait(number, END_SECONDS)
+        return status
+
+    def _text(self, path: str) -> str:
+        try:
+            return self.pull(path).decode("utf-8", "replace")
+        except FileNotFoundError:
+            return ""
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        *,
+        log: str,
+        directory: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> Process:
+        """Start a program; it ends with the container."""
+        begin = agent.script(command, directory=directory, environment=environment or {}, output=log)
+        return ContainerProcess(self, self.agent.begin(begin))
+
+    def limit_reached(self) -> str:
+        """Which limit has ended a program here; empty for none."""
+        with contextlib.suppress(ProvisionError), said(f"look at container {self.container.name}", self._engine):
+            self.container.reload()
+        if not self.container.attrs["State"].get("OOMKilled"):
+            return ""
+        return f"the host's memory limit of {self.container.attrs['HostConfig']['Memory'] / 2**20:g} MiB was reached"
+
+    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
+        """Write a file into the shared directory."""
+        self._files.push(content, path, mode=mode)
+
+    def pull(self, path: str, *, offset: int = 0) -> bytes:
+        """Read a file of the shared directory from ``offset`` on."""
+        return self._files.pull(path, offset=offset)
+
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Copy a directory of this machine into the shared one."""
+        self._files.copy_tree(source, target, durable=durable)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and everything in it."""
+        self._files.remove_tree(path)
+
+    def pid_here(self, inside: int) -> int:
+        """The number among this machine's processes of the one that has this number in the container; 0 without any."""
+        with contextlib.suppress(psutil.Error, OSError, ProvisionError):
+            with said(f"look at container {self.container.name}", self._engine):
+                self.container.reload()
+            first = psutil.Process(self.container.attrs["State"]["Pid"])
+            for process in first.children(recursive=True):
+                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+                numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+                if numbers[-1:] == [str(inside)]:
+                    return process.pid
+        return 0
+
+    def pause(self) -> None:
+        """Freeze everything in the container, as a stalled machine would be. Raises ProvisionError."""
+        with said(f"pause container {self.container.name}", self._engine):
+            self.container.pause()
+
+    def resume(self) -> None:
+        """End a pause. Raises ProvisionError."""
+        with said(f"resume container {self.container.name}", self._engine):
+            self.container.unpause()
+
+    def kill(self) -> None:
+        """End everything in the container at once; it can be used again. Raises ProvisionError."""
+        self.agent.fall()
+
+    def partition(self) -> None:
+        """Take the container off its network: nobody reaches it, this machine neither. Raises ProvisionError."""
+        with said(f"disconnect container {self.container.name}", self._engine):
+            self._network.disconnect(self.container)
+
+    def heal(self) -> None:
+        """Put the container on its network again, with its old address. Raises ProvisionError."""
+        with said(f"connect container {self.container.name}", self._engine):
+            self._network.connect(self.container, ipv4_address=self.address)
+
+    def close(self) -> None:
+        """End the container and everything in it. Never raises for one that is gone already."""
+        self.agent.close()
+        for part in (getattr(self._raw, "_response", None), self._raw):
+            with contextlib.suppress(OSError, ValueError, AttributeError):
+                part.close()
+        with contextlib.suppress(Exception):
+            self.container.remove(force=True, v=True)

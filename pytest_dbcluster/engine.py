@@ -1,0 +1,287 @@
+"""The container engine of this machine, Docker or Podman: how to reach it, and what we make with it.
+
+The one module that imports testcontainers and docker. Everything made here carries our labels, so that what a killed
+run left behind is found by them: ``python -m pytest_dbcluster.engine clean RUN`` removes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster.errors import ProvisionError, Unsupported
+
+RUN_LABEL = "pytest-dbcluster.run"
+OWNER_LABEL = "pytest-dbcluster.owner"
+DOCKER_SOCKET = "/var/run/docker.sock"
+PODMAN_SOCKET = "podman/podman.sock"
+ANSWER_SECONDS = 60
+API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
+WAYS = (
+    "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
+    "with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Engine:
+    """An engine that answers. ``client`` is a docker.DockerClient, which Podman's socket serves as well."""
+
+    client: Any
+    name: str
+    version: str
+    url: str
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What testcontainers has to be told to reach the same engine."""
+        return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS}
+
+    def close(self) -> None:
+        """Close its connections."""
+        self.client.close()
+
+    @property
+    def socket(self) -> Path:
+        """The socket that it listens on."""
+        return Path(self.url.removeprefix("unix://"))
+
+
+def connect() -> Engine:
+    """The engine of DOCKER_HOST, or the first whose socket is there: Docker's, the user's Podman, the system's Podman.
+
+    Raises ProvisionError when none answers or we may not ask it; Unsupported for one that is not of this machine, or
+    whose networks cannot be reached from it, and without the package testcontainers.
+    """
+    url = _url()
+    try:
+        import docker
+        import docker.errors
+        import requests
+    except ImportError:
+        raise Unsupported(
+            "containers need the package testcontainers: pip install 'pytest-dbcluster[container]'"
+        ) from None
+    with contextlib.ExitStack() as refused:
+        try:
+            # A version is given, so that making the client asks nothing yet.
+            client = docker.DockerClient(base_url=url, timeout=ANSWER_SECONDS, version=API)
+            refused.callback(client.close)
+            said, facts = client.version(), client.info()
+        except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+            raise ProvisionError(_refused(url, error)) from None
+        if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
+            raise Unsupported(
+                f"the container engine at {url} runs rootless: its networks cannot be reached from this machine; "
+                "measure with an engine of the system's, or with --db-provisioner local"
+            )
+        refused.pop_all()
+    parts = " ".join(part.get("Name", "") for part in said.get("Components") or ())
+    name = "podman" if "podman" in parts.lower() else "docker"
+    return Engine(client, name, said.get("Version", ""), url)
+
+
+def _url() -> str:
+    given = os.environ.get("DOCKER_HOST")
+    if given:
+        if not given.startswith("unix://"):
+            raise Unsupported(
+                f"DOCKER_HOST={given} is an engine of another machine; containers keep their data in directories of "
+                "this one, so the engine has to be here: unix://PATH"
+            )
+        return given
+    user = os.environ.get("XDG_RUNTIME_DIR")
+    places = [DOCKER_SOCKET, *([f"{user}/{PODMAN_SOCKET}"] if user else []), f"/run/{PODMAN_SOCKET}"]
+    found = next((place for place in places if Path(place).exists()), None)
+    if found is None:
+        raise ProvisionError(f"no container engine: nobody listens on {', '.join(places)}. {WAYS}")
+    return f"unix://{found}"
+
+
+def _refused(url: str, error: BaseException) -> str:
+    """Why an engine did not answer; the permission of its socket is the usual reason."""
+    place = Path(url.removeprefix("unix://"))
+    if place.exists() and not os.access(place, os.R_OK | os.W_OK):
+        group = place.group() if place.exists() else "docker"
+        return (
+            f"no permission to ask the container engine on {place} (user {os.getuid()}, the socket belongs to "
+            f"{place.owner()}:{group}): join that group (`usermod -aG {group} USER`, then log in again), or run as root"
+        )
+    if not place.exists():
+        return f"no container engine: {place} does not exist. {WAYS}"
+    return f"the container engine on {place} does not answer: {error}. {WAYS}"
+
+
+@contextlib.contextmanager
+def said(what: str, engine: Engine) -> Iterator[None]:
+    """What the engine refuses, or that it has gone, becomes a ProvisionError that says what was tried."""
+    import docker.errors
+    import requests
+
+    try:
+        yield
+    except docker.errors.APIError as error:
+        raise ProvisionError(f"{engine.name} could not {what}: {error.explanation or error}") from None
+    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+        raise ProvisionError(
+            f"the container engine on {engine.socket} is gone ({engine.name} was asked to {what}): {error}"
+        ) from None
+
+
+def image(engine: Engine, name: str, *, pull: bool) -> str:
+    """The id of the image of this name, which may be pulled when the engine lacks it. Raises ProvisionError."""
+    import docker.errors
+
+    with said(f"look for image {name}", engine), contextlib.suppress(docker.errors.ImageNotFound):
+        found: str = engine.client.images.get(name).id
+        return found
+    if not pull:
+        release = name.rpartition("/")[2]
+        raise ProvisionError(
+            f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
+            f"packages; --db-image {release}=IMAGE takes another one, such as the vendor's"
+        )
+    with said(f"find image {name} here, or pull it", engine):
+        pulled: str = engine.client.images.pull(name).id
+    return pulled
+
+
+@dataclasses.dataclass(frozen=True)
+class Wanted:
+    """One container: what is fixed when it is made.
+
+    ``needs`` are arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``).
+    ``keep``: it outlives the connection of its standard input.
+    """
+
+    image: str
+    name: str
+    hostname: str
+    alias: str
+    address: str
+    run: str
+    entrypoint: Sequence[str]
+    environment: Mapping[str, str]
+    read_only: Sequence[str]
+    writable: Sequence[str]
+    user: str
+    keep: bool = False
+    needs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
+    """A running container (docker-py's) on the network. Raises ProvisionError; nothing stays of one that failed.
+
+    Its standard input is open; unless it is to be kept it ends for the container when the first connection to it ends.
+    """
+    from docker.types import EndpointConfig
+    from testcontainers.core.container import DockerContainer
+
+    _configure_testcontainers()
+    made = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
+    for place in wanted.read_only:
+        made.with_volume_mapping(place, place, "ro")
+    for place in wanted.writable:
+        made.with_volume_mapping(place, place, "rw")
+    made.with_envs(**wanted.environment)
+    endpoint = EndpointConfig(API, aliases=[wanted.alias], ipv4_address=wanted.address)
+    made.with_kwargs(
+        entrypoint=list(wanted.entrypoint),
+        hostname=wanted.hostname,
+        network=network.name,
+        networking_config={network.name: endpoint},
+        labels=labels(wanted.run),
+        user=wanted.user,
+        stdin_open=True,
+        detach=wanted.keep,  # docker-py closes the input with its first connection where this is False
+        auto_remove=True,
+        **wanted.needs,
+    )
+    what = f"start container {wanted.name} of image {wanted.image}"
+    with contextlib.closing(made.get_docker_client().client), said(what, engine):
+        try:
+            return engine.client.containers.get(made.start().get_container_id())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                made.get_wrapped_container().remove(force=True)
+            raise
+
+
+def _configure_testcontainers() -> None:
+    """Its own reaper is off unless asked for: it is an image to pull, and ends what one worker of several started."""
+    from testcontainers.core.config import testcontainers_config
+
+    if os.environ.get("TESTCONTAINERS_RYUK_DISABLED", "").lower() != "false":
+        testcontainers_config.ryuk_disabled = True
+
+
+def labels(run: str) -> dict[str, str]:
+    """What everything that we make carries."""
+    return {RUN_LABEL: run, OWNER_LABEL: str(os.getuid())}
+
+
+def network(engine: Engine, run: str, subnet: str) -> Any:
+    """A network of the run's own (docker-py's), whose first address is this machine's. Raises ProvisionError."""
+    from docker.types import IPAMConfig, IPAMPool
+    from testcontainers.core.network import Network
+
+    _configure_testcontainers()
+    pool = IPAMPool(subnet=subnet)
+    asked = {"driver": "bridge", "labels": labels(run), "ipam": IPAMConfig(pool_configs=[pool])}
+    made = Network(docker_client_kw=engine.arguments, docker_network_kw=asked)
+    made.name = f"dbcluster-{run}"
+    with contextlib.closing(made._docker.client), said(f"make the network {made.name} ({subnet})", engine):
+        return engine.client.networks.get(made.create().id)
+
+
+def clean(engine: Engine, run: str) -> int:
+    """Remove every container and network of a run; how many containers there were. Raises ProvisionError."""
+    wanted = {"label": f"{RUN_LABEL}={run}"}
+    with said(f"remove what run {run} made", engine):
+        found = engine.client.containers.list(all=True, filters=wanted, ignore_removed=True)
+        for container in found:
+            _gone(lambda container=container: container.remove(force=True, v=True))
+        for made in engine.client.networks.list(filters=wanted):
+            _gone(made.remove)
+    return len(found)
+
+
+def _gone(remove: Any) -> None:
+    """Remove something that may be gone already, or on its way."""
+    import docker.errors
+
+    try:
+        remove()
+    except docker.errors.NotFound:
+        pass
+    except docker.errors.APIError as error:
+        if error.status_code != 409:  # "removal of container ... is already in progress"
+            raise
+
+
+def runs(engine: Engine) -> set[str]:
+    """The ids of all runs of this user that have a container or a network. Raises ProvisionError."""
+    mine = {"label": f"{OWNER_LABEL}={os.getuid()}"}
+    with said("list what is ours", engine):
+        containers = engine.client.containers.list(all=True, filters=mine, ignore_removed=True)
+        made = [
+            *(one.labels for one in containers),
+            *(one.attrs["Labels"] for one in engine.client.networks.list(filters=mine)),
+        ]
+    return {each[RUN_LABEL] for each in made if RUN_LABEL in each}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``clean RUN``: the last act of a run's supervisor, which may follow the death of the process that began it."""
+    with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(connect()) as engine:
+        clean(engine, arguments[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
