@@ -196,5 +196,9 @@ def add_options(group: Any) -> None:
     )
     add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
     add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
-    add("--db-keep", action="store_true", help="leave the last clusters running and print how to connect")
+    add(
+        "--db-keep",
+        action="store_true",
+        help="leave the last clusters (with -n: of each worker) running and print how to connect",
+    )
     add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")
