@@ -237,6 +237,24 @@ def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
     assert not full.exists()
 
 
+def test_a_kept_run_keeps_its_limits_until_it_is_ended(data):
+    """Its programs outlive us in their group; `dbcluster down` removes both."""
+    local = LocalProvisioner(keep=True)
+    if "cores" not in local.offers:
+        pytest.skip(f"no cores: {local.missing['cores']}")
+    (host,) = local.acquire(ONE.with_needs(cores=1))
+    process = host.spawn(["sleep", "600"], log=f"{host.directory}/log", directory=host.directory)
+    local.leave()
+    local.close()
+
+    runs.reap()
+    assert cgroup_tree.members(host.group.places[0]) == [process.pid]
+    (run,) = runs.known()
+    runs.end(run)
+    assert not any(place.parent.exists() for place in host.group.places)
+    assert not psutil.pid_exists(process.pid) or psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
+
+
 def test_ending_a_run_removes_the_groups_that_it_wrote_down(tmp_path):
     """Wherever in the trees they are; those of a run without limits are none."""
     directory, tree = tmp_path / "feedf00d", tmp_path / "tree" / "dbcluster-feedf00d-1-1"
