@@ -82,7 +82,7 @@ class Worker:
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
-        """What xdist takes along at the end."""
+        """What xdist takes along at the end; the list is filled until then."""
         self._config.workeroutput[OVERRIDDEN] = self.overridden  # type: ignore[attr-defined]
 
 
@@ -207,14 +207,23 @@ class Chosen:
 
     def remove_node(self, node: Any) -> str | None:
         """A worker is gone; the test that it was at."""
-        said: list[str | None] = [one.remove_node(node) for one in self._both]
-        return said[-1]
+        said: dict[int, str | None] = {id(one): one.remove_node(node) for one in self._both}
+        return said[id(self._current)]
 
     def schedule(self) -> None:
         """All have collected: from now on there is one scheduler."""
         if len(self._both) > 1:
-            self._both = [self._ours if self._measures() else self._usual]
-        self._both[0].schedule()
+            self._both = [self._current]
+        self._current.schedule()
+
+    @property
+    def _current(self) -> Any:
+        return self._ours if self._measures() else self._usual
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
+        """The name of it is shown with -v."""
+        return type(self._current)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._both[0], name)
+        return getattr(self._current, name)

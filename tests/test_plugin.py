@@ -186,11 +186,19 @@ def test_what_a_worker_refuses_ends_the_run(run, source, how, words):
 
 
 @pytest.mark.parametrize(
-    ("source", "how", "passed"), [(HOLDS, ["-n0"], 1), (PLAIN, ["-n2"], 1), (PLAIN + HOLDS, ["-n2", "-k", "plain"], 1)]
+    ("source", "how", "seen"),
+    [
+        (HOLDS, ["-n0"], "expected time*"),
+        (PLAIN, ["-n2", "-v"], "scheduling tests via LoadScheduling"),
+        (PLAIN + HOLDS, ["-n2", "-v", "-k", "plain"], "scheduling tests via LoadScheduling"),
+    ],
 )
-def test_workers_that_measure_nothing_are_left_alone(run, source, how, passed):
-    """-n0 is no worker, and tests of another kind run beside each other as before."""
-    run(source, *how).assert_outcomes(passed=passed)
+def test_workers_that_measure_nothing_are_left_alone(run, source, how, seen):
+    """-n0 is no worker, and tests of another kind are distributed as before."""
+    result = run(source, *how)
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([seen])
 
 
 def test_two_releases_repeat_each_test(run):

@@ -93,12 +93,14 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     assert (latest / "allure-results" / "categories.json").exists()
 
 
-def test_workers_share_the_seed_and_the_budget_of_the_run(made_up):
-    """Without --db-seed there is one for all; --db-run-budget began with the run."""
+def test_workers_share_the_seed_and_the_budget_of_the_run(made_up, monkeypatch):
+    """Without --db-seed there is one for all; --db-run-budget began with the run; the last lines are said once."""
     (made_up.path / "test_c.py").unlink()
+    monkeypatch.setenv("OVERRIDDEN", "innodb_x_is_overridden")
     result = run(made_up, "--db-run-budget=0.001", "-k", "first")
 
     assert result.parseoutcomes() == {"inconclusive": 2}
+    assert result.outlines.count("innodb_x_is_overridden") == 1
     claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert len({json.loads(line)["seed"] for line in claims}) == 1
 

@@ -155,7 +155,7 @@ class Relay:
 
     def finish(self, overridden: Sequence[str]) -> None:
         """The Report hears at the end of the worker which options were overridden."""
-        self._worker.overridden = list(overridden)
+        self._worker.overridden[:] = overridden
 
     def summary(self, terminal_reporter: Any) -> None:
         """Nobody sees a worker's screen."""
