@@ -2,8 +2,8 @@
 
 Packages are extracted and not installed (``--variant=extract``): no maintainer script runs, so nothing is started, no
 data directory is made, and apt is told that perl and its like are there already. What the scripts of base packages
-would have made, such as /etc/passwd, is written by hand. mariadb:10.11 is 271 MB so; with its whole closure it was 341 MB in
-18 s, and installed (``--variant=essential``) 509 MB in 43 s.
+would have made, such as /etc/passwd, is written by hand. mariadb:10.11 is 271 MB so; with its whole closure it was
+341 MB in 18 s, and installed (``--variant=essential``) 509 MB in 43 s.
 """
 
 from __future__ import annotations

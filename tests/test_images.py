@@ -14,6 +14,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.releases.catalogue import Offer, Origin
 from pytest_dbcluster.spec import ReleaseName
 from tests import engines
+from tests.command import dbcluster
 
 # A release that nobody has, so that nobody's image is in the way.
 OFFER = Offer("mariadb", "1.0", (Origin("buzz", ("mariadb-server",)),), ())
@@ -233,10 +234,11 @@ def test_the_cache_forgets_a_tar_by_its_name(data, own_cache, capsys):
     assert not entry.exists()
 
 
-def test_without_an_engine_nothing_is_made(bootstraps, monkeypatch, capsys):
+def test_without_an_engine_nothing_is_made(own_cache, monkeypatch):
     """The error comes before the work."""
     monkeypatch.setenv("DOCKER_HOST", "unix:///nowhere/docker.sock")
+    done = dbcluster("image", "build", "mariadb:11.8")
 
-    assert cli.main(["image", "build", "mariadb:11.8"]) == 1
-    assert capsys.readouterr().err.startswith("dbcluster: no container engine: /nowhere/docker.sock does not exist")
-    assert bootstraps.made == 0
+    assert done.returncode == 1
+    assert done.stderr.startswith("dbcluster: no container engine: /nowhere/docker.sock does not exist")
+    assert not own_cache.exists()
