@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -51,8 +52,8 @@ def machine(tmp_path):
         return subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=60)
 
     yield run
-    if (tmp_path / "pid").exists() and (pid := (tmp_path / "pid").read_text()):
-        os.kill(int(pid), signal.SIGKILL)
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
 
 
 def test_an_engine_that_answers_is_left_alone(machine, tmp_path):
