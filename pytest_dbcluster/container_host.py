@@ -16,7 +16,7 @@ import psutil
 
 from pytest_dbcluster import agent
 from pytest_dbcluster.agent import Agent
-from pytest_dbcluster.engine import Engine, said
+from pytest_dbcluster.engine import Engine, remove, said
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.host import Completed, Process
 from pytest_dbcluster.local_host import LocalHost
@@ -209,9 +209,13 @@ class ContainerHost:
 
     def close(self) -> None:
         """End the container and everything in it. Never raises for one that is gone already."""
+        self.detach()
+        with contextlib.suppress(ProvisionError):  # without its engine it has ended
+            remove(self._engine, self.container)
+
+    def detach(self) -> None:
+        """Let go of the container, which ends with that unless it is to be kept."""
         self.agent.close()
         for part in (getattr(self._raw, "_response", None), self._raw):
             with contextlib.suppress(OSError, ValueError, AttributeError):
                 part.close()
-        with contextlib.suppress(Exception):
-            self.container.remove(force=True, v=True)

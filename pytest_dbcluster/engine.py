@@ -241,27 +241,30 @@ def network(engine: Engine, run: str, subnet: str) -> Any:
 
 def clean(engine: Engine, run: str) -> int:
     """Remove every container and network of a run; how many containers there were. Raises ProvisionError."""
+    import docker.errors
+
     wanted = {"label": f"{RUN_LABEL}={run}"}
     with said(f"remove what run {run} made", engine):
         found = engine.client.containers.list(all=True, filters=wanted, ignore_removed=True)
         for container in found:
-            _gone(lambda container=container: container.remove(force=True, v=True))
+            remove(engine, container)
         for made in engine.client.networks.list(filters=wanted):
-            _gone(made.remove)
+            with contextlib.suppress(docker.errors.NotFound):
+                made.remove()
     return len(found)
 
 
-def _gone(remove: Any) -> None:
-    """Remove something that may be gone already, or on its way."""
+def remove(engine: Engine, container: Any) -> None:
+    """Remove a container, which may be gone or on its way already, and wait until it is. Raises ProvisionError."""
     import docker.errors
 
-    try:
-        remove()
-    except docker.errors.NotFound:
-        pass
-    except docker.errors.APIError as error:
-        if error.status_code != 409:  # "removal of container ... is already in progress"
-            raise
+    with said(f"remove container {container.name}", engine), contextlib.suppress(docker.errors.NotFound):
+        try:
+            container.remove(force=True, v=True)
+        except docker.errors.APIError as error:
+            if error.status_code != 409:  # "removal of container ... is already in progress"
+                raise
+            container.wait(condition="removed")
 
 
 def runs(engine: Engine) -> set[str]:

@@ -63,6 +63,7 @@ class ContainerProvisioner:
         self._gateway = ""
         self._images: dict[str, str] = {}
         self._releases: dict[ReleaseName, Release] = {}
+        self._hosts: set[ContainerHost] = set()
 
     def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
         """The release in its image, looked into once a run. Raises ProvisionError, Unsupported or ConfigError."""
@@ -121,7 +122,9 @@ class ContainerProvisioner:
         try:
             if spec.needs.rtt:
                 _delay(container, spec.needs.rtt)
-            return ContainerHost(name, address, files, made, container, self._network)
+            host = ContainerHost(name, address, files, made, container, self._network)
+            self._hosts.add(host)
+            return host
         except BaseException:
             with contextlib.suppress(Exception):
                 container.remove(force=True)
@@ -141,6 +144,7 @@ class ContainerProvisioner:
     def _released(self, host: Host) -> None:
         if isinstance(host, ContainerHost):
             host.close()
+            self._hosts.discard(host)
             self._addresses.append(host.address)
         shutil.rmtree(host.directory, ignore_errors=True)
 
@@ -150,6 +154,9 @@ class ContainerProvisioner:
 
     def close(self) -> None:
         """End every container of the run and remove its network and its directory, unless it was left."""
+        for host in self._hosts:
+            host.detach()  # which ends it, unless it is to be kept
+        self._hosts.clear()
         self._run.close()
         if self._engine:
             self._engine.close()
