@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
@@ -31,6 +33,23 @@ def test_nothing_is_drawn_before_a_claim():
 
     assert (repr(slow), repr(fast)) == ("<slow: 0 rounds>", "<fast: 0 rounds>")
     assert laboratory.rounds == []
+
+
+def test_a_block_is_alone_where_the_laboratory_can_be():
+    """All rounds of a block inside one turn, warm-ups too; checks outside of it."""
+    laboratory, turns = two(), []
+
+    @contextlib.contextmanager
+    def alone():
+        before = len(laboratory.rounds)
+        yield
+        turns.append(laboratory.rounds[before:])
+
+    laboratory.alone = alone
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    assert [sorted(number for number, _, _ in turn) for turn in turns] == [[0, 1]] * (len(laboratory.rounds) // 2)
 
 
 def test_every_block_holds_each_variant_once():
