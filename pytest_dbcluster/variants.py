@@ -50,7 +50,7 @@ GROUP_FOLLOWED = frozenset(
 # What differs between two servers with the same options, belongs to a node's role, or moves by itself.
 IDENTITY = frozenset(
     """
-    aria_log_dir_path auto_increment_increment auto_increment_offset datadir general_log_file
+    aria_log_dir_path auto_increment_increment auto_increment_offset bind_address datadir general_log_file
     group_replication_group_name group_replication_group_seeds group_replication_local_address
     group_replication_view_change_uuid gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed
     gtid_owned gtid_purged gtid_slave_pos hostname
