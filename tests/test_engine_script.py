@@ -138,3 +138,21 @@ def test_an_engine_of_another_machine_is_not_replaced(machine):
     done = machine(0, socket="tcp://elsewhere:2375", dockerd="exit 9", mmdebstrap="exit 0")
 
     assert (done.returncode, done.stderr) == (1, "engine: no container engine: nobody listens\n")
+
+
+def test_the_check_ends_the_daemon_that_it_has_started(tmp_path):
+    """However it ends itself, with the status of its tests."""
+    for path, body in (
+        ("scripts/engine.sh", 'echo "$1" "$DBCLUSTER_ENGINE_PID" >ended; rm "$DBCLUSTER_ENGINE_PID"'),
+        ("bin/make", '[[ -e $DBCLUSTER_ENGINE_PID ]] && echo "make $* $CI"; exit 3'),
+    ):
+        (tmp_path / path).parent.mkdir()
+        (tmp_path / path).write_text(f"#!{shutil.which('bash')}\n{body}\n")
+        (tmp_path / path).chmod(0o755)
+    (tmp_path / ".ci").mkdir()
+    script = shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    variables = {"PATH": f"{tmp_path}/bin:{os.environ['PATH']}", "TMPDIR": str(tmp_path)}
+    done = subprocess.run([script], env=variables, capture_output=True, text=True, check=False, timeout=60)
+
+    assert (done.returncode, done.stdout) == (3, "make test true\n")
+    assert (tmp_path / "ended").read_text().startswith(f"end {tmp_path}/tmp.")
