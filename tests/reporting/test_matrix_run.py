@@ -7,6 +7,7 @@ import json
 
 from pytest_dbcluster import cache
 from pytest_dbcluster.reporting import matrix
+from tests.reporting.test_outcomes import FAKE
 
 CACHE = cache.root().parent  # read before pytester gives its runs a home of their own
 SUITE = """
@@ -56,3 +57,41 @@ def test_a_run_on_two_vendors_ends_with_its_matrix(pytester, monkeypatch):
     [kept] = (latest / "allure-results").glob("*-globals.json")
     [attached] = json.loads(kept.read_text())["attachments"]
     assert "no Galera library" in (latest / "allure-results" / attached["source"]).read_text()
+
+
+MADE_UP = """
+    from pytest_dbcluster.errors import Unsupported
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("standalone")
+
+    def test_same(measure, db_release):
+        one, other = measure("mysqlslap read", on=[ONE, ONE.named("other")])
+        assert other.beats(one)
+
+    def test_lacking(measure, db_release):
+        if db_release.product == "mysql":
+            raise Unsupported("mysql:9.7 has no such thing")
+        one, other = measure("mysqlslap write", on=[ONE, ONE.named("other")])
+        assert other.beats(one)
+"""
+
+
+def test_workers_have_one_matrix(pytester, monkeypatch):
+    """What each of them measured and skipped stands in the table of the process that the user started."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+    pytester.makeconftest(FAKE.read_text())
+    pytester.makepyfile(MADE_UP)
+    words = ["-p", "pytest_dbcluster.plugin", "-p", "xdist", "-n2", "--db-seed=1"]
+    result = pytester.runpytest_subprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")
+
+    result.stdout.fnmatch_lines_random(
+        [
+            "other.beats(standalone1)  mysqlslap read  *1.* holds *1.* holds",
+            "other.beats(standalone1)  mysqlslap write *1.* holds *- [[]1[]]",
+            "[[]1[]] mysql:9.7 has no such thing",
+        ]
+    )
+    lines = list(csv.DictReader((pytester.path / "reports" / "latest" / matrix.FILE).read_text().splitlines()))
+    assert sorted(one["verdict"] for one in lines) == ["holds", "holds", "holds", "skipped"]
