@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.cluster import ready_template
@@ -242,13 +244,26 @@ def test_what_a_switch_cannot_take_back_is_static(changes):
     assert changes.said[-1].startswith("standalone1 gets servers of its own: ")
 
 
-def test_a_reference_is_read_once(changes, empty_references):
-    """The second time the cache answers, without a server."""
+@pytest.mark.parametrize(
+    "again",
+    [ONE, ONE.named("other"), dataclasses.replace(ONE, proxy="haproxy", instance=1)],
+    ids=["same", "name", "place"],
+)
+def test_a_reference_is_read_once(changes, empty_references, again):
+    """The cache answers for equal options, without a server; what a spec is called has no part in it."""
     first = changes(ONE, lock_wait_timeout="40")
     changes.said.clear()
 
-    assert changes(ONE, lock_wait_timeout="40") == first == {"lock_wait_timeout": "40"}
+    assert changes(again, lock_wait_timeout="40") == first == {"lock_wait_timeout": "40"}
     assert changes.said == []
+    assert len(list(empty_references.glob("*.json"))) == 1
+
+
+def test_galera_of_any_size_has_one_reference(changes, empty_references):
+    """Its nodes are alike, so one of them answers for two and for three."""
+    first = changes(GALERA, lock_wait_timeout="40")
+
+    assert changes(dataclasses.replace(GALERA, nodes=3), lock_wait_timeout="40") == first
     assert len(list(empty_references.glob("*.json"))) == 1
 
 
