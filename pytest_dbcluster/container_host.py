@@ -216,6 +216,6 @@ class ContainerHost:
     def detach(self) -> None:
         """Let go of the container, which ends with that unless it is to be kept."""
         self.agent.close()
-        for part in (getattr(self._raw, "_response", None), self._raw):
-            with contextlib.suppress(OSError, ValueError, AttributeError):
+        for part in filter(None, (getattr(self._raw, "_response", None), self._raw)):
+            with contextlib.suppress(OSError, ValueError):
                 part.close()

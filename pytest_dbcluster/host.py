@@ -19,7 +19,9 @@ class Completed:
 class Process(Protocol):
     """A long-lived program on a host."""
 
-    pid: int
+    @property
+    def pid(self) -> int:
+        """Its number among the processes of this machine; 0 when it cannot be seen from here."""
 
     def status(self) -> int | None:
         """None while it runs, then its exit status; negative for the signal that ended it."""

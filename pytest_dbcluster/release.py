@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_dbcluster import cache
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.host import Host
 from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 
 # Where programs are in an image, those of its maker's own first.
@@ -116,6 +117,16 @@ def find(
     if name.version == "path":
         return path.find(name)
     return cached.lookup(name.product, name.version) or _fetched(name, progress or (lambda line: None), mirror)
+
+
+def of_image(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
+    """The release in the container image that ``host`` was made of; ``image`` is its id, ``tag`` its name for people.
+
+    Raises ProvisionError for an image in which nothing can be run, ConfigError for one with another server.
+    """
+    from pytest_dbcluster.releases import image as images
+
+    return images.find(name, tag, image, host)
 
 
 def _fetched(name: ReleaseName, progress: Callable[[str], None], mirror: str | None) -> Release:

@@ -31,12 +31,11 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.host import Host
 from pytest_dbcluster.local_host import LocalHost
 from pytest_dbcluster.local_run import LocalRun
-from pytest_dbcluster.release import Release
-from pytest_dbcluster.releases import image
+from pytest_dbcluster.release import Release, of_image
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.supervisor import RUN_VARIABLE
 
-SUBNETS = ipaddress.ip_network("10.128.0.0/9")
+SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
 SUBNET_BITS = 20  # 4094 addresses: as many containers in one run
 TRIES = 20
 
@@ -75,7 +74,7 @@ class ContainerProvisioner:
             hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
             try:
                 tag = self._tag(name)
-                self._releases[name] = image.find(name, tag, self._image(tag), hosts[0])
+                self._releases[name] = of_image(name, tag, self._image(tag), hosts[0])
             finally:
                 self.release(hosts)
         return self._releases[name]
@@ -198,7 +197,7 @@ class ContainerProvisioner:
 def _subnet() -> ipaddress.IPv4Network:
     """A network of private addresses that no interface of this machine is in."""
     taken = [
-        ipaddress.ip_interface(f"{one.address}/{one.netmask or 32}").network
+        ipaddress.IPv4Interface(f"{one.address}/{one.netmask or 32}").network
         for every in psutil.net_if_addrs().values()
         for one in every
         if one.family == socket.AF_INET
