@@ -157,7 +157,7 @@ def test_readme_links_to_files_that_exist():
 
 def test_readme_and_contributing_stay_short():
     """A newcomer reads them whole."""
-    assert len(README.splitlines()) < 150
+    assert len(README.splitlines()) < 170
     assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 70
 
 
