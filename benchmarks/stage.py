@@ -63,7 +63,7 @@ def setting(pool: Pool, rooms: ClusterLaboratory, variant: int, profile: str) ->
     """What a load needs to run on the cluster of one variant, outside of a round."""
     chosen = rooms.variants[variant]
     running = pool.running([chosen])[0]
-    return Setting(running.cluster, pool.client(), chosen.release, profile, tell)
+    return Setting(running.cluster, pool.client(chosen.release), chosen.release, profile, tell)
 
 
 def blocks(rooms: ClusterLaboratory, number: int, seed: int = 1) -> list[list[Round]]:

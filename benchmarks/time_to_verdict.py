@@ -60,7 +60,7 @@ def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
     """One cluster with the variant's options and one call on it: its wall time, and the average it reports."""
     cluster = bring_up(variant.spec, variant.release, pool.provisioner, options=variant.options)
     try:
-        place = Setting(cluster, pool.client(), variant.release, "paper", stage.tell)
+        place = Setting(cluster, pool.client(variant.release), variant.release, "paper", stage.tell)
         average: list[float] = []
         return ratios.seconds(lambda: average.append(load.run(place).seconds)), average[0]
     finally:

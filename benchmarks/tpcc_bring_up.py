@@ -62,8 +62,9 @@ def filling(load: Filled) -> float:
     """Seconds until the tables are in the cache."""
     with stage.clusters() as pool:
         chosen = variant(pool, load)
+        client = pool.client(chosen.release)
         return ratios.seconds(
-            lambda: store.stored(load, chosen.release, pool.provisioner, pool.client(), dict(chosen.static), stage.tell)
+            lambda: store.stored(load, chosen.release, pool.provisioner, client, dict(chosen.static), stage.tell)
         )
 
 
@@ -74,7 +75,7 @@ def bring_up(load: Filled) -> float:
         def start() -> None:
             chosen = variant(pool, load)
             cluster = pool.running([chosen])[0].cluster
-            load.prepare(Setting(cluster, pool.client(), chosen.release, "quick", stage.tell))
+            load.prepare(Setting(cluster, pool.client(chosen.release), chosen.release, "quick", stage.tell))
 
         took = ratios.seconds(start)
         stage.tell(f"ready in {took:.2f} s")

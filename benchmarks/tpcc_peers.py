@@ -199,4 +199,5 @@ def lone_server(warehouses: int = 1, **options: str) -> Iterator[Place]:
         for schema in (GoTPC.schema, SysbenchTPCC.schema):
             node.query(f"GRANT ALL PRIVILEGES ON {schema}.* TO {ACCOUNT}@'%'")
         account = Endpoint(node.host.address, node.port, ACCOUNT, password, nodes=(node.name,), tls=False)
-        yield Place(Setting(cluster, pool.client(), variant.release, "quick", stage.tell), account, warehouses)
+        client = pool.client(variant.release)
+        yield Place(Setting(cluster, client, variant.release, "quick", stage.tell), account, warehouses)
