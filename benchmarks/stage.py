@@ -12,6 +12,7 @@ from pytest_dbcluster import release as releases
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.ordering import block_orders
 from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.provisioner import Provisioner
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
@@ -34,17 +35,14 @@ def server() -> Release:
 @contextlib.contextmanager
 def hosts() -> Iterator[LocalProvisioner]:
     """A provisioner whose servers end with the block, however it ends."""
-    provisioner = LocalProvisioner()
-    try:
+    with contextlib.closing(LocalProvisioner()) as provisioner:
         yield provisioner
-    finally:
-        provisioner.close()
 
 
 @contextlib.contextmanager
-def clusters() -> Iterator[Pool]:
-    """The clusters of a run, ended with the block, however it ends."""
-    with hosts() as provisioner:
+def clusters(made: Provisioner | None = None) -> Iterator[Pool]:
+    """The clusters of a run, ended with the block, however it ends; on hosts of this machine without another maker."""
+    with contextlib.nullcontext(made) if made else hosts() as provisioner:
         pool = Pool(provisioner, fragments=FRAGMENTS, below={}, progress=tell)
         try:
             yield pool

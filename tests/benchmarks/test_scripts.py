@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import collection, first_verdict, plugin_cpu, quick_paper, record_noise, round_cost, time_to_verdict
+from benchmarks import (
+    collection,
+    container,
+    first_verdict,
+    plugin_cpu,
+    quick_paper,
+    record_noise,
+    round_cost,
+    time_to_verdict,
+)
 from benchmarks.noise_replay import read_trace
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workload import Outcome, Round
@@ -52,6 +61,17 @@ def test_a_longer_load_is_the_same_load_with_more_queries(mode):
 
     assert load.round_queries("quick") == 5 * MySQLSlap(mode).round_queries("quick")
     assert load.mode == mode
+
+
+def test_what_containers_cost_is_compared_round_by_round():
+    """The time beside the measured one has the target; throughput is a fact, and has none."""
+    rounds = container.Rounds([one_round(0.5, wall=0.7), one_round(0.5, wall=0.6)], [one_round(0.4, wall=0.5)] * 2)
+    beside, more, whole, speed = rounds.lines("write")
+
+    assert "| 1.5 (1 .. 2) | target <= 1.05: not met |" in beside
+    assert "| 0.1 (0 .. 0.2) |" in more
+    assert "| 1.3 (1.2 .. 1.4) |  |" in whole
+    assert "| 0.8 (0.8 .. 0.8) |  |" in speed
 
 
 def test_the_share_of_a_core_weighs_rounds_by_their_length():
