@@ -235,12 +235,14 @@ def _down(arguments: argparse.Namespace) -> int:
 
 
 def _reap(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster import runs
+    from pytest_dbcluster import housekeeping, runs
 
-    ended = runs.reap()
+    ended, swept = runs.reap(), housekeeping.reap_engine(_tell)
     for run, processes in ended:
         print(f"ended dead run {run.run_id} of process {run.owner} ({processes} processes)")
-    if not ended:
+    for run_id in swept:
+        print(f"removed containers and networks of run {run_id}, whose directory is gone")
+    if not ended and not swept:
         print("no dead run has left anything")
     return 0
 

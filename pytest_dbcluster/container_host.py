@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import shutil
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from pytest_dbcluster import agent
+from pytest_dbcluster import agent, engine_socket
 from pytest_dbcluster.agent import Agent
 from pytest_dbcluster.engine import Engine, remove, said
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
@@ -23,6 +24,10 @@ from pytest_dbcluster.local_host import LocalHost
 
 AGENT_SECONDS = 30.0
 END_SECONDS = 1.0
+LOOK_SECONDS = 5.0
+DEFAULT = f"{engine_socket.SCHEME}{engine_socket.DOCKER}"
+# Of cgroups of version 1 and 2; both files have a line "oom_kill N".
+OOM_COUNTS = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null || true"
 
 
 class ContainerProcess:
@@ -89,7 +94,8 @@ class ContainerHost:
         if text:
             self.push(text.encode(), files["in"])
         try:
-            status = self._ended(command, files, seconds, environment or {}, bool(text))
+            with self._reason():
+                status = self._ended(command, files, seconds, environment or {}, bool(text))
             stdout, stderr = self._text(files["out"]), self._text(files["err"])
         finally:
             for file in files.values():
@@ -144,15 +150,46 @@ class ContainerHost:
     ) -> Process:
         """Start a program; it ends with the container."""
         begin = agent.script(command, directory=directory, environment=environment or {}, output=log)
-        return ContainerProcess(self, self.agent.begin(begin))
+        with self._reason():
+            return ContainerProcess(self, self.agent.begin(begin))
+
+    @contextlib.contextmanager
+    def _reason(self) -> Iterator[None]:
+        """A host that has ended because its engine has says so."""
+        try:
+            yield
+        except ProvisionError:
+            if self.agent.gone:
+                self._look()
+            raise
+
+    def _look(self) -> None:
+        """Ask the engine what it knows of the container. Raises ProvisionError when one of them is gone."""
+        with said(f"look at container {self.container.name}", self._engine):
+            self.container.reload()
 
     def limit_reached(self) -> str:
-        """Which limit has ended a program here; empty for none."""
-        with contextlib.suppress(ProvisionError), said(f"look at container {self.container.name}", self._engine):
-            self.container.reload()
-        if not self.container.attrs["State"].get("OOMKilled"):
+        """Which limit has ended a program here, or that the whole host has ended; empty for neither."""
+        limit = self.container.attrs["HostConfig"]["Memory"]
+        if limit and self._killed_for_memory():
+            return f"the host's memory limit of {limit / 2**20:g} MiB was reached"
+        if not self.agent.gone:
             return ""
-        return f"the host's memory limit of {self.container.attrs['HostConfig']['Memory'] / 2**20:g} MiB was reached"
+        try:
+            self._look()
+        except ProvisionError as error:
+            return str(error)
+        return self.agent.gone
+
+    def _killed_for_memory(self) -> bool:
+        # The engine says it of a container that has ended. Of one that goes on it may not: Docker 20.10 on cgroups of
+        # version 1 is silent about a program that is not the first. Its kernel counts, and the container sees that.
+        with contextlib.suppress(ProvisionError):
+            seen = self.run(["/bin/sh", "-c", OOM_COUNTS], seconds=LOOK_SECONDS).stdout
+            return any(int(line.split()[1]) for line in seen.splitlines() if line.startswith("oom_kill "))
+        with contextlib.suppress(ProvisionError):
+            self._look()
+        return bool(self.container.attrs["State"].get("OOMKilled"))
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
         """Write a file into the shared directory."""
@@ -173,8 +210,7 @@ class ContainerHost:
     def pid_here(self, inside: int) -> int:
         """The number among this machine's processes of the one that has this number in the container; 0 without any."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
-            with said(f"look at container {self.container.name}", self._engine):
-                self.container.reload()
+            self._look()
             first = psutil.Process(self.container.attrs["State"]["Pid"])
             for process in first.children(recursive=True):
                 lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
@@ -195,7 +231,20 @@ class ContainerHost:
 
     def kill(self) -> None:
         """End everything in the container at once; it can be used again. Raises ProvisionError."""
-        self.agent.fall()
+        with self._reason():
+            self.agent.fall()
+
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The words by which a person runs a command here from a shell; none without the engine's own program.
+
+        Its program of either engine speaks with both.
+        """
+        address = ["--host", self._engine.url] if self._engine.url != DEFAULT else []
+        if shutil.which("docker"):
+            return ["docker", *address, "exec", "-it", self.container.name, *command]
+        if shutil.which("podman"):
+            return ["podman", "--url", self._engine.url, "exec", "-it", self.container.name, *command]
+        return []
 
     def partition(self) -> None:
         """Take the container off its network: nobody reaches it, this machine neither. Raises ProvisionError."""

@@ -14,18 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pytest_dbcluster import engine_socket
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 
 RUN_LABEL = "pytest-dbcluster.run"
 OWNER_LABEL = "pytest-dbcluster.owner"
-DOCKER_SOCKET = "/var/run/docker.sock"
-PODMAN_SOCKET = "podman/podman.sock"
+PLACE_LABEL = "pytest-dbcluster.directory"
 ANSWER_SECONDS = 60
+FIRST_ANSWER_SECONDS = 15
 API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
-WAYS = (
-    "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
-    "with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +37,7 @@ class Engine:
     @property
     def arguments(self) -> dict[str, Any]:
         """What testcontainers has to be told to reach the same engine."""
-        return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS}
+        return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS, "version": API}
 
     def close(self) -> None:
         """Close its connections."""
@@ -49,16 +46,16 @@ class Engine:
     @property
     def socket(self) -> Path:
         """The socket that it listens on."""
-        return Path(self.url.removeprefix("unix://"))
+        return engine_socket.path(self.url)
 
 
 def connect() -> Engine:
-    """The engine of DOCKER_HOST, or the first whose socket is there: Docker's, the user's Podman, the system's Podman.
+    """The engine of DOCKER_HOST, or the first whose socket is there.
 
     Raises ProvisionError when none answers or we may not ask it; Unsupported for one that is not of this machine, or
     whose networks cannot be reached from it, and without the package testcontainers.
     """
-    url = _url()
+    url = engine_socket.url()
     try:
         import docker
         import docker.errors
@@ -69,12 +66,14 @@ def connect() -> Engine:
         ) from None
     with contextlib.ExitStack() as refused:
         try:
+            engine_socket.knock(url)
             # A version is given, so that making the client asks nothing yet.
-            client = docker.DockerClient(base_url=url, timeout=ANSWER_SECONDS, version=API)
+            client = docker.DockerClient(base_url=url, timeout=FIRST_ANSWER_SECONDS, version=API)
             refused.callback(client.close)
             said, facts = client.version(), client.info()
+            client.api.timeout = ANSWER_SECONDS
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-            raise ProvisionError(_refused(url, error)) from None
+            raise ProvisionError(engine_socket.refusal(url, error)) from None
         if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
             raise Unsupported(
                 f"the container engine at {url} runs rootless: its networks cannot be reached from this machine; "
@@ -86,37 +85,6 @@ def connect() -> Engine:
     return Engine(client, name, said.get("Version", ""), url)
 
 
-def _url() -> str:
-    given = os.environ.get("DOCKER_HOST")
-    if given:
-        if not given.startswith("unix://"):
-            raise Unsupported(
-                f"DOCKER_HOST={given} is an engine of another machine; containers keep their data in directories of "
-                "this one, so the engine has to be here: unix://PATH"
-            )
-        return given
-    user = os.environ.get("XDG_RUNTIME_DIR")
-    places = [DOCKER_SOCKET, *([f"{user}/{PODMAN_SOCKET}"] if user else []), f"/run/{PODMAN_SOCKET}"]
-    found = next((place for place in places if Path(place).exists()), None)
-    if found is None:
-        raise ProvisionError(f"no container engine: nobody listens on {', '.join(places)}. {WAYS}")
-    return f"unix://{found}"
-
-
-def _refused(url: str, error: BaseException) -> str:
-    """Why an engine did not answer; the permission of its socket is the usual reason."""
-    place = Path(url.removeprefix("unix://"))
-    if place.exists() and not os.access(place, os.R_OK | os.W_OK):
-        group = place.group() if place.exists() else "docker"
-        return (
-            f"no permission to ask the container engine on {place} (user {os.getuid()}, the socket belongs to "
-            f"{place.owner()}:{group}): join that group (`usermod -aG {group} USER`, then log in again), or run as root"
-        )
-    if not place.exists():
-        return f"no container engine: {place} does not exist. {WAYS}"
-    return f"the container engine on {place} does not answer: {error}. {WAYS}"
-
-
 @contextlib.contextmanager
 def said(what: str, engine: Engine) -> Iterator[None]:
     """What the engine refuses, or that it has gone, becomes a ProvisionError that says what was tried."""
@@ -124,9 +92,15 @@ def said(what: str, engine: Engine) -> Iterator[None]:
     import requests
 
     try:
+        engine_socket.knock(engine.url)
         yield
     except docker.errors.APIError as error:
         raise ProvisionError(f"{engine.name} could not {what}: {error.explanation or error}") from None
+    except requests.Timeout:
+        raise ProvisionError(
+            f"the container engine on {engine.socket} has not answered in {engine.client.api.timeout} s "
+            f"({engine.name} was asked to {what})"
+        ) from None
     except (docker.errors.DockerException, requests.RequestException, OSError) as error:
         raise ProvisionError(
             f"the container engine on {engine.socket} is gone ({engine.name} was asked to {what}): {error}"
@@ -153,7 +127,7 @@ def image(engine: Engine, name: str, *, pull: bool) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """One container: what is fixed when it is made.
+    """One container: what is fixed when it is made; ``run`` is the directory of the run that it belongs to.
 
     ``needs`` are arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``).
     ``keep``: it outlives the connection of its standard input.
@@ -164,7 +138,7 @@ class Wanted:
     hostname: str
     alias: str
     address: str
-    run: str
+    run: Path
     entrypoint: Sequence[str]
     environment: Mapping[str, str]
     read_only: Sequence[str]
@@ -179,11 +153,24 @@ def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
 
     Its standard input is open; unless it is to be kept it ends for the container when the first connection to it ends.
     """
-    from docker.types import EndpointConfig
     from testcontainers.core.container import DockerContainer
 
     _configure_testcontainers()
-    made = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
+    with contextlib.ExitStack() as ends, said(f"start container {wanted.name} of image {wanted.image}", engine):
+        made = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
+        ends.enter_context(contextlib.closing(made.get_docker_client().client))
+        _describe(made, network, wanted)
+        try:
+            return engine.client.containers.get(made.start().get_container_id())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                made.get_wrapped_container().remove(force=True)
+            raise
+
+
+def _describe(made: Any, network: Any, wanted: Wanted) -> None:
+    from docker.types import EndpointConfig
+
     for place in wanted.read_only:
         made.with_volume_mapping(place, place, "ro")
     for place in wanted.writable:
@@ -202,14 +189,6 @@ def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
         auto_remove=True,
         **wanted.needs,
     )
-    what = f"start container {wanted.name} of image {wanted.image}"
-    with contextlib.closing(made.get_docker_client().client), said(what, engine):
-        try:
-            return engine.client.containers.get(made.start().get_container_id())
-        except BaseException:
-            with contextlib.suppress(Exception):
-                made.get_wrapped_container().remove(force=True)
-            raise
 
 
 def _configure_testcontainers() -> None:
@@ -220,12 +199,12 @@ def _configure_testcontainers() -> None:
         testcontainers_config.ryuk_disabled = True
 
 
-def labels(run: str) -> dict[str, str]:
-    """What everything that we make carries."""
-    return {RUN_LABEL: run, OWNER_LABEL: str(os.getuid())}
+def labels(run: Path) -> dict[str, str]:
+    """What everything carries that is made for the run with this directory."""
+    return {RUN_LABEL: run.name, OWNER_LABEL: str(os.getuid()), PLACE_LABEL: str(run)}
 
 
-def network(engine: Engine, run: str, subnet: str) -> Any:
+def network(engine: Engine, run: Path, subnet: str) -> Any:
     """A network of the run's own (docker-py's), whose first address is this machine's. Raises ProvisionError."""
     from docker.types import IPAMConfig, IPAMPool
     from testcontainers.core.network import Network
@@ -233,9 +212,11 @@ def network(engine: Engine, run: str, subnet: str) -> Any:
     _configure_testcontainers()
     pool = IPAMPool(subnet=subnet)
     asked = {"driver": "bridge", "labels": labels(run), "ipam": IPAMConfig(pool_configs=[pool])}
-    made = Network(docker_client_kw=engine.arguments, docker_network_kw=asked)
-    made.name = f"dbcluster-{run}"
-    with contextlib.closing(made._docker.client), said(f"make the network {made.name} ({subnet})", engine):
+    name = f"dbcluster-{run.name}"
+    with contextlib.ExitStack() as ends, said(f"make the network {name} ({subnet})", engine):
+        made = Network(docker_client_kw=engine.arguments, docker_network_kw=asked)
+        ends.enter_context(contextlib.closing(made._docker.client))
+        made.name = name
         return engine.client.networks.get(made.create().id)
 
 
@@ -267,16 +248,21 @@ def remove(engine: Engine, container: Any) -> None:
             container.wait(condition="removed")
 
 
-def runs(engine: Engine) -> set[str]:
-    """The ids of all runs of this user that have a container or a network. Raises ProvisionError."""
+def reap(engine: Engine) -> list[str]:
+    """Remove what is left of this user's runs whose directory is gone; their ids.
+
+    An engine that was gone when a run ended, and has come back, has such things. Raises ProvisionError.
+    """
     mine = {"label": f"{OWNER_LABEL}={os.getuid()}"}
     with said("list what is ours", engine):
         containers = engine.client.containers.list(all=True, filters=mine, ignore_removed=True)
-        made = [
-            *(one.labels for one in containers),
-            *(one.attrs["Labels"] for one in engine.client.networks.list(filters=mine)),
-        ]
-    return {each[RUN_LABEL] for each in made if RUN_LABEL in each}
+        networks = engine.client.networks.list(filters=mine)
+    made = [*(one.labels for one in containers), *(one.attrs["Labels"] for one in networks)]
+    places = {each[RUN_LABEL]: each[PLACE_LABEL] for each in made if RUN_LABEL in each and PLACE_LABEL in each}
+    gone = [run for run, place in places.items() if not Path(place).exists()]
+    for run in gone:
+        clean(engine, run)
+    return gone
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -116,6 +116,13 @@ class Falls(Protocol):
         """End it; the files stay, and the host can be used again. Raises ProvisionError."""
 
 
+class Shells(Protocol):
+    """An extra power: the host has programs of its own, which a person can run from a shell of this machine."""
+
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The words to type for it; none when this machine lacks a program for that."""
+
+
 class Trees(Protocol):
     """An extra power of hosts that see our file system: a directory is copied without leaving the machine."""
 

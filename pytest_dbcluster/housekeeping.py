@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import pwd
 import re
@@ -10,8 +11,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import cache, images, kept, registry, runs, store
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster import cache, engine, engine_socket, images, kept, registry, runs, store
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.runs import Run
 
 FOLDERS = ("releases", "images", "templates", "stored")  # of the cache
@@ -86,6 +87,21 @@ def down(wanted: str) -> tuple[Run, int]:
 def down_all() -> list[tuple[Run, int]]:
     """End every kept run; each with the number of processes that were ended."""
     return [(run, runs.end(run)) for run in runs.known() if run.kept]
+
+
+def reap_engine(progress: Callable[[str], None]) -> list[str]:
+    """Remove what runs without a directory have left in a container engine that was gone at their end; their ids.
+
+    Nothing is done, and nothing is said, where there is no engine; ``progress`` hears of one that could not be asked.
+    """
+    if not engine_socket.present():
+        return []
+    try:
+        with contextlib.closing(engine.connect()) as reached:
+            return engine.reap(reached)
+    except (ProvisionError, Unsupported) as error:
+        progress(f"containers were not looked for: {error}")
+        return []
 
 
 def free_name(name: str) -> None:

@@ -60,6 +60,13 @@ def _tar(programs: tuple[str, ...]) -> bytes:
     return found.getvalue()
 
 
+def ours(made: engine.Engine, run: str) -> list[str]:
+    """The names of the containers and networks of a run."""
+    wanted = {"label": f"{engine.RUN_LABEL}={run}"}
+    containers = made.client.containers.list(all=True, filters=wanted, ignore_removed=True)
+    return [one.name for one in (*containers, *made.client.networks.list(filters=wanted))]
+
+
 def empty() -> bytes:
     """An image in which nothing can be run."""
     found = io.BytesIO()

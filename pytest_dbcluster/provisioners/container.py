@@ -108,7 +108,7 @@ class ContainerProvisioner:
             hostname=name,
             alias=f"{name}.{place.name}",
             address=address,
-            run=self.run_id,
+            run=self.directory,
             entrypoint=["/bin/sh", "-c", agent.PROGRAM],
             environment={RUN_VARIABLE: self.run_id},
             read_only=[str(cache.releases()), str(Path(pytest_dbcluster.__file__).parent)],
@@ -175,6 +175,7 @@ class ContainerProvisioner:
     def _begin(self) -> Engine:
         """Make the network; the run's supervisor removes it, with what is left, when this process is gone."""
         made = engine.connect()
+        engine.reap(made)
         client = self._run.client
         cleaning = [sys.executable, "-m", engine.__name__, "clean", self.run_id]
         (self.directory / runs.ENGINE).touch()
@@ -183,7 +184,7 @@ class ContainerProvisioner:
         for attempt in range(TRIES):
             subnet = _subnet()
             try:
-                self._network = engine.network(made, self.run_id, str(subnet))
+                self._network = engine.network(made, self.directory, str(subnet))
                 break
             except ProvisionError as error:
                 if "overlap" not in str(error) or attempt == TRIES - 1:

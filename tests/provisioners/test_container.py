@@ -18,6 +18,7 @@ from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, 
 from pytest_dbcluster.provisioners.container import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
 from tests import engines
+from tests.engines import ours
 
 RELEASE = ReleaseName("mariadb", "10.11")
 SPEC = ClusterSpec("standalone", release=RELEASE)
@@ -46,13 +47,6 @@ def host(provisioner):
     (made,) = provisioner.acquire(SPEC)
     yield made
     provisioner.release([made])
-
-
-def ours(answering, run):
-    """The names of the containers and networks of a run."""
-    wanted = {"label": f"{engine.RUN_LABEL}={run}"}
-    containers = answering.client.containers.list(all=True, filters=wanted, ignore_removed=True)
-    return [one.name for one in (*containers, *answering.client.networks.list(filters=wanted))]
 
 
 def test_a_command_runs_in_the_container(host):
