@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.host import Shells
 from pytest_dbcluster.provisioner import Keeps
 from pytest_dbcluster.proxy import Watchable
 from pytest_dbcluster.release import Release, elsewhere
@@ -38,7 +39,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """One cluster that outlives the process that made it."""
+    """One cluster that outlives the process that made it; ``client`` is what a shell reads before its options."""
 
     run_id: str
     name: str
@@ -63,14 +64,15 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
     file = provisioner.directory / FILE
     number = len(read(provisioner.directory)) + 1
     release = cluster.nodes[0].release
-    client_cnf = provisioner.directory / f"client{number}.cnf"
+    client, directory = _client(cluster, provisioner)
+    client_cnf = directory / f"client{number}.cnf"
     kept = Kept(
         run_id=provisioner.run_id,
         name=name or cluster.spec.short_name,
         topology=cluster.spec.topology,
         release=release.name,
         version=release.version,
-        client=str(_client(release)),
+        client=client,
         client_cnf=str(client_cnf),
         directory=str(provisioner.directory),
         began=time.time(),
@@ -92,10 +94,17 @@ def _listeners(cluster: Cluster) -> tuple[Place, ...]:
     return tuple(Place(name, endpoint.host, endpoint.port, log) for name, endpoint in named.items())
 
 
-def _client(release: Release) -> Path:
+def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
+    """A client that fits the server, and a directory that it can read: in an image the host has one of its own."""
+    host, release = cluster.nodes[0].host, cluster.nodes[0].release
+    beside = next(filter(None, map(release.beside, CLIENTS)), None)
+    if beside and hasattr(host, "typed") and (words := cast(Shells, host).typed([str(beside)])):
+        return shlex.join(words), Path(host.directory)
+    vendor = sorted(CLIENTS, key=lambda name: name != release.product)
     found = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
-    anywhere = (elsewhere(name, name) for name in CLIENTS if not found)
-    return next((path for path in [*found, *anywhere] if path), Path(CLIENTS[0]))
+    anywhere = (elsewhere(name, name) for name in vendor if not found)
+    path = next((path for path in [*found, *anywhere] if path), Path(vendor[0]))
+    return shlex.quote(str(path)), provisioner.directory
 
 
 def _client_text(cluster: Cluster, release: Release) -> str:
@@ -126,7 +135,7 @@ def _kept(said: dict[str, Any]) -> Kept:
 
 def describe(kept: Kept) -> str:
     """How to connect to each node and the proxy, where the logs are, how to end it. Holds no password."""
-    command = f"{shlex.quote(kept.client)} --defaults-file={shlex.quote(kept.client_cnf)}"
+    command = f"{kept.client} --defaults-file={shlex.quote(kept.client_cnf)}"
     lines = [
         f"cluster {kept.name} (run {kept.run_id}): {len(kept.nodes)} x {kept.release} {kept.version}, {kept.topology}"
     ]

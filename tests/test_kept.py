@@ -108,7 +108,7 @@ def test_what_is_written_is_what_is_read(tmp_path):
 def test_the_description_can_be_pasted(tmp_path):
     """Paths with blanks are quoted, each place has its line, and the last line ends the cluster."""
     one = kept.Kept(
-        "ab12", "mine", "standalone", "mariadb:10.11", "10.11.19", "/my bin/mariadb", "/x/client1.cnf", "/x", 1.0,
+        "ab12", "mine", "standalone", "mariadb:10.11", "10.11.19", "'/my bin/mariadb'", "/x/client1.cnf", "/x", 1.0,
         (kept.Place("node1", "127.0.0.1", 1234, "/x/log"),),
     )  # fmt: skip
 
