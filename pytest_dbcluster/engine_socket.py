@@ -13,7 +13,8 @@ from pytest_dbcluster.errors import ProvisionError, Unsupported
 SCHEME = "unix://"
 KNOCK_SECONDS = 5.0
 DOCKER = "/var/run/docker.sock"
-PODMAN = "podman/podman.sock"  # below a directory of run-time files
+PODMAN = "podman/podman.sock"  # below a directory of run-time files, a user's or the system's
+SYSTEM = "/run"
 WAYS = (
     "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
     "with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
@@ -23,7 +24,7 @@ WAYS = (
 def places() -> list[str]:
     """Where engines listen when nothing else is said: Docker, the user's Podman, the system's Podman."""
     user = os.environ.get("XDG_RUNTIME_DIR")
-    return [DOCKER, *([f"{user}/{PODMAN}"] if user else []), f"/run/{PODMAN}"]
+    return [DOCKER, *([f"{user}/{PODMAN}"] if user else []), f"{SYSTEM}/{PODMAN}"]
 
 
 def url() -> str:
