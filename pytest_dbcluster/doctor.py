@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -15,15 +16,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import cgroups, ports, runs, sql
+from pytest_dbcluster import cgroups, engine, engine_socket, images, ports, runs, sql
 from pytest_dbcluster.cgroup_tree import POWERS
 from pytest_dbcluster.cgroups import Limits
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 
 BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 FSYNCS, FSYNC_SECONDS = 200, 2.0
-SOCKETS = ("/var/run/docker.sock", "/run/podman/podman.sock")
+NO_CONTAINERS = "--db-provisioner container cannot run here"
 NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
 CGROUP = Path("/sys/fs/cgroup")
 CONNECTIONS = 4096  # open files: two of a proxy for each of its connections
@@ -171,17 +172,18 @@ def fsync(seconds: float, directory: Path) -> Finding:
     )
 
 
-def containers(sockets: Sequence[str] = SOCKETS) -> Finding:
-    """Whether a container engine listens, and whether we may ask it."""
-    own = f"{os.environ.get('XDG_RUNTIME_DIR', f'/run/user/{os.getuid()}')}/podman/podman.sock"
-    present = [path for path in (*sockets, own) if Path(path).exists()]
-    allowed = [path for path in present if os.access(path, os.R_OK | os.W_OK)]
-    if allowed:
-        return Finding("containers", allowed[0])
-    if present:
-        why = f"{present[0]} may not be used by {os.geteuid()}: --db-provisioner container cannot run here"
-        return Finding("containers", f"{present[0]}, no permission", why)
-    return Finding("containers", "no docker or podman socket", "--db-provisioner container cannot run here")
+def containers() -> Finding:
+    """Which container engine answers, and its images of ours; or why none does."""
+    if not engine_socket.present():
+        return Finding("containers", f"nobody listens on {', '.join(engine_socket.places())}", NO_CONTAINERS)
+    try:
+        with contextlib.closing(engine.connect()) as reached:
+            made = [image.tag for image in images.found(reached) if image.tag]
+            value = f"{reached.name} {reached.version} on {reached.socket}, images: {', '.join(made) or 'none of ours'}"
+    except (ProvisionError, Unsupported) as error:
+        return Finding("containers", str(error), NO_CONTAINERS)
+    without = "releases without an image need `dbcluster image build NAME:VERSION`, or --db-image"
+    return Finding("containers", value, "" if made else without)
 
 
 def netem(*, root: bool) -> Finding:

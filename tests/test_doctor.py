@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import resource
-import socket
 import time
 from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import doctor
+from pytest_dbcluster import doctor, engine, engine_socket, images
 from pytest_dbcluster.cgroup_tree import POWERS, Tree
 from pytest_dbcluster.cgroups import Limits
 from pytest_dbcluster.doctor import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
+from tests import engines
 
 MOUNTS = """\
 /dev/vda / ext4 rw 0 0
@@ -143,26 +144,37 @@ def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
     assert "DBCLUSTER_DATA_DIR" in rules_out
 
 
-def test_a_container_engine_is_found_by_its_socket(tmp_path, monkeypatch):
-    """One socket that may be used is enough; none rules out containers."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    path = tmp_path / "docker.sock"
+def test_a_container_engine_is_named_with_its_images():
+    """Which one answers, its version, its socket, and the images of ours that it has."""
+    if reason := engines.missing():
+        pytest.skip(reason)
+    with contextlib.closing(engine.connect()) as reached:
+        said = f"{reached.name} {reached.version} on {reached.socket}, images: "
+        made = [image.tag for image in images.found(reached) if image.tag]
+    finding = doctor.containers()
 
-    assert doctor.containers([str(path)]).value == "no docker or podman socket"
-    with socket.socket(socket.AF_UNIX) as listening:
-        listening.bind(str(path))
-        assert doctor.containers([str(path)]) == Finding("containers", str(path))
+    assert finding.value == said + (", ".join(made) or "none of ours")
+    assert bool(finding.rules_out) is not bool(made)
 
 
-def test_a_socket_without_permission_is_told_apart(tmp_path, monkeypatch):
-    """An engine that is there and may not be asked has its own sentence."""
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
-    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
-    (tmp_path / "docker.sock").touch()
-    finding = doctor.containers([str(tmp_path / "docker.sock")])
+def test_without_a_container_engine_its_places_are_named(tmp_path, monkeypatch):
+    """Containers are ruled out where nobody listens."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(engine_socket, "places", lambda: [f"{tmp_path}/one", f"{tmp_path}/two"])
+    rules_out = "--db-provisioner container cannot run here"
 
-    assert finding.value.endswith("docker.sock, no permission")
-    assert "may not be used by" in finding.rules_out
+    assert doctor.containers() == Finding("containers", f"nobody listens on {tmp_path}/one, {tmp_path}/two", rules_out)
+
+
+def test_an_engine_that_does_not_answer_says_why(tmp_path, monkeypatch):
+    """A daemon that is not there, one that may not be asked, one of another machine: in the engine's own words."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere")
+    assert f"{tmp_path}/nowhere does not exist" in doctor.containers().value
+
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    finding = doctor.containers()
+    assert "is an engine of another machine" in finding.value
+    assert finding.rules_out == "--db-provisioner container cannot run here"
 
 
 def test_netem_is_unknown_without_root():
