@@ -41,8 +41,8 @@ def no_image(release: str) -> str:
 def tiny(made: engine.Engine) -> str:
     """The tag of an image that has a shell and a handful of programs of this machine, imported when it is not there."""
     if not made.client.images.list(name=TINY):
-        repository, _, tag = TINY.partition(":")
-        made.client.api.import_image_from_data(_tar(PROGRAMS), repository=repository, tag=tag)
+        # With the tag in the name: Podman 4.3 does not read the parameter for it.
+        made.client.api.import_image_from_data(_tar(PROGRAMS), repository=TINY)
     return TINY
 
 

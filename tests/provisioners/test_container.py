@@ -218,7 +218,7 @@ def test_a_misspelt_image_names_itself():
 
 def test_a_container_that_dies_at_start_says_why(answering):
     """An image without a shell is no host; nothing of the attempt stays."""
-    answering.client.api.import_image_from_data(engines.empty(), repository="pytest-dbcluster-tests/empty", tag="1")
+    answering.client.api.import_image_from_data(engines.empty(), repository="pytest-dbcluster-tests/empty:1")
     made = ContainerProvisioner(chosen={"mariadb:10.11": "pytest-dbcluster-tests/empty:1"})
     with pytest.raises(ProvisionError, match=r"/bin/sh"):
         made.acquire(SPEC)
