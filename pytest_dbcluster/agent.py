@@ -183,7 +183,7 @@ class Agent:
                 *lines, rest = (rest + content).split(b"\n")
                 for line in lines:
                     self._heard(line.decode().split())
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, ProvisionError) as error:
             reason = f"{self.name} is gone: {error}"
         with self._news:
             self.gone = self.gone or reason + self._said()

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import os
 import shutil
 import signal
+import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +20,7 @@ import psutil
 from pytest_dbcluster import agent, engine_socket
 from pytest_dbcluster.agent import Agent
 from pytest_dbcluster.engine import Engine, remove, said
-from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.host import Completed, Process
 from pytest_dbcluster.local_host import LocalHost
 
@@ -55,19 +57,46 @@ class ContainerProcess:
         self._host.agent.signal(self._number, signal.Signals(number).name.removeprefix("SIG"))
 
 
+@dataclasses.dataclass(frozen=True)
+class Way:
+    """How a container is on its network (docker-py's): address, second name, round trip in seconds to a peer."""
+
+    network: Any
+    address: str
+    alias: str
+    rtt: float | None = None
+
+    def delay(self, container: Any) -> None:
+        """Delay what leaves a container by half of the round trip, if one is asked for. Raises Unsupported."""
+        if not self.rtt:
+            return
+        container.reload()
+        line = ["nsenter", "--target", str(container.attrs["State"]["Pid"]), "--net"]
+        line += ["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", f"{self.rtt / 2 * 1e6:.0f}us"]
+        try:
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise Unsupported(f"rtt={self.rtt:g} needs the programs nsenter and tc of this machine: {error}") from None
+        if done.returncode:
+            words = done.stderr.strip() or f"tc ended with {done.returncode}"
+            raise Unsupported(
+                f"rtt={self.rtt:g} needs root on this machine and a kernel with netem (its module sch_netem): {words}"
+            )
+
+
 class ContainerHost:
     """A container, the directory that it shares with this machine under the same name, and its agent."""
 
     root = os.geteuid() == 0
 
-    def __init__(self, name: str, address: str, files: LocalHost, engine: Engine, container: Any, network: Any) -> None:
+    def __init__(self, name: str, way: Way, files: LocalHost, engine: Engine, container: Any) -> None:
         self.name = name
-        self.address = address
+        self.address = way.address
         self.directory = files.directory
         self.container = container
         self._files = files
         self._engine = engine
-        self._network = network
+        self._way = way
         self._numbers = itertools.count(1)
         self._numbering = threading.Lock()
         with said(f"attach to container {container.name}", engine):
@@ -249,12 +278,13 @@ class ContainerHost:
     def partition(self) -> None:
         """Take the container off its network: nobody reaches it, this machine neither. Raises ProvisionError."""
         with said(f"disconnect container {self.container.name}", self._engine):
-            self._network.disconnect(self.container)
+            self._way.network.disconnect(self.container)
 
     def heal(self) -> None:
-        """Put the container on its network again, with its old address. Raises ProvisionError."""
+        """Put the container on its network again as it was. Raises ProvisionError."""
         with said(f"connect container {self.container.name}", self._engine):
-            self._network.connect(self.container, ipv4_address=self.address)
+            self._way.network.connect(self.container, ipv4_address=self.address, aliases=[self._way.alias])
+        self._way.delay(self.container)  # it was the old interface's
 
     def close(self) -> None:
         """End the container and everything in it. Never raises for one that is gone already."""

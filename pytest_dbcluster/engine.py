@@ -20,6 +20,11 @@ from pytest_dbcluster.errors import ProvisionError, Unsupported
 RUN_LABEL = "pytest-dbcluster.run"
 OWNER_LABEL = "pytest-dbcluster.owner"
 PLACE_LABEL = "pytest-dbcluster.directory"
+# Of several machines in one, such as containers that share an engine, each sees other directories.
+WORLD_LABEL = "pytest-dbcluster.world"
+# What an engine calls the limits that it may lack (https://docs.docker.com/reference/api/engine/version/v1.41/).
+LIMITS = {"memory": "MemoryLimit", "cores": "CpuCfsQuota"}
+WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 15
 API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
@@ -27,12 +32,16 @@ API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """An engine that answers. ``client`` is a docker.DockerClient, which Podman's socket serves as well."""
+    """An engine that answers. ``client`` is a docker.DockerClient, which Podman's socket serves as well.
+
+    ``unlimited`` are the limits of a host that it would drop with no more than a warning: cores, memory, iops.
+    """
 
     client: Any
     name: str
     version: str
     url: str
+    unlimited: frozenset[str] = frozenset()
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -82,7 +91,14 @@ def connect() -> Engine:
         refused.pop_all()
     parts = " ".join(part.get("Name", "") for part in said.get("Components") or ())
     name = "podman" if "podman" in parts.lower() else "docker"
-    return Engine(client, name, said.get("Version", ""), url)
+    return Engine(client, name, said.get("Version", ""), url, unlimited(facts))
+
+
+def unlimited(facts: Mapping[str, Any]) -> frozenset[str]:
+    """The limits that an engine would drop, by what it says of its kernel (``docker info``)."""
+    lacks = {power for power, fact in LIMITS.items() if not facts.get(fact, True)}
+    warnings = " ".join(facts.get("Warnings") or ())
+    return frozenset(lacks | ({"iops"} if WRITE_IOPS in warnings else set()))
 
 
 @contextlib.contextmanager
@@ -201,7 +217,11 @@ def _configure_testcontainers() -> None:
 
 def labels(run: Path) -> dict[str, str]:
     """What everything carries that is made for the run with this directory."""
-    return {RUN_LABEL: run.name, OWNER_LABEL: str(os.getuid()), PLACE_LABEL: str(run)}
+    return {RUN_LABEL: run.name, OWNER_LABEL: str(os.getuid()), PLACE_LABEL: str(run), WORLD_LABEL: _world()}
+
+
+def _world() -> str:
+    return str(Path("/proc/self/ns/pid").readlink())
 
 
 def network(engine: Engine, run: Path, subnet: str) -> Any:
@@ -258,7 +278,8 @@ def reap(engine: Engine) -> list[str]:
         containers = engine.client.containers.list(all=True, filters=mine, ignore_removed=True)
         networks = engine.client.networks.list(filters=mine)
     made = [*(one.labels for one in containers), *(one.attrs["Labels"] for one in networks)]
-    places = {each[RUN_LABEL]: each[PLACE_LABEL] for each in made if RUN_LABEL in each and PLACE_LABEL in each}
+    ours = [each for each in made if each.get(WORLD_LABEL) == _world()]
+    places = {each[RUN_LABEL]: each[PLACE_LABEL] for each in ours if RUN_LABEL in each and PLACE_LABEL in each}
     gone = [run for run, place in places.items() if not Path(place).exists()]
     for run in gone:
         clean(engine, run)

@@ -13,19 +13,16 @@ import ipaddress
 import os
 import random
 import shutil
-import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 import pytest_dbcluster
 from pytest_dbcluster import agent, cache, devices, engine, images, runs
-from pytest_dbcluster.container_host import ContainerHost
+from pytest_dbcluster.container_host import ContainerHost, Way
 from pytest_dbcluster.engine import Engine, Wanted
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.host import Host
@@ -38,6 +35,7 @@ from pytest_dbcluster.supervisor import RUN_VARIABLE
 SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
 SUBNET_BITS = 20  # 4094 addresses: as many containers in one run
 TRIES = 20
+TAKEN = ("overlap", "already used")  # what Docker and Podman say of a subnet that is another network's
 
 
 class ContainerProvisioner:
@@ -103,7 +101,7 @@ class ContainerProvisioner:
         with self._making:
             address = self._addresses.pop(0)
         wanted = Wanted(
-            image=tag,
+            image=self._image(tag),  # the tag may be given to another image while the run goes on
             name=f"dbcluster-{self.run_id}-{place.name}-{name}",
             hostname=name,
             alias=f"{name}.{place.name}",
@@ -115,13 +113,13 @@ class ContainerProvisioner:
             writable=[files.directory],
             user=f"{os.getuid()}:{os.getgid()}",
             keep=self._run.keep,
-            needs=_limits(spec, files.directory),
+            needs=_limits(spec, files.directory, made.unlimited),
         )
         container = engine.start(made, self._network, wanted)
         try:
-            if spec.needs.rtt:
-                _delay(container, spec.needs.rtt)
-            host = ContainerHost(name, address, files, made, container, self._network)
+            way = Way(self._network, address, wanted.alias, spec.needs.rtt)
+            way.delay(container)
+            host = ContainerHost(name, way, files, made, container)
             self._hosts.add(host)
             return host
         except BaseException:
@@ -176,6 +174,8 @@ class ContainerProvisioner:
         """Make the network; the run's supervisor removes it, with what is left, when this process is gone."""
         made = engine.connect()
         engine.reap(made)
+        # Containers share it; an engine would make a directory that is missing, and it would be root's.
+        cache.releases().mkdir(parents=True, exist_ok=True)
         client = self._run.client
         cleaning = [sys.executable, "-m", engine.__name__, "clean", self.run_id]
         (self.directory / runs.ENGINE).touch()
@@ -187,7 +187,7 @@ class ContainerProvisioner:
                 self._network = engine.network(made, self.directory, str(subnet))
                 break
             except ProvisionError as error:
-                if "overlap" not in str(error) or attempt == TRIES - 1:
+                if not any(word in str(error) for word in TAKEN) or attempt == TRIES - 1:
                     raise
         hosts = [str(address) for address in subnet.hosts()]
         self._gateway, self._addresses = hosts[0], hosts[1:]
@@ -196,21 +196,27 @@ class ContainerProvisioner:
 
 
 def _subnet() -> ipaddress.IPv4Network:
-    """A network of private addresses that no interface of this machine is in."""
-    taken = [
-        ipaddress.IPv4Interface(f"{one.address}/{one.netmask or 32}").network
-        for every in psutil.net_if_addrs().values()
-        for one in every
-        if one.family == socket.AF_INET
-    ]
+    """A network of private addresses to which no route of this machine leads."""
+    taken = []
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        target, mask = (
+            ipaddress.IPv4Address(int(word, 16).to_bytes(4, "little")) for word in itemgetter(1, 7)(line.split())
+        )
+        if int(mask):
+            taken.append(ipaddress.IPv4Network(f"{target}/{mask}"))
     choice = list(SUBNETS.subnets(new_prefix=SUBNET_BITS))
     random.SystemRandom().shuffle(choice)
     return next(each for each in choice if not any(each.overlaps(other) for other in taken))
 
 
-def _limits(spec: ClusterSpec, directory: str) -> dict[str, Any]:
-    """What a spec needs of its hosts, as arguments of the engine."""
+def _limits(spec: ClusterSpec, directory: str, unlimited: frozenset[str]) -> dict[str, Any]:
+    """What a spec needs of its hosts, as arguments of the engine. Raises Unsupported for what it would drop."""
     needs = spec.needs
+    if dropped := sorted(unlimited & needs.powers.keys()):
+        raise Unsupported(
+            f"cluster {spec} needs limits of {' and '.join(dropped)}, which the kernel or the engine of this machine "
+            "cannot hold for a container: `docker info` says what it lacks"
+        )
     found: dict[str, Any] = {}
     if needs.cores:
         found["nano_cpus"] = int(needs.cores * 1e9)
@@ -220,22 +226,6 @@ def _limits(spec: ClusterSpec, directory: str) -> dict[str, Any]:
     if needs.iops:
         found["device_write_iops"] = [{"Path": devices.node(Path(directory)), "Rate": needs.iops}]
     return found
-
-
-def _delay(container: Any, rtt: float) -> None:
-    """Delay what leaves a container by half of the round trip that is asked for. Raises Unsupported."""
-    container.reload()
-    line = ["nsenter", "--target", str(container.attrs["State"]["Pid"]), "--net"]
-    line += ["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", f"{rtt / 2 * 1e6:.0f}us"]
-    try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise Unsupported(f"rtt={rtt:g} needs the programs nsenter and tc of this machine: {error}") from None
-    if done.returncode:
-        words = done.stderr.strip() or f"tc ended with {done.returncode}"
-        raise Unsupported(
-            f"rtt={rtt:g} needs root on this machine and a kernel with netem (its module sch_netem): {words}"
-        )
 
 
 PROVISIONER = ContainerProvisioner
