@@ -199,3 +199,14 @@ def test_ryuk_is_off_unless_asked_for(monkeypatch, said, disabled):
     engine._configure_testcontainers()
 
     assert config.ryuk_disabled is disabled
+
+
+def test_a_limit_that_the_engine_would_drop_is_named():
+    """Docker starts a container without a limit that its kernel lacks, and says no more than a warning."""
+    able = {"MemoryLimit": True, "CpuCfsQuota": True, "Warnings": None}
+
+    assert engine.unlimited(able) == frozenset()
+    assert engine.unlimited({**able, "MemoryLimit": False}) == {"memory"}
+    assert engine.unlimited({**able, "CpuCfsQuota": False}) == {"cores"}
+    warning = "WARNING: No blkio throttle.write_iops_device support"
+    assert engine.unlimited({**able, "Warnings": [warning]}) == {"iops"}
