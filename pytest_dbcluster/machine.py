@@ -28,17 +28,19 @@ from typing import IO
 
 import psutil
 
+from pytest_dbcluster import shared_place
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 # One place for all users of the machine, because they share its cores; not below $TMPDIR, which may be a user's own.
 PLACES = ("/run/lock", "/tmp")
-OPEN_TO_ALL = stat.S_ISVTX | stat.S_IWOTH
+ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
 NEXT, WORK, NOTE = "next", "work", ".json"
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two tries: what a hand-over costs at the most
 TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting
 STINT = 10.0  # seconds that a run measures while another one waits to measure
 LINGER = 0.2  # seconds in which it has to begin its next block; judging the last one takes milliseconds
+NO_PLACE = "no place for the lock that keeps measured rounds apart"
 INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
 
 
@@ -120,10 +122,8 @@ class Machine:
                 self._turn.close()
 
     def _take(self, does: str, run: str, progress: Callable[[str], None], most: float | None) -> None:
-        self._make_directory()
         with contextlib.ExitStack() as held:
-            queue = held.enter_context(self._open(NEXT))
-            work = held.enter_context(self._open(WORK))
+            queue, work = map(held.enter_context, self._open(NEXT, WORK))
             wait = _Waiting(self, does, run, progress, most)
             with contextlib.closing(queue):
                 kind = fcntl.LOCK_EX if does == MEASURING else fcntl.LOCK_SH
@@ -133,11 +133,20 @@ class Machine:
             self._turn = held.pop_all()
         self._does, self._began = does, time.monotonic()
 
+    def _open(self, *names: str) -> list[IO[str]]:
+        """Lock files of these names."""
+        with shared_place.entered(self.directory, NO_PLACE) as place:
+            try:
+                return [os.fdopen(shared_place.lock_file(place, name)) for name in names]
+            except OSError as error:
+                where = self.directory / str(error.filename)
+                raise ProvisionError(f"{NO_PLACE}: {where}: {error.strerror}; remove it: rm {where}") from None
+
     def holders(self) -> list[Holder]:
         """Who has the machine or waits for it now; notes of the dead are removed."""
         found = []
         for path in sorted(self.directory.glob(f"*{NOTE}")):
-            with contextlib.suppress(OSError, ValueError, TypeError), path.open() as file:
+            with contextlib.suppress(OSError, ValueError, TypeError), _note(path) as file:
                 if _try(file, fcntl.LOCK_SH):
                     path.unlink()
                 else:
@@ -159,26 +168,6 @@ class Machine:
                 yield
             finally:
                 note.unlink(missing_ok=True)
-
-    def _open(self, name: str) -> IO[str]:
-        """A lock file, made by whoever comes first. To read is enough to lock, and everybody may."""
-        path = self.directory / name
-        # Not with O_CREAT where it is there: fs.protected_regular refuses that for another user's file.
-        with contextlib.suppress(FileExistsError):
-            if not path.exists():
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDONLY))
-                path.chmod(0o644)
-        return path.open()
-
-    def _make_directory(self) -> None:
-        try:
-            self.directory.mkdir(exist_ok=True)
-            if self.directory.stat().st_uid == os.getuid():
-                self.directory.chmod(0o1777)
-        except OSError as error:
-            raise ProvisionError(
-                f"no place for the lock that keeps measured rounds apart: {self.directory}: {error.strerror}"
-            ) from None
 
 
 class _Waiting:
@@ -226,6 +215,11 @@ def _try(file: IO[str], kind: int) -> bool:
     return True
 
 
+def _note(path: Path) -> IO[str]:
+    """A note as a file; a link or a pipe that somebody put there is an OSError, or empty."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
+
+
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -237,7 +231,7 @@ def place() -> Path:
     """The directory of the locks: in the first of PLACES that is open to all users."""
     for parent in map(Path, PLACES):
         with contextlib.suppress(OSError):
-            if parent.stat().st_mode & OPEN_TO_ALL == OPEN_TO_ALL:
+            if parent.stat().st_mode & ANYBODY_MAY == ANYBODY_MAY:
                 return parent / "pytest-dbcluster"
     return Path(tempfile.gettempdir()) / "pytest-dbcluster"
 

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
+from pytest_dbcluster import shared_place
 from pytest_dbcluster.errors import ProvisionError
 
 LOWEST, HIGHEST = 10_000, 65_000
@@ -44,15 +45,18 @@ class PortLocks:
     def __init__(self, directory: Path | None = None) -> None:
         # One directory for all users of the machine, because they share its ports.
         self.directory = directory or Path(tempfile.gettempdir()) / "pytest-dbcluster-ports"
-        self._held: dict[int, IO[str]] = {}
+        self._held: dict[int, IO[bytes]] = {}
 
     def take(self) -> int:
         """A free port that no other holder has. Raises ProvisionError after 200 tries."""
-        self._make_directory()
+        with shared_place.entered(self.directory, "no place for the locks of ports") as place:
+            return self._take(place)
+
+    def _take(self, place: int) -> int:
         low, high = ephemeral_range()
         choice = [port for port in range(LOWEST, HIGHEST) if not low <= port <= high]
         for port in random.SystemRandom().sample(choice, min(200, len(choice))):
-            if port not in self._held and self._lock(port):
+            if port not in self._held and self._lock(place, port):
                 if is_free(port):
                     return port
                 self._held.pop(port).close()
@@ -64,16 +68,12 @@ class PortLocks:
             file.close()
         self._held.clear()
 
-    def _make_directory(self) -> None:
-        self.directory.mkdir(exist_ok=True)
-        if self.directory.stat().st_uid == os.getuid():
-            self.directory.chmod(0o1777)
-
-    def _lock(self, port: int) -> bool:
-        path = self.directory / f"{port}.lock"
+    def _lock(self, place: int, port: int) -> bool:
         try:
-            file = path.open("a")
-        except PermissionError:  # another user's lock file; the port may be in use by that user
+            # What is no file at all, such as a pipe, must not keep us waiting.
+            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            file = os.fdopen(os.open(f"{port}.lock", how, 0o666, dir_fd=place), "rb")
+        except OSError:  # another user's lock file; the port may be in use by that user. Or a link, which says nothing
             return False
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from pytest_dbcluster import machine, wait
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.machine import BUILDING, MEASURING, Machine, Turns
 
 # Takes a turn, says so, and keeps it until its input ends; a line of it ends one turn and begins another.
@@ -239,6 +239,31 @@ def test_every_user_of_the_machine_may_lock(directory):
     finally:
         os.umask(before)
     assert directory.stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.parametrize("planted", ["machine", "machine/next"])
+def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, planted):
+    """The error says which to remove, and what it leads to is neither made nor changed."""
+    target, link = tmp_path / "target", tmp_path / planted
+    if planted == "machine":
+        target.mkdir(mode=0o700)
+    else:
+        directory.mkdir()
+    link.symlink_to(target)
+
+    with pytest.raises(ProvisionError) as caught:
+        Machine(directory).turn(MEASURING).__enter__()
+    assert str(caught.value).startswith(f"no place for the lock that keeps measured rounds apart: {link}")
+    assert str(caught.value).endswith(f"remove it: rm {link}")
+    assert target.exists() == (planted == "machine")
+    assert not target.exists() or target.stat().st_mode & 0o7777 == 0o700
+
+
+def test_a_directory_that_somebody_made_keeps_its_mode(directory):
+    """Only what we have just made is opened to all."""
+    directory.mkdir(mode=0o700)
+    with Machine(directory).turn(MEASURING):
+        assert directory.stat().st_mode & 0o7777 == 0o700
 
 
 def test_hosts_with_cores_of_their_own_wait_for_nobody(directory, other):

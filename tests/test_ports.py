@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 
 import pytest
@@ -60,16 +61,32 @@ def test_closing_gives_every_port_back(tmp_path, few):
 def test_a_lock_of_another_user_is_respected(tmp_path, few, monkeypatch):
     """A file that cannot be opened belongs to somebody whose port it may be."""
     locks = PortLocks(tmp_path)
-    opened = type(tmp_path).open
+    opened = os.open
 
     def refuse(path, *how, **more):
-        if path.name == f"{few[0]}.lock":
+        if path == f"{few[0]}.lock":
             raise PermissionError
         return opened(path, *how, **more)
 
-    monkeypatch.setattr(type(tmp_path), "open", refuse)
+    monkeypatch.setattr(os, "open", refuse)
 
     assert {locks.take(), locks.take()} == {few[1], few[2]}
+    locks.close()
+
+
+def test_no_link_is_followed(tmp_path, few):
+    """Any user may put one where the locks are: the directory is refused, and a port whose lock is one is not ours."""
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "link").symlink_to("elsewhere")
+    (tmp_path / f"{few[0]}.lock").symlink_to("victim")
+    with pytest.raises(ProvisionError) as caught:
+        PortLocks(tmp_path / "link").take()
+
+    assert str(caught.value).endswith(f"remove it: rm {tmp_path / 'link'}")
+    assert (tmp_path / "elsewhere").stat().st_mode & 0o7777 == 0o700
+    locks = PortLocks(tmp_path)
+    assert {locks.take(), locks.take()} == {few[1], few[2]}
+    assert not (tmp_path / "victim").exists()
     locks.close()
 
 
