@@ -24,6 +24,7 @@ from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.host import Completed, Process
 from pytest_dbcluster.ports import PortLocks
 
+SLACK_SECONDS = 20  # beyond what a supervisor allows itself: killed servers are waited for, on a busy disk
 OTHER_PLACE = "DBCLUSTER_DATA_DIR chooses another place"
 
 
@@ -34,6 +35,7 @@ class SupervisorClient:
         self.run = run
         self.keep = keep
         self._sent = 0
+        self._after = 0  # commands that the supervisor runs at its end
         # Nodes are asked from several threads; one that a signal interrupts may ask again.
         self._asking = threading.RLock()
         self._process = subprocess.Popen(
@@ -63,6 +65,7 @@ class SupervisorClient:
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
+        self._after += do == "after"
         return answer
 
     def _send(self, do: str, **what: object) -> int:
@@ -73,13 +76,21 @@ class SupervisorClient:
         return self._sent
 
     def close(self) -> None:
-        """End the supervisor, and with it everything that it still has."""
+        """End the supervisor, and with it everything that it still has. Raises ProvisionError when it does not end."""
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):  # it was killed, and a request is still on its way
                 self._process.stdin.close()
-        self._process.wait(30)
-        if self._process.stdout:
-            self._process.stdout.close()
+        limit = self._after * supervisor.AFTER_SECONDS + supervisor.CLEAN_SECONDS + SLACK_SECONDS
+        try:
+            self._process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise ProvisionError(
+                f"the supervisor of the local servers (pid {self._process.pid}) still ends them after {limit} s; "
+                f"run {self.run} is left to it: see dbcluster ps, and dbcluster reap ends what it leaves"
+            ) from None
+        finally:
+            if self._process.stdout:
+                self._process.stdout.close()
 
 
 class LocalProcess:

@@ -69,11 +69,19 @@ class LocalRun:
         self._client.ask("leave")
 
     def close(self) -> None:
-        """End every program of the run and remove its directory, unless it was left; give its ports back."""
-        if self._client:
-            self._client.close()
-            self._client = None
-        self._ports.close()
+        """End every program of the run and remove its directory, unless it was left; give its ports back.
+
+        Raises ProvisionError when the supervisor takes longer than it may; a second call does nothing.
+        """
+        client, self._client = self._client, None
+        try:
+            if client:
+                client.close()
+        except KeyboardInterrupt:
+            self._client = client  # who asked is going to ask again
+            raise
+        finally:
+            self._ports.close()
 
     def _begin(self) -> SupervisorClient:
         runs.reap()

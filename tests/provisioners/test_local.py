@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster import runs, wait
+from pytest_dbcluster import local_host, runs, supervisor, wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
@@ -168,6 +168,27 @@ def test_a_dead_supervisor_is_said_with_its_servers(host):
         f"the supervisor of the local servers (pid {supervisor.pid}) is gone; its servers ended with it"
     )
     wait.until(lambda: ["alive"] if alive(process.pid) else [], "the server's end", seconds=5)
+
+
+def test_the_end_has_as_long_as_its_commands_may_take(host, local, monkeypatch):
+    """Beyond that it is said, once, and the ports are given back; the supervisor goes on with what it has to end."""
+    client, port = host._client, host.port()
+    monkeypatch.setattr(supervisor, "AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(supervisor, "CLEAN_SECONDS", 0)
+    monkeypatch.setattr(local_host, "SLACK_SECONDS", 0.1)
+    for seconds in ("0.3", "1"):
+        client.ask("after", argv=["sleep", seconds], environment=dict(os.environ))
+    process = client._process
+
+    with pytest.raises(ProvisionError) as caught:
+        local.close()
+    assert str(caught.value).startswith(
+        f"the supervisor of the local servers (pid {process.pid}) still ends them after 0.5 s; run {local.run_id} "
+    )
+    assert port not in local._run._ports._held
+    local.close()
+    process.wait(20)
+    assert not local.directory.exists()
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
