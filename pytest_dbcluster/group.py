@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.options import same
 from pytest_dbcluster.sql import Connection, SQLError
 
-OVERDUE_SECONDS = 3.0
+OVERDUE_SECONDS, STARTING_SECONDS = 3.0, 60.0
+STARTING = 3724  # "This option cannot be set while START or STOP GROUP_REPLICATION is ongoing."
+PRIMARY, VIEW_ID = "primary", "view_id"  # what a watch holds beside the members
+MANY = ", "
+EXPEL = "group_replication_member_expel_timeout"
 ALIVE = ("ONLINE", "RECOVERING")
 MEMBERS = "performance_schema.replication_group_members"
 STATISTICS = "performance_schema.replication_group_member_stats"
@@ -134,6 +140,39 @@ class Start:
             self.error = error
 
 
+def tell(members: Sequence[Node], statement: str) -> None:
+    """Have each member execute what it refuses until its START GROUP_REPLICATION has returned. Raises SQLError."""
+    waiting = list(members)
+
+    def problems() -> list[str]:
+        for member in list(waiting):
+            try:
+                member.query(statement)
+            except SQLError as error:
+                if error.number != STARTING:
+                    raise
+                continue
+            waiting.remove(member)
+        return [f"{member.name} is still at START GROUP_REPLICATION" for member in waiting]
+
+    wait.until(problems, f"members that execute {statement!r}", seconds=STARTING_SECONDS)
+
+
+@contextlib.contextmanager
+def expelling_at_once(members: Sequence[Node]) -> Iterator[None]:
+    """Let these members expel whom they suspect; by default they wait 5 s, and look only every 15 s whether it is over.
+
+    https://dev.mysql.com/doc/refman/9.7/en/group-replication-responses-failure-expel.html
+    """
+    given = {member: member.query(f"SELECT @@global.{EXPEL}")[0][0] for member in members}
+    tell(members, f"SET GLOBAL {EXPEL} = 0")
+    try:
+        yield
+    finally:
+        for member, seconds in given.items():
+            tell([member], f"SET GLOBAL {EXPEL} = {seconds}")
+
+
 def driven_out(node: Node, state: str) -> None:
     """Raise ProvisionError for a member in this state when an error of its applier is the cause, with that error."""
     if state != "ERROR":
@@ -193,3 +232,24 @@ def unsettled(node: Node, nodes: Sequence[Node]) -> list[str]:
     if not found and running != read_only:
         found.append(f"{node.name}: super_read_only is {running!r}, wanted {read_only!r}")
     return found
+
+
+def changed(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """What is different between two readings of a watch, as a reason why a round does not count; empty for nothing."""
+    primaries, states = [reading[PRIMARY] for reading in (before, after)], [_states(before), _states(after)]
+    if not states[1]:
+        return f"the group is gone: {after[VIEW_ID]}"
+    found = []
+    if primaries[0] != primaries[1] and MANY not in primaries[0]:
+        found.append(f"the primary changed from {primaries[0] or 'none'} to {primaries[1] or 'none'}")
+    for name in sorted(states[0].keys() | states[1].keys()):
+        was, now = (reading.get(name, "no member") for reading in states)
+        if (was, now) != ("ONLINE", "ONLINE"):
+            found.append(f"member {name} was {was} before the round and is {now} after it")
+    if not found and before[VIEW_ID] != after[VIEW_ID]:
+        found.append(f"a member left the group and came back: view {before[VIEW_ID]} became {after[VIEW_ID]}")
+    return "; ".join(found)
+
+
+def _states(reading: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in reading.items() if name not in (PRIMARY, VIEW_ID)}

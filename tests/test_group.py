@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster import group
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.group import Member, View
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioners.fake import FakeHost
+from pytest_dbcluster.sql import SQLError
 
 
 @pytest.fixture
@@ -79,3 +80,39 @@ def test_the_options_say_how_many_primaries_there_are(node, options, several):
     node.options = options
 
     assert group.multi_primary(node) is several
+
+
+class Starting:
+    """A member that is still at START GROUP_REPLICATION for so many statements."""
+
+    def __init__(self, refusals, number=group.STARTING):
+        self.name, self.said = "node1", []
+        self._refusals, self._number = refusals, number
+
+    def query(self, statement):
+        """Refuse, or keep what was said."""
+        if self._refusals:
+            self._refusals -= 1
+            raise SQLError(self.name, statement, self._number, "START or STOP GROUP_REPLICATION is ongoing.")
+        self.said.append(statement)
+        return [(7,)]
+
+
+def test_a_member_that_is_still_starting_is_told_again():
+    """Each executes the statement once; another refusal is an error at once."""
+    members = [Starting(0), Starting(2)]
+    group.tell(members, "SET GLOBAL x = 1")
+
+    assert [member.said for member in members] == [["SET GLOBAL x = 1"]] * 2
+    with pytest.raises(SQLError, match=r"^node1: 'SET GLOBAL x = 1' was refused: 1231 "):
+        group.tell([Starting(1, number=1231)], "SET GLOBAL x = 1")
+
+
+def test_members_are_as_patient_as_before():
+    """Also when nobody was expelled in time: each has its own value again."""
+    member = Starting(0)
+    with pytest.raises(NotReady), group.expelling_at_once([member]):
+        raise NotReady("nobody left", 1.0, [])
+
+    timeout = "group_replication_member_expel_timeout"
+    assert member.said == [f"SELECT @@global.{timeout}", f"SET GLOBAL {timeout} = 0", f"SET GLOBAL {timeout} = 7"]

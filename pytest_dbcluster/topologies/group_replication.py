@@ -14,6 +14,7 @@ from pytest_dbcluster import group, wait
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.flavour import flavour
 from pytest_dbcluster.health import Health
+from pytest_dbcluster.host import own_port
 from pytest_dbcluster.node import ADMIN, Node
 from pytest_dbcluster.options import same
 from pytest_dbcluster.release import Release
@@ -28,8 +29,6 @@ GROUP_PORT = 33061
 TAKEN = "Port already in use"  # XCom's words for it
 JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
 POLL = 0.01
-PRIMARY, NUMBER = "primary", "view_id"  # what a watch holds beside the members
-MANY = ", "
 
 
 class GroupReplication:
@@ -124,7 +123,7 @@ class GroupReplication:
         """What a server is told before it joins; none of it is logged. ``left``: it was a member before."""
         said = {
             "group_replication_local_address": self._address(node),
-            "group_replication_group_seeds": ",".join(map(self._address, nodes)),
+            "group_replication_group_seeds": self._seeds(nodes),
             "group_replication_bootstrap_group": "ON" if bootstrap else "OFF",
         }
         if group.multi_primary(node) and not group.asked(node, EVERYWHERE):
@@ -137,13 +136,15 @@ class GroupReplication:
             "FOR CHANNEL 'group_replication_recovery'",
         ]
 
+    def _seeds(self, nodes: Sequence[Node]) -> str:
+        return ",".join(map(self._address, nodes))
+
     def _address(self, node: Node) -> str:
         """Where other members reach one: a port of its own, the server's port with the communication stack MYSQL."""
         if group.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
             return f"{node.host.address}:{node.port}"
         if node.name not in self._ports:
-            port = getattr(node.host, "port", None)
-            self._ports[node.name] = port() if port else GROUP_PORT
+            self._ports[node.name] = own_port(node.host, GROUP_PORT)
         return f"{node.host.address}:{self._ports[node.name]}"
 
     def _wait_begun(self, node: Node) -> None:
@@ -178,18 +179,24 @@ class GroupReplication:
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
         """Start one node again, or let one that left the group join again.
 
-        Waits until the others have expelled it. When they are no majority without it, they are told to be the whole
-        group, because the one who calls this knows that the node is dead and not cut off.
+        The others are told to expel it as soon as they suspect it, which takes them 5 s. When they are no majority
+        without it, they are told to be the whole group. The one who calls this knows that it is dead and not cut off.
         """
         living = [peer for peer in nodes if peer is not node and peer.running]
         left = node.running
         if not left:
             node.start()
+            self._move(node)
         if living:
             self._let_go(node, living, nodes)
         self._prepared(node, nodes, bootstrap=not living, left=left).begin()
         if not living:
             self._wait_begun(node)
+
+    def _move(self, node: Node) -> None:
+        # Others have called a dead member in vain, less and less often: its old port they try again seconds later.
+        if node.name in self._ports:
+            self._ports[node.name] = own_port(node.host, self._ports[node.name] + 1)
 
     def _let_go(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
         seen: dict[str, group.View] = {}
@@ -202,10 +209,12 @@ class GroupReplication:
                 if one.states.get(node.name, "ERROR") not in ("ERROR", "OFFLINE") and one.has_majority
             ]
 
-        wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
+        group.tell(living, f"SET GLOBAL group_replication_group_seeds = '{self._seeds(nodes)}'")
+        if problems():
+            with group.expelling_at_once(living):
+                wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if not any(one.has_majority for one in seen.values()):
-            addresses = ",".join(map(self._address, living))
-            living[0].query(f"SET GLOBAL group_replication_force_members = '{addresses}'")
+            living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'")
             living[0].query("SET GLOBAL group_replication_force_members = ''")
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
@@ -267,29 +276,13 @@ class GroupReplication:
             seen = group.common_view(nodes)
             number = group.number(seen)
         except (ProvisionError, SQLError) as error:
-            return {PRIMARY: "", NUMBER: str(error)}
+            return {group.PRIMARY: "", group.VIEW_ID: str(error)}
         ended = {node.name: "not running" for node in nodes if not node.running}
-        return {PRIMARY: MANY.join(seen.primaries), NUMBER: number, **seen.states, **ended}
+        return {group.PRIMARY: group.MANY.join(seen.primaries), group.VIEW_ID: number, **seen.states, **ended}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
         """A primary that changed, a member that left, came or is not online."""
-        primaries, states = [reading[PRIMARY] for reading in (before, after)], [_states(before), _states(after)]
-        if not states[1]:
-            return f"the group is gone: {after[NUMBER]}"
-        found = []
-        if primaries[0] != primaries[1] and MANY not in primaries[0]:
-            found.append(f"the primary changed from {primaries[0] or 'none'} to {primaries[1] or 'none'}")
-        for name in sorted(states[0].keys() | states[1].keys()):
-            was, now = (reading.get(name, "no member") for reading in states)
-            if (was, now) != ("ONLINE", "ONLINE"):
-                found.append(f"member {name} was {was} before the round and is {now} after it")
-        if not found and before[NUMBER] != after[NUMBER]:
-            found.append(f"a member left the group and came back: view {before[NUMBER]} became {after[NUMBER]}")
-        return "; ".join(found)
-
-
-def _states(reading: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in reading.items() if name not in (PRIMARY, NUMBER)}
+        return group.changed(before, after)
 
 
 TOPOLOGY = GroupReplication

@@ -270,3 +270,8 @@ def test_a_majority_that_is_lost_is_given_back(multi2):
     table = written(killed, "after_the_kill")
     assert multi2.settle(10), multi2.backlog()
     multi2.check([table])
+    # It has a new port, because others try its old one again only after seconds; and everybody is as patient as before.
+    addresses = [node.query("SELECT @@global.group_replication_local_address")[0][0] for node in multi2.nodes]
+    for node in multi2.nodes:
+        assert node.query("SELECT @@global.group_replication_group_seeds") == [(",".join(addresses),)]
+        assert node.query("SELECT @@global.group_replication_member_expel_timeout") == [(5,)]
