@@ -15,7 +15,7 @@ import psutil
 
 from pytest_dbcluster import client, kept, notes, secrets, sql
 from pytest_dbcluster.answer import Answer
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.floor import Floor, Twins
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.measure import Measurement
@@ -31,7 +31,9 @@ from pytest_dbcluster.topology import lacks, topology
 from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Workload
 
-LEAVE_SECONDS = 20.0
+LEAVE_SECONDS = 20.0  # of waiting for a turn to end in
+# pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
+WORKER_LEAVE_SECONDS = 5.0
 
 
 class DBSession:
@@ -42,6 +44,7 @@ class DBSession:
         self.report = report.of(config, settings.results)
         self._config = config
         self._closed = False
+        self._begun = False  # what takes cores and the disk, and therefore turns
         self._floors: dict[object, Floor] = {}
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
@@ -120,6 +123,7 @@ class DBSession:
         instances: int | None = None,
     ) -> ClusterLaboratory:
         """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
+        self._begun = True
         wanted = {(spec, release) for spec in on}
         # Fetching programs, and asking servers what their options do, is needed once for each of these.
         with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
@@ -210,11 +214,14 @@ class DBSession:
                 self.report.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
             return
         # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
-        with self.pool.turns.building(most=LEAVE_SECONDS) if self.pool.clusters else contextlib.nullcontext():
-            self.pool.close()
-        close = getattr(self.provisioner, "close", None)
-        if close:
-            close()
+        most = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
+        try:
+            with contextlib.ExitStack() as ends:
+                ends.enter_context(self.pool.turns.building(most=most) if self._begun else contextlib.nullcontext())
+                ends.callback(getattr(self.provisioner, "close", lambda: None))
+                ends.callback(self.pool.close)
+        except DBClusterError as error:  # the tests are over; what is left ends with its supervisor, or is reaped
+            self.report.line(secrets.redact(f"the end of the run's servers: {error}"), "red")
         self._closed = True  # not before: Ctrl-C in the middle is followed by another call
 
 

@@ -1,0 +1,70 @@
+"""A run as a whole: how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import types
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.machine import BUILDING, Machine, Turns
+from pytest_dbcluster.session import DBSession
+from pytest_dbcluster.settings import Settings
+
+
+@pytest.fixture
+def said():
+    """What the run told."""
+    return []
+
+
+@pytest.fixture
+def session(pytestconfig, tmp_path, said):
+    """A run that has begun, on a machine of the test's own; it has started nothing."""
+    made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
+    made.report = types.SimpleNamespace(line=lambda text, colour="": said.append(text))
+    made.pool.turns = Turns(Machine(tmp_path / "machine"))
+    made._begun = True
+    return made
+
+
+def test_all_of_a_run_ends_in_a_turn(session, monkeypatch):
+    """Clusters write much at their end, and so does the removal of what the provisioner has made."""
+    having = []
+    for owner in (session.pool, session.provisioner):
+        monkeypatch.setattr(owner, "close", lambda: having.extend(session.pool.turns.machine.holders()))
+    session.close()
+
+    assert [(one.does, one.waits) for one in having] == [(BUILDING, False)] * 2
+
+
+@pytest.mark.parametrize(("worker", "seconds"), [(False, 20.0), (True, 5.0)])
+def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds):
+    """A worker of pytest-xdist would be killed in the middle of it after 10 s."""
+    asked = []
+    if worker:
+        monkeypatch.setattr(session, "_config", types.SimpleNamespace(workerinput={}))
+
+    @contextlib.contextmanager
+    def turn(*_, most, **__):
+        asked.append(most)
+        yield
+
+    monkeypatch.setattr(session.pool.turns.machine, "turn", turn)
+    session.close()
+
+    assert asked == [seconds]
+
+
+def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
+    """The tests are over, and pytest would call it an internal error; a second call does nothing."""
+
+    def close():
+        raise ProvisionError("the supervisor still ends them")
+
+    monkeypatch.setattr(session.provisioner, "close", close)
+    session.close()
+    session.close()
+
+    assert said == ["the end of the run's servers: the supervisor still ends them"]
