@@ -7,6 +7,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -127,7 +128,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster import release
 
     for name in arguments.names:
-        found = release.find(name, progress=_tell)
+        with _turn():
+            found = release.find(name, progress=_tell)
         print(f"{found.name} {found.version}: {found.bin} ({found.source})")
     return 0
 
@@ -138,8 +140,17 @@ def _image_build(arguments: argparse.Namespace) -> int:
     offers = [images.offer(name) for name in arguments.names]
     with _engine() as engine:
         for offer in offers:
-            print(images.build(offer, engine, _tell, again=arguments.again).tag)
+            with _turn():
+                made = images.build(offer, engine, _tell, again=arguments.again)
+            print(made.tag)
     return 0
+
+
+def _turn() -> AbstractContextManager[None]:
+    """The machine's, for what takes cores and the disk: nobody measures meanwhile."""
+    from pytest_dbcluster import machine
+
+    return machine.this().turn(machine.BUILDING, run="dbcluster", progress=_tell)
 
 
 def _image_list(arguments: argparse.Namespace) -> int:

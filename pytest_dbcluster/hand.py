@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import psutil
 from pytest_dbcluster import kept
 from pytest_dbcluster import options as opts
 from pytest_dbcluster.cluster import bring_up, ready_template
+from pytest_dbcluster.machine import Turns
 from pytest_dbcluster.provisioner import memory_share, programs, provisioner_class
 from pytest_dbcluster.proxy import remark
 from pytest_dbcluster.spec import ClusterSpec
@@ -34,7 +36,7 @@ def leave_running(
     assert spec.release
     made_by: Any = provisioner_class(where)
     provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
-    try:
+    with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
         release = programs(provisioner, spec.release, progress)
         memory = memory_share(spec, psutil.virtual_memory().total)
         options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
@@ -48,5 +50,3 @@ def leave_running(
         cluster = bring_up(spec, release, provisioner, options=options, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
-    finally:
-        provisioner.close()

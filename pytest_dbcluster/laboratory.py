@@ -242,7 +242,10 @@ class ClusterLaboratory:
         """Claims about flushing say nothing where a flush costs nothing, nor do those about nodes that share cores."""
         variants = [self.variants[number] for number in numbers]
         shared = blind.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)
-        return shared or blind.flushing(variants, self._pool.client(self.client).directory)
+        if shared:
+            return shared
+        with self._pool.turns.building():  # the first client may be a container, and the disk's speed is measured
+            return blind.flushing(variants, self._pool.client(self.client).directory)
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""

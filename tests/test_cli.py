@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import cli
+from pytest_dbcluster import cli, machine
 from pytest_dbcluster import release as releases
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.release import Known
@@ -84,6 +85,27 @@ def test_fetch_tells_of_each_release(monkeypatch, capsys):
     shown = capsys.readouterr()
     assert shown.out == "sysbench 1.2: /bin (here)\nhaproxy 1.2: /bin (here)\n"
     assert shown.err == "fetching sysbench\nfetching haproxy\n"
+
+
+def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
+    """Nobody measures beside a fetch, an image that is made, and a cluster that comes up."""
+    own = machine.Machine(tmp_path / "machine")
+    monkeypatch.setattr(machine, "this", lambda: own)
+    having = []
+
+    def stop(*_, **__):
+        having.append([one.does for one in own.holders()])
+        raise ProvisionError("far enough")
+
+    monkeypatch.setattr(releases, "find", stop)
+    monkeypatch.setattr("pytest_dbcluster.hand.programs", stop)
+    monkeypatch.setattr("pytest_dbcluster.images.build", stop)
+    monkeypatch.setattr("pytest_dbcluster.images.offer", lambda name: name)
+    monkeypatch.setattr(cli, "_engine", contextlib.nullcontext)
+
+    for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"], ["up", "standalone"]):
+        assert cli.main(words) == 1
+    assert having == [["building"]] * 3
 
 
 def test_releases_is_a_table(monkeypatch, capsys):
