@@ -246,14 +246,16 @@ def _down(arguments: argparse.Namespace) -> int:
 
 
 def _reap(arguments: argparse.Namespace) -> int:
-    from pytest_dbcluster import housekeeping, runs
+    from pytest_dbcluster import housekeeping, runs, worker_files
 
-    ended, swept = runs.reap(), housekeeping.reap_engine(_tell)
+    ended, swept, files = runs.reap(), housekeeping.reap_engine(_tell), worker_files.reap()
     for run, processes in ended:
         print(f"ended dead run {run.run_id} of process {run.owner} ({processes} processes)")
     for run_id in swept:
         print(f"removed containers and networks of run {run_id}, whose directory is gone")
-    if not ended and not swept:
+    for place in files:
+        print(f"removed {place}, whose run is gone")
+    if not (ended or swept or files):
         print("no dead run has left anything")
     return 0
 

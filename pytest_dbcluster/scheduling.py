@@ -11,7 +11,6 @@ import dataclasses
 import json
 import secrets
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from pytest_dbcluster import worker_files
 from pytest_dbcluster.reporting import allure
 from pytest_dbcluster.reporting.report import Report
 
@@ -95,7 +95,7 @@ class Controller:
         self._results = results
         self._seed = secrets.randbelow(10**6) if config.option.db_seed is None else config.option.db_seed
         self._began = time.monotonic()
-        self._directory = Path(tempfile.mkdtemp(prefix="dbcluster-workers-"))
+        self._directory = worker_files.make()
         self._group: Mapping[str, str] | None = None
         self._overridden: list[str] = []
 

@@ -20,7 +20,7 @@ LAYERS = {
     "always health histogram ledger machine storage devices",
     "specs": "spec",
     "hosts": "host release releases flavour vocabulary sql runs local_host local_run engine "
-    "engine_socket agent container_host cgroup_tree cgroups bootstrap images",
+    "engine_socket agent container_host cgroup_tree cgroups bootstrap images worker_files",
     "nodes": "node template options parity status_port",
     "primaries": "replication group",
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "
