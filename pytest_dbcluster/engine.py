@@ -85,12 +85,11 @@ def connect() -> Engine:
             raise ProvisionError(engine_socket.refusal(url, error)) from None
         if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
             raise Unsupported(
-                f"the container engine at {url} runs rootless: its networks cannot be reached from this machine; "
-                "measure with an engine of the system's, or with --db-provisioner local"
+                f"the container engine at {url} runs rootless: its networks cannot be reached from here; measure with "
+                "an engine of the system's, or with --db-provisioner local"
             )
         refused.pop_all()
-    parts = " ".join(part.get("Name", "") for part in said.get("Components") or ())
-    name = "podman" if "podman" in parts.lower() else "docker"
+    name = "podman" if "podman" in str(said.get("Components")).lower() else "docker"
     return Engine(client, name, said.get("Version", ""), url, unlimited(facts))
 
 
@@ -246,7 +245,7 @@ def clean(engine: Engine, run: str) -> int:
 
     wanted = {"label": f"{RUN_LABEL}={run}"}
     with said(f"remove what run {run} made", engine):
-        found = engine.client.containers.list(all=True, filters=wanted, ignore_removed=True)
+        found = _containers(engine, wanted)
         for container in found:
             remove(engine, container)
         for made in engine.client.networks.list(filters=wanted):
@@ -259,13 +258,19 @@ def remove(engine: Engine, container: Any) -> None:
     """Remove a container, which may be gone or on its way already, and wait until it is. Raises ProvisionError."""
     import docker.errors
 
-    with said(f"remove container {container.name}", engine), contextlib.suppress(docker.errors.NotFound):
+    with said(f"remove container {container.id[:12]}", engine), contextlib.suppress(docker.errors.NotFound):
         try:
             container.remove(force=True, v=True)
         except docker.errors.APIError as error:
-            if error.status_code != 409:  # "removal of container ... is already in progress"
+            if error.status_code == 409:  # "removal of container ... is already in progress"
+                container.wait(condition="removed")
+            elif _containers(engine, {"id": container.id}):  # Podman 4.3 has 500 for one that is gone
                 raise
-            container.wait(condition="removed")
+
+
+def _containers(engine: Engine, filters: Mapping[str, str]) -> list[Any]:
+    # Sparse: to ask for more of one that goes in the meantime is an error of Podman's own (4.3: 500).
+    return list(engine.client.containers.list(all=True, filters=filters, sparse=True))
 
 
 def reap(engine: Engine) -> list[str]:
@@ -275,10 +280,8 @@ def reap(engine: Engine) -> list[str]:
     """
     mine = {"label": f"{OWNER_LABEL}={os.getuid()}"}
     with said("list what is ours", engine):
-        containers = engine.client.containers.list(all=True, filters=mine, ignore_removed=True)
-        networks = engine.client.networks.list(filters=mine)
-    made = [*(one.labels for one in containers), *(one.attrs["Labels"] for one in networks)]
-    ours = [each for each in made if each.get(WORLD_LABEL) == _world()]
+        found = [*_containers(engine, mine), *engine.client.networks.list(filters=mine)]
+    ours = [each for one in found if (each := one.attrs["Labels"]).get(WORLD_LABEL) == _world()]
     places = {each[RUN_LABEL]: each[PLACE_LABEL] for each in ours if RUN_LABEL in each and PLACE_LABEL in each}
     gone = [run for run, place in places.items() if not Path(place).exists()]
     for run in gone:

@@ -63,8 +63,9 @@ def _tar(programs: tuple[str, ...]) -> bytes:
 def ours(made: engine.Engine, run: str) -> list[str]:
     """The names of the containers and networks of a run."""
     wanted = {"label": f"{engine.RUN_LABEL}={run}"}
-    containers = made.client.containers.list(all=True, filters=wanted, ignore_removed=True)
-    return [one.name for one in (*containers, *made.client.networks.list(filters=wanted))]
+    containers = made.client.containers.list(all=True, filters=wanted, sparse=True)
+    names = [one.attrs["Names"][0].lstrip("/") for one in containers]
+    return [*names, *(one.name for one in made.client.networks.list(filters=wanted))]
 
 
 def empty() -> bytes:
