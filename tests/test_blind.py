@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from fixtures.clusters import quarters
 from pytest_dbcluster import blind, doctor
 from pytest_dbcluster.provisioner import own_cores
+from pytest_dbcluster.provisioners.container import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 ALONE = ClusterSpec("standalone")
@@ -78,3 +80,13 @@ def test_limits_make_it_meaningful():
     assert blind.scaling("scales", [limited(4, 2.5), limited(1, 2.5)], LIMITS)
     assert blind.scaling("scales", [limited(4, 2), limited(1, 2)], LOCAL)
     assert own_cores(LIMITS, limited(4, 2), 8.0)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 4])
+def test_the_suite_of_scaling_is_answered_in_containers(nodes, monkeypatch):
+    """A machine of two CPUs has enough for its nodes, which take half of them at the most."""
+    monkeypatch.setattr(doctor, "usable_cores", lambda: 2.0)
+    several = quarters(nodes)
+
+    assert blind.scaling("scales", [several, quarters(1)], ContainerProvisioner.offers) == ""
+    assert several.needs.cores * several.nodes <= 1

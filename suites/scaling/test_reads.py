@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixtures.clusters import STANDALONE, galera
+from fixtures.clusters import STANDALONE, galera, quarters
 from fixtures.loads import SCALES, oltp
 
 pytestmark = pytest.mark.expected_seconds(100)
@@ -21,6 +21,15 @@ def test_more_nodes_read_more(measure, db_profile, nodes):
     """Each node answers its share of the connections, so that more of them answer more reads."""
     threads = SCALES[db_profile].threads[-1]
     one, several = measure(oltp("point_select", db_profile, threads, to="reader"), on=[galera(1), galera(nodes)])
+
+    assert several.scales(one, at_least=1.2)
+
+
+@pytest.mark.parametrize("nodes", [published(2), published(3), published(4)])
+def test_more_nodes_with_cores_of_their_own_read_more(measure, db_profile, nodes):
+    """On one machine too, where its hosts can be limited and it has enough cores for all of them and the load."""
+    threads = SCALES[db_profile].threads[-1]
+    one, several = measure(oltp("point_select", db_profile, threads, to="reader"), on=[quarters(1), quarters(nodes)])
 
     assert several.scales(one, at_least=1.2)
 
