@@ -7,25 +7,28 @@ the one way on which xdist has no opinion.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import pickle
 import secrets
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from pytest_dbcluster import worker_files
+from pytest_dbcluster import machine, worker_files
 from pytest_dbcluster.reporting import allure
 from pytest_dbcluster.reporting.report import Report
 
 CONTROLLER = "dbcluster_controller"
 INPUT = "dbcluster"  # what a worker is given
-OVERRIDDEN = "dbcluster_overridden"  # what it gives at its end
+OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # what it gives at its end
 WHEN = "dbcluster"  # of a report that is a message
 
 
@@ -51,8 +54,11 @@ class Worker:
         self.directory = Path(given["directory"]) / name
         self.began: float = given["began"]
         self.overridden: list[str] = []
+        self.group_ends: Callable[[], None] = lambda: None  # called between the tests of two groups
         self._config = config
         self._item: pytest.Item | None = None
+        self._group: Mapping[str, str] = {}
+        self._held: list[bytes] = []  # messages while no test runs
         config.option.db_seed = given["seed"]
         if hasattr(config.option, "clean_alluredir"):
             config.option.clean_alluredir = (
@@ -61,17 +67,43 @@ class Worker:
 
     def collected(self, group: Mapping[str, str], expected: Sequence[str] = (), *, refused: str = "") -> None:
         """Tell the controller, which looks when xdist has the node ids of this worker."""
+        self._group = group
         found = Collected(group, expected, refused)
         self.directory.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(found)))
 
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
-        """Messages belong to the test that runs, or ran last."""
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(
+        self, item: pytest.Item, nextitem: pytest.Item | None
+    ) -> Generator[None, object, object]:
+        """Messages belong to the test that runs; one that does not measure takes a turn beside those that do."""
         self._item = item
+        held, self._held[:] = list(self._held), []
+        for message in held:
+            self.send(message)
+        group = self._group.get(item.nodeid)
+        try:
+            with self._turn() if self._group and group is None else contextlib.nullcontext():
+                result = yield
+        finally:
+            self._item = None
+        if group is not None and nextitem is not None and self._group.get(nextitem.nodeid) != group:
+            self.group_ends()
+        return result
+
+    def _turn(self) -> AbstractContextManager[None]:
+        """The machine's: any test takes cores, which the rounds of other workers need."""
+        return machine.this().turn(machine.BUILDING, progress=self._line)
+
+    def _line(self, text: str) -> None:
+        self.send(pickle.dumps(("line", (text, ""))))
 
     def send(self, message: bytes) -> None:
-        """A message to the controller; nothing before the first test."""
+        """A message to the controller. Between two tests it waits for the next one, or for the end.
+
+        After a test's own end junitxml would take it for the beginning of another test.
+        """
         if self._item is None:
+            self._held.append(message)
             return
         report = pytest.TestReport(self._item.nodeid, self._item.location, {}, "passed", None, WHEN)  # type: ignore[arg-type]
         report.__dict__[INPUT] = message
@@ -82,8 +114,8 @@ class Worker:
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
-        """What xdist takes along at the end; the list is filled until then."""
-        self._config.workeroutput[OVERRIDDEN] = self.overridden  # type: ignore[attr-defined]
+        """What xdist takes along at the end; the lists are filled until then."""
+        self._config.workeroutput |= {OVERRIDDEN: self.overridden, HELD: self._held}  # type: ignore[attr-defined]
 
 
 class Controller:
@@ -143,7 +175,11 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """What a worker gives at its end; one that crashed gives nothing."""
-        self._overridden += (getattr(node, "workeroutput", None) or {}).get(OVERRIDDEN, [])
+        given = getattr(node, "workeroutput", None) or {}
+        self._overridden += given.get(OVERRIDDEN, [])
+        if self.report:
+            for message in given.get(HELD, []):
+                self.report.received(node.gateway.id, message)
 
     def pytest_sessionfinish(self) -> None:
         """Write the results of all workers."""

@@ -7,7 +7,7 @@ import functools
 import platform
 import shlex
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -56,6 +56,8 @@ class DBSession:
             progress=self.report.line,
             parity_profile=settings.parity,
         )
+        if worker := config.pluginmanager.get_plugin(report.WORKER):
+            worker.group_ends = self.group_ends
 
     def measurement(
         self,
@@ -215,14 +217,25 @@ class DBSession:
             return
         # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
         most = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
-        try:
-            with contextlib.ExitStack() as ends:
-                ends.enter_context(self.pool.turns.building(most=most) if self._begun else contextlib.nullcontext())
-                ends.callback(getattr(self.provisioner, "close", lambda: None))
-                ends.callback(self.pool.close)
-        except DBClusterError as error:  # the tests are over; what is left ends with its supervisor, or is reaped
-            self.report.line(secrets.redact(f"the end of the run's servers: {error}"), "red")
+        with self._told(), contextlib.ExitStack() as ends:
+            ends.enter_context(self.pool.turns.building(most=most) if self._begun else contextlib.nullcontext())
+            ends.callback(getattr(self.provisioner, "close", lambda: None))
+            ends.callback(self.pool.close)
         self._closed = True  # not before: Ctrl-C in the middle is followed by another call
+
+    def group_ends(self) -> None:
+        """Tests that share clusters are over: these end, for another worker may need their memory."""
+        if self.pool.clusters and not self.settings.keep:
+            with self._told(), self.pool.turns.building():
+                self.pool.close()
+
+    @contextlib.contextmanager
+    def _told(self) -> Iterator[None]:
+        """No test is running, so that an error is a line. What is left ends with its supervisor, or is reaped."""
+        try:
+            yield
+        except DBClusterError as error:
+            self.report.line(secrets.redact(f"the end of the run's servers: {error}"), "red")
 
 
 def _releases(variants: Sequence[Variant]) -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -91,6 +92,64 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     assert sorted(len(one["steps"]) for one in told) == [1] * 6
     assert len(list((latest / "rounds").iterdir())) == 6
     assert (latest / "allure-results" / "categories.json").exists()
+
+
+LATE = """
+FakeSession.close = lambda self: self.report.line("said at the end") or DBSession.close(self)
+"""
+
+
+def test_what_is_said_after_the_last_test_is_no_test(made_up):
+    """The lines reach the terminal, and the JUnit file has the tests alone."""
+    made_up.makeconftest(FAKE.read_text() + LATE)
+    result = run(made_up, "--junit-xml=junit.xml")
+
+    result.assert_outcomes(passed=6)
+    cases = list(ElementTree.parse(made_up.path / "junit.xml").getroot().iter("testcase"))
+    assert sorted(case.get("name") for case in cases) == ["test_first"] * 3 + ["test_second"] * 3
+    assert sorted(line for line in result.outlines if "said at" in line) == [f"[gw{n}] said at the end" for n in (0, 1)]
+
+
+OTHERS = """
+    import os
+    from pytest_dbcluster import machine
+
+    def test_takes_cores(record_property):
+        record_property("process", os.getpid())
+        record_property("does", [one.does for one in machine.this().holders() if one.pid == os.getpid()])
+"""
+
+
+@pytest.mark.parametrize("measures", [True, False])
+def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, measures):
+    """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
+    made_up.makeconftest(FAKE.read_text() + textwrap.dedent(OWN_MACHINE))
+    made_up.makepyfile(test_others=OTHERS)
+    run(made_up, "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])).assert_outcomes(
+        passed=7 if measures else 1
+    )
+
+    said = [one.get("value") for one in ElementTree.parse(made_up.path / "junit.xml").iter("property")]
+    assert ("['building']" in said, "[]" in said) == (measures, not measures)
+
+
+ENDS = """
+import os
+FakeSession.group_ends = lambda self: self.report.line(f"{os.getpid()} ended a group")
+"""
+
+
+def test_the_clusters_of_a_group_end_with_it(made_up):
+    """Before the first test of the next one: the other worker may need their memory."""
+    made_up.makeconftest(FAKE.read_text() + ENDS)
+    made_up.makepyfile(test_d=MODULE.format(topology="galera", nodes=2))
+    result = made_up.runpytest_subprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
+
+    result.assert_outcomes(passed=8)
+    [[worker]] = {tuple(one) for one in processes(made_up).values()}
+    ended = f"[gw0] {worker} ended a group"
+    shown = [line for line in result.outlines if line == ended or "holds  other.beats(" in line]
+    assert [line == ended for line in shown] == [False] * 4 + [True] + [False] * 2 + [True] + [False] * 2
 
 
 def test_workers_share_the_seed_and_the_budget_of_the_run(made_up, monkeypatch):
