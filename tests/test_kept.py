@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 import signal
@@ -12,8 +13,9 @@ import time
 
 import pytest
 
-from pytest_dbcluster import cli, kept, runs
+from pytest_dbcluster import cli, engine, kept, runs
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from tests import engines
 from tests.command import ROOT, dbcluster, left, sleeping_run
 
 # A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
@@ -143,3 +145,32 @@ def test_a_name_of_two_runs_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="'mine' names 2 runs, say which by its id: aa 'mine', bb 'mine'"):
         kept.chosen("mine", both)
     assert kept.chosen("bb", both).run_id == "bb"
+
+
+def test_a_cluster_in_containers_stays_until_it_is_ended(data):
+    """What is printed works when it is typed, with the client of the image; down leaves no container, no network."""
+    if reason := engines.missing() or engines.no_image("mysql:9.7"):
+        pytest.skip(reason)
+    up = dbcluster("up", "standalone", "--release", "mysql:9.7", "--provisioner", "container", "--name", "boxed")
+    assert up.returncode == 0, up.stderr
+    run_id = re.search(r"run (\w+)", up.stdout)[1]
+    (command,) = re.findall(r"^  node1 +(\S.* --defaults-file=.*)$", up.stdout, re.MULTILINE)
+    # A terminal, as a person has: the command asks for one.
+    typed = subprocess.run(
+        ["script", "-qec", f"{command} -Ne 'SELECT @@version'", "/dev/null"], capture_output=True, text=True, check=True
+    )
+    listed = dbcluster("ps").stdout
+    with contextlib.closing(engine.connect()) as answering:
+        there = engines.ours(answering, run_id)
+        reaped = dbcluster("reap")
+        assert engines.ours(answering, run_id) == there
+        down = dbcluster("down", "boxed")
+        assert engines.ours(answering, run_id) == []
+
+    assert "| 9.7." in typed.stdout
+    assert re.search(rf"{run_id} +boxed +standalone +1 +mysql:9\.7 +\d+ s +\w+ +kept\n", listed)
+    assert len(there) == 2
+    assert reaped.stdout == "no dead run has left anything\n"
+    assert down.returncode == 0
+    assert not left(run_id)
+    assert not (data / run_id).exists()
