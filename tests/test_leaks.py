@@ -48,7 +48,7 @@ ENDLESS, SHORT = 4_000, 4
 class Run:
     """A run of pytest in a place of its own, as a process of its own."""
 
-    def __init__(self, place, queries, environment):
+    def __init__(self, place, queries, environment, *further):
         (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
         self.place = place
         self.data = place / "runs"
@@ -62,6 +62,7 @@ class Run:
             "-W",
             "error",
             "--override-ini=addopts=",
+            *further,
         ]
         with (place / "out").open("wb") as out:
             self.process = subprocess.Popen(
