@@ -16,6 +16,9 @@ import struct
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import psutil
 
 from pytest_dbcluster.errors import ProvisionError
 
@@ -214,6 +217,19 @@ class Agent:
         while len(found) < length and (part := self._stream.recv(length - len(found))):
             found += part
         return bytes(found)
+
+
+def number_here(agent: int, inside: int) -> int:
+    """The number among our processes of one that has another below an agent, whose own this is; 0 without any.
+
+    Raises OSError or psutil.Error when one of them ends meanwhile.
+    """
+    for process in psutil.Process(agent).children(recursive=True):
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+        if numbers[-1:] == [str(inside)]:
+            return process.pid
+    return 0
 
 
 def script(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import itertools
 import os
 import secrets
@@ -37,8 +38,11 @@ CONTROLLERS = MappingProxyType(
     }
 )
 POWERS = tuple(CONTROLLERS[2])
+# By the controller's name, which is empty in version 2.
+CPU_ACCOUNTS = MappingProxyType({"cpuacct": "cpuacct.usage", "": "cpu.stat"})
 DELEGATED = "it takes root, or a delegated cgroup v2: systemd-run --user --scope -p Delegate=yes COMMAND"
 REMOVE_SECONDS = 3.0
+LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, which takes milliseconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,16 +77,36 @@ def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str
     most = 0
     files = {power: CONTROLLERS[2][power][1] for power in wanted}
     for place in itertools.takewhile(lambda one: one.is_relative_to(top), (own, *own.parents)):
-        enabled = enable(place, wanted)
-        why = _why_not(place, list(files.values()))
-        if enabled:  # nobody has asked for a limit yet; it stays where another run relies on it by now
-            with contextlib.suppress(OSError):
-                write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
+        with enabling(place):
+            enabled = enable(place, wanted)
+            why = _why_not(place, list(files.values()))
+            if enabled:  # nobody has asked for a limit yet; the kernel refuses where a run's group relies on it by now
+                with contextlib.suppress(OSError):
+                    write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
         powers = frozenset(power for power, file in files.items() if not why[file])
         if not best or len(powers) > most:
             most, tree = len(powers), Tree(place, 2, powers)
             best = {power: why[file] or tree for power, file in files.items()}
     return best
+
+
+@contextlib.contextmanager
+def enabling(place: Path) -> Iterator[None]:
+    """Other processes wait while one enables controllers, until they are taken back or a run's group relies on them.
+
+    Nobody waits for ever: any user may lock a directory, and without the lock it goes wrong rarely.
+    """
+    limit = time.monotonic() + LOCK_SECONDS
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # no such group: whoever makes one in it is going to say so
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, descriptor)
+            while time.monotonic() < limit:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.005)
+        yield
 
 
 def enable(place: Path, powers: Iterable[str]) -> list[str]:
@@ -133,6 +157,23 @@ def _below(root: str, point: str, path: str) -> Path:
     """A group of a tree as a directory. What a container cannot see of the tree ends at its mount point."""
     inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
     return Path(point) if ".." in inside.parts else Path(point) / inside
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """The CPU time that all of the group of a process have taken so far; None where it cannot be seen from here."""
+    groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), mounted()
+    for controller, file in CPU_ACCOUNTS.items():
+        if controller in groups and controller in points:
+            place = _below(*points[controller], groups[controller])
+            if str(pid) in read(place / "cgroup.procs").split() and (said := read(place / file)):
+                return cpu_said(said)
+    return None
+
+
+def cpu_said(text: str) -> float:
+    """Seconds: version 1 says nanoseconds and nothing else, version 2 begins with "usage_usec" and microseconds."""
+    words = text.split()
+    return int(words[0]) / 1e9 if words[0].isdigit() else int(words[1]) / 1e6
 
 
 def run_name(run: str) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-from pytest_dbcluster import agent, engine_socket
+from pytest_dbcluster import agent, cgroup_tree, engine_socket
 from pytest_dbcluster.agent import Agent
 from pytest_dbcluster.engine import Engine, remove, said
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
@@ -240,13 +240,12 @@ class ContainerHost:
         """The number among this machine's processes of the one that has this number in the container; 0 without any."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
             self._look()
-            first = psutil.Process(self.container.attrs["State"]["Pid"])
-            for process in first.children(recursive=True):
-                lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-                numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
-                if numbers[-1:] == [str(inside)]:
-                    return process.pid
+            return agent.number_here(self.container.attrs["State"]["Pid"], inside)
         return 0
+
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of everything in the container so far; None where it cannot be seen from here."""
+        return cgroup_tree.cpu_seconds(self.container.attrs["State"]["Pid"])
 
     def pause(self) -> None:
         """Freeze everything in the container, as a stalled machine would be. Raises ProvisionError."""

@@ -89,6 +89,13 @@ class Limited(Protocol):
         """Which limit has ended a program on it, as a clause; empty for none."""
 
 
+class Counts(Protocol):
+    """An extra power of hosts whose programs are no children of ours: it knows what they have taken."""
+
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of everything on the host so far; None when nobody knows."""
+
+
 class Pauses(Protocol):
     """An extra power: everything on the host can be frozen, as on a machine that stalls."""
 

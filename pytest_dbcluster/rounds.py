@@ -34,7 +34,8 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     watched = watch(cluster)
     before = counters.read(cluster.nodes)
     started, began = time.time(), time.monotonic()
-    with Sampler({node.name: node.process.pid for node in cluster.nodes if node.process}) as sampler:
+    servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
+    with Sampler(servers, client=setting.client) as sampler:
         try:
             outcome = load.run(setting)
         except WorkloadError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import psutil
@@ -103,6 +104,32 @@ def test_a_group_that_holds_processes_is_left_for_the_one_above(second):
     assert cgroup_tree.read(second / "cgroup.subtree_control") == had  # nobody has asked for a limit
 
 
+def test_a_probe_waits_while_another_process_enables_controllers(second):
+    """It would take them back before that one's group relies on them."""
+    top = Path(cgroup_tree.mounted()[""][1])
+    done = threading.Event()
+
+    def probe():
+        cgroup_tree._second(second, top, ["iops"])
+        done.set()
+
+    prober = threading.Thread(target=probe)
+    with cgroup_tree.enabling(second):
+        prober.start()
+        assert not done.wait(0.3)
+    assert done.wait(20)
+    prober.join()
+
+
+def test_nobody_waits_for_ever_to_enable_controllers(tmp_path, monkeypatch):
+    """Any user may lock a directory, and a group that is not there is nothing to wait for."""
+    monkeypatch.setattr(cgroup_tree, "LOCK_SECONDS", 0.05)
+    entered = []
+    with cgroup_tree.enabling(tmp_path), cgroup_tree.enabling(tmp_path), cgroup_tree.enabling(tmp_path / "missing"):
+        entered.append("all")
+    assert entered == ["all"]
+
+
 def test_probing_leaves_nothing():
     """Neither a group nor a process."""
     children = {child.pid for child in psutil.Process().children()}
@@ -133,3 +160,14 @@ def test_an_error_of_a_control_file_has_its_name(tmp_path):
     with pytest.raises(OSError) as caught:  # noqa: PT011  (which number is the kernel's choice)
         cgroup_tree.write(Path("/dev/full"), "1")
     assert caught.value.filename == "/dev/full"
+
+
+def test_a_groups_cpu_time_is_read_in_either_version():
+    """Nanoseconds alone in version 1, microseconds in the first line of version 2."""
+    assert cgroup_tree.cpu_said("2500000000\n") == 2.5
+    assert cgroup_tree.cpu_said("usage_usec 1500000\nuser_usec 1000000\n") == 1.5
+
+
+def test_the_cpu_time_of_a_process_that_is_gone_is_not_known():
+    """It has no group."""
+    assert cgroup_tree.cpu_seconds(2**22 + 1) is None

@@ -48,3 +48,26 @@ def test_a_process_that_has_ended_is_no_error(pid):
         pass
 
     assert sampler.rates().get("cpu_node1", 0.0) == 0.0
+
+
+class Counting:
+    """A client's host that counts the CPU time of what is on it."""
+
+    def __init__(self, *seconds):
+        self.seconds = list(seconds)
+
+    def cpu_seconds(self):
+        """The next of these."""
+        return self.seconds.pop(0)
+
+
+def test_a_clients_host_counts_what_is_no_child_of_ours():
+    """Where it can be seen; otherwise nobody knows, and no CPU of other children is taken for the client's."""
+    with Sampler({}, interval=60, client=Counting(1.0, 3.0)) as sampler:
+        pass
+    first, last = (sample["cpu_client"] for _, sample in sampler.samples)
+    with Sampler({}, interval=60, client=Counting(None, None)) as unseen:
+        pass
+
+    assert (first, last) == (1.0, 3.0)
+    assert "cpu_client" not in unseen.rates()

@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from pytest_dbcluster import wait
+from pytest_dbcluster import client, rounds, wait
 from pytest_dbcluster.cluster import bring_up
 from pytest_dbcluster.node import LOAD
 from pytest_dbcluster.proxy_host import through
@@ -34,10 +34,10 @@ def setting(containers, imaged):
     """The cluster, and a client in a container of its own."""
     release = imaged("mariadb:10.11")
     made = bring_up(SPEC, release, containers, options={})
-    (client,) = containers.acquire(ClusterSpec("standalone", release=release.asked, name="client"))
-    yield Setting(made, client, release, "quick", lambda line: None)
+    (host,) = containers.acquire(ClusterSpec("standalone", release=release.asked, name="client"))
+    yield Setting(made, host, release, "quick", lambda line: None)
     made.close()
-    containers.release([client, *made.hosts])
+    containers.release([host, *made.hosts])
 
 
 @pytest.fixture(params=LOADS, ids=str)
@@ -89,3 +89,12 @@ def test_loads_have_their_own_account(setting):
     connected = dataclasses.replace(setting.cluster.reader(), tls=False)
 
     assert through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
+
+
+def test_a_round_counts_what_the_client_takes(setting, load):
+    """CPU of the program in the client's container, which is no child of ours, and of each server in its own."""
+    done = rounds.measured(load, setting, variant="contained", block=0, position=0)
+    cores = done.samples
+
+    assert 0 < client.used_cores(done) <= cores["client_cores"]
+    assert min(cores["cpu_client"], cores["cpu_node1"], cores["cpu_node2"]) > 0
