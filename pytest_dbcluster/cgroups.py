@@ -82,8 +82,9 @@ class Limits:
             for tree, place in zip(trees, made.places, strict=True):
                 place.parent.mkdir(exist_ok=True)
                 if tree.version == 2:
-                    cgroup_tree.enable(tree.place, tree.powers)
-                    cgroup_tree.enable(place.parent, tree.powers)
+                    with cgroup_tree.enabling(tree.place):
+                        cgroup_tree.enable(tree.place, tree.powers)
+                        cgroup_tree.enable(place.parent, tree.powers)  # from now on nobody can take them back
                 place.mkdir()
                 for file, text in settings(tree, needs, self.device):
                     if file not in IF_THERE or (place / file).exists():
