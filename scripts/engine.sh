@@ -59,16 +59,17 @@ remember() {
 }
 
 start_daemon() {
-    local log pid
+    local log pid words
     if [[ -d $SYSTEMD ]]; then
         as_root "no container engine answers" "systemctl start docker"
         return
     fi
-    log=$(mktemp -t dbcluster-dockerd.XXXXXX)
-    # It outlives this script, whose input and output it must not hold open.
-    pid=$(as_root "no container engine answers" \
-        "setsid nohup dockerd --host $SOCKET >>$log 2>&1 </dev/null & echo \$!") || exit 1
-    pid=${pid##*$'\n'}
+    # Root makes the log too: fs.protected_regular keeps it from adding to another user's file in /tmp.
+    # The daemon outlives this script, whose input and output it must not hold open.
+    words=$(as_root "no container engine answers" \
+        "log=\$(mktemp -t dbcluster-dockerd.XXXXXX) && chmod 644 \$log &&
+        { setsid nohup dockerd --host $SOCKET >>\$log 2>&1 </dev/null & echo \$! \$log; }") || exit 1
+    read -r pid log <<<"${words##*$'\n'}"
     remember "$pid"
     say "started dockerd (process $pid, log $log)"
     wait_for_answer "$pid" "$log"

@@ -28,7 +28,7 @@ def machine(tmp_path):
     """``machine(uid, dockerd=..., sudo=...)``: runs the script where only the programs given exist."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("bash", "sh", "cat", "cp", "dirname", "mktemp", "nohup", "rm", "setsid", "sleep", "tail"):
+    for name in ("bash", "sh", "cat", "chmod", "cp", "dirname", "mktemp", "nohup", "rm", "setsid", "sleep", "tail"):
         (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "scripts").mkdir()
     # The script looks where a user's PATH does not reach; this machine's own daemon must not be found there.
@@ -37,6 +37,7 @@ def machine(tmp_path):
 
     def write(path, body):
         path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)  # it may be a link to the program of this machine
         path.write_text(f"#!{shutil.which('bash')}\n{body}\n")
         path.chmod(0o755)
 
@@ -78,6 +79,25 @@ def test_the_daemon_is_started_and_ended(machine, tmp_path, uid, sudo):
     assert machine(uid, "end", sudo=sudo).returncode == 0
     assert not Path(f"/proc/{pid}").exists()
     assert not (tmp_path / "pid").exists()
+
+
+def test_root_makes_the_log_that_root_writes(machine):
+    """In /tmp, which all may write to, the kernel keeps root from adding to another user's file."""
+    made = f'[[ -v AS_ROOT ]] && exec {shutil.which("mktemp")} "$@"; echo "made by the user" >&2; exit 1'
+    done = machine(1000, dockerd=DAEMON, mmdebstrap="exit 0", sudo=f"export AS_ROOT=1; {SUDO}", mktemp=made)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(("words", "shown"), [(None, ""), ("engine: a\nengine: no iptables\n", "engine: no iptables")])
+def test_what_was_not_tested_is_said_last(tmp_path, words, shown):
+    """With its reason, and without making anything red; nothing is said when containers were tested."""
+    if words:
+        (tmp_path / "why").write_text(words)
+    done = subprocess.run([ROOT / "scripts/untested.sh", tmp_path / "why"], capture_output=True, text=True, check=True)
+
+    assert (f"NOT TESTED: clusters in containers. {shown}\n" in done.stdout) == bool(words)
+    assert bool(done.stdout) == bool(words)
 
 
 def test_a_process_that_is_no_daemon_is_never_ended(machine, tmp_path):
