@@ -58,6 +58,9 @@ while IFS= read -r line; do
     esac
 done
 """
+# What follows it on a host that is to outlive us: the input of a container ends with the connection to it under Podman,
+# whatever it was told; Docker leaves it open.
+STAYS = "while :; do sleep 3600; done"
 # The streams of a container without a terminal come in frames: one byte says which, four are the length
 # (https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerAttach).
 FRAME = struct.Struct(">BxxxI")

@@ -176,3 +176,19 @@ def test_what_is_no_agent_says_what_it_printed():
 
         with pytest.raises(ProvisionError, match="exec /bin/sh: no such file"):
             Agent(ours, "a host").wait_ready(10)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_one_that_is_to_stay_outlives_the_end_of_its_input(shell):
+    """Some engines end the input with the connection to it, whatever they were told; any other one ends there."""
+    pipe = subprocess.PIPE
+    quick = agent.PROGRAM + agent.STAYS.replace("3600", "0.01; echo stays")
+    with subprocess.Popen([shell, "-c", agent.PROGRAM], stdin=pipe) as ends:
+        ends.stdin.close()
+        assert ends.wait(10) == 0
+    with subprocess.Popen([shell, "-c", quick], stdin=pipe, stdout=pipe) as stays:
+        stays.stdin.close()
+        try:
+            assert [stays.stdout.readline() for _ in range(2)] == [b"stays\n", b"stays\n"]
+        finally:
+            end(stays)

@@ -107,7 +107,7 @@ class ContainerProvisioner:
             alias=f"{name}.{place.name}",
             address=address,
             run=self.directory,
-            entrypoint=["/bin/sh", "-c", agent.PROGRAM],
+            entrypoint=["/bin/sh", "-c", agent.PROGRAM + (agent.STAYS if self._run.keep else "")],
             environment={RUN_VARIABLE: self.run_id},
             read_only=[str(cache.releases()), str(Path(pytest_dbcluster.__file__).parent)],
             writable=[files.directory],
