@@ -138,14 +138,15 @@ def _bring(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequenc
         raise ProvisionError(f"the image of {wanted.name} was made and is gone again from {directory()}")
     labels = {RELEASE: manifest.release, VERSION: manifest.exact, BUILT: manifest.built, FORMAT_LABEL: FORMAT}
     changes = [*(f'LABEL "{name}"="{value}"' for name, value in labels.items()), 'CMD ["/bin/bash"]']
-    repository, _, version = tag(ReleaseName.parse(wanted.name)).rpartition(":")
-    with said(f"import {entry / TAR} as {repository}:{version}", engine):
-        text = engine.client.api.import_image_from_file(str(entry / TAR), repository, version, changes=changes)
+    name = tag(ReleaseName.parse(wanted.name))
+    with said(f"import {entry / TAR} as {name}", engine):
+        # With the tag in the name: Podman 4.3 does not read the parameter for it.
+        text = engine.client.api.import_image_from_file(str(entry / TAR), name, changes=changes)
     if '"error"' in text:  # the answer is 200 all the same
         raise ProvisionError(f"{engine.name} could not import {entry / TAR}: {text.strip()[-500:]}")
     made = next((image for image in found(engine, wanted.name) if image.id not in {old.id for old in before}), None)
     if made is None:
-        raise ProvisionError(f"{engine.name} imported {entry / TAR} and has no image {repository}:{version}")
+        raise ProvisionError(f"{engine.name} imported {entry / TAR} and has no image {name}")
     for old in before:
         _remove_unused(engine, old)
     progress(f"{wanted.name}: {made.tag} is in {engine.name}, {time.monotonic() - start:.1f} s")
