@@ -34,7 +34,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 # One place for all users of the machine, because they share its cores; not below $TMPDIR, which may be a user's own.
 PLACES = ("/run/lock", "/tmp")
 ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
-NEXT, WORK, NOTE = "next", "work", ".json"
+NEXT, WORK, ADMIT, NOTE = "next", "work", "admit", ".json"
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two tries: what a hand-over costs at the most
 TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting
@@ -132,6 +132,19 @@ class Machine:
             held.enter_context(self.noted(run, does, waits=False))
             self._turn = held.pop_all()
         self._does, self._began = does, time.monotonic()
+
+    @contextlib.contextmanager
+    def admitting(self, progress: Callable[[str], None]) -> Iterator[None]:
+        """Inside a turn to build: who asks for memory and then takes it, with nobody else between the two."""
+        (file,) = self._open(ADMIT)
+        tell = time.monotonic() + TOLD_AFTER
+        with file:
+            while not _try(file, fcntl.LOCK_EX):
+                if time.monotonic() >= tell:
+                    tell = time.monotonic() + TOLD_AGAIN
+                    progress("waiting: another run's servers are starting, and take their memory first")
+                time.sleep(POLL)
+            yield
 
     def _open(self, *names: str) -> list[IO[str]]:
         """Lock files of these names."""
@@ -258,6 +271,10 @@ class Turns:
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
         """While clusters are started, filled, checked or ended, and whatever else takes cores and the disk."""
         return self._turn(BUILDING, most)
+
+    def admitting(self) -> AbstractContextManager[None]:
+        """While servers take the memory and the disk that were free a moment ago; inside ``building``."""
+        return self.machine.admitting(self.progress) if self.machine else contextlib.nullcontext()
 
     def measuring(self) -> AbstractContextManager[None]:
         """While rounds are measured: nobody builds and nobody else measures."""

@@ -145,9 +145,11 @@ class Pool:
         if missing:
             self._admit(list(missing.values()), keys)
             begin = {key: self._stored(variant) for key, variant in missing.items() if variant.holds}
-            if begin:
-                self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
-            self._start(missing, begin)
+            with self.turns.admitting():  # filling took its time, and another run may have the memory by now
+                self._admit(list(missing.values()), keys)
+                if begin:
+                    self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
+                self._start(missing, begin)
 
     def _stored(self, variant: Variant) -> Template:
         """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""

@@ -6,6 +6,7 @@ import dataclasses
 import re
 import signal
 import threading
+import time
 import types
 
 import psutil
@@ -15,6 +16,8 @@ from pytest_dbcluster import pool as pools
 from pytest_dbcluster import runs
 from pytest_dbcluster.cluster import bring_up
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
+from pytest_dbcluster.flavour import flavour
+from pytest_dbcluster.machine import Machine, Turns
 from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -173,6 +176,41 @@ def test_memory_has_to_hold_all_that_start_at_once(pool, monkeypatch, said):
     with pytest.raises(Unsupported, match=r"^no memory for 2 more servers beside those that run: 600 MiB available, "):
         pool.running(both)
     assert not any(line.startswith("starting") for line in said)
+
+
+def test_nobody_is_admitted_before_the_servers_of_another_have_their_memory(pool, provisioner, tmp_path, monkeypatch):
+    """Two workers that both saw the same free memory would both take it: the second one is told of what is left."""
+    monkeypatch.setattr(pool, "turns", Turns(Machine(tmp_path / "machine")))
+    second = Pool(provisioner, fragments=tmp_path, below={}, progress=print)
+    monkeypatch.setattr(second, "turns", Turns(Machine(tmp_path / "machine")))
+    first, other = pool.variant(ONE), second.variant(ONE)
+    one = flavour(first.release.product, first.release.version).memory
+    memory = types.SimpleNamespace(available=one, total=2**34)
+    monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
+    seen = threading.Semaphore(0)
+    asking = threading.Thread(target=lambda: seen.acquire(timeout=20) and failed.append(refused(second, other)))
+    failed = []
+
+    def start(*args, **named):
+        seen.release()
+        time.sleep(0.5)  # the other one asks now
+        made = bring_up(*args, **named)
+        memory.available = 0
+        return made
+
+    monkeypatch.setattr(pools, "bring_up", start)
+    asking.start()
+    pool.running([first])
+    asking.join(60)
+
+    assert failed == [0]
+
+
+def refused(pool, variant):
+    """The MiB that were left for these servers."""
+    with pytest.raises(Unsupported) as caught:
+        pool.running([variant])
+    return int(re.search(r"(\d+) MiB available", str(caught.value))[1])
 
 
 @pytest.fixture
