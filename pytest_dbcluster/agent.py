@@ -40,7 +40,7 @@ while IFS= read -r line; do
             left=$((left - 1))
         done
         (
-            $leader /bin/sh -c "$script" </dev/null &
+            ( eval "$script" ) </dev/null &
             pid=$!
             echo "began $2 $pid"
             wait "$pid"
@@ -244,11 +244,11 @@ def script(
     errors: str = "",
     text: str = "",
 ) -> str:
-    """A shell script that becomes a program: its output is added to a file, and so are its errors, or to their own.
+    """Shell text with which the agent's shell becomes a program, the leader of a group of its own.
 
-    ``text`` is a file with its input.
+    The program's output is added to a file, and so are its errors, or to their own. ``text`` is a file with its input.
     """
     variables = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
     into = f">>{shlex.quote(output)} " + (f"2>>{shlex.quote(errors)}" if errors else "2>&1")
     source = f"<{shlex.quote(text)}" if text else ""
-    return f"cd {shlex.quote(directory)} || exit 126\n{variables}exec {shlex.join(command)} {into} {source}"
+    return f"cd {shlex.quote(directory)} || exit 126\n{variables}exec $leader {shlex.join(command)} {into} {source}"
