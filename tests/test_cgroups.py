@@ -203,8 +203,7 @@ def test_no_group_outlives_a_killed_owner(data, supervised):
         owner.kill()
     if not supervised:
         wait.until(lambda: ["runs"] if psutil.pid_exists(int(program)) else [], "the program", seconds=10)
-        assert group.exists()
-        runs.reap()
+        runs.reap()  # unless another run of this machine has been quicker
 
     wait.until(lambda: [str(group)] if group.exists() else [], "the end of the group", seconds=10)
     assert not psutil.pid_exists(int(program))
