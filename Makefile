@@ -21,7 +21,7 @@ FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_co
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
-	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py)
+	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -44,7 +44,9 @@ test: setup ## set up, fetch servers, tools and images, and run the plugin's own
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
 	$(BIN)/pytest tests
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
-	$(BIN)/pytest $(FLAGSHIPS) --db-budget 30 --db-results $(RESULTS)/flagships $(ARGS)
+	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
+		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 20 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 suites: setup ## run all claims of suites/
