@@ -35,7 +35,8 @@ pytestmark = [
 class Daemon:
     """A dockerd that shares nothing with the machine's own one.
 
-    It is in a network namespace of its own: with ``--bridge=none`` a daemon removes docker0, whosever that is.
+    It has namespaces of its own: with ``--bridge=none`` a daemon removes docker0, whosever that is, and what it has
+    mounted goes with its mount namespace when it is killed.
     """
 
     def __init__(self, place):
@@ -49,7 +50,7 @@ class Daemon:
         words = ["--data-root", f"{place}/data", "--exec-root", f"{place}/exec", "--pidfile", f"{place}/pid"]
         words += ["--host", self.url, "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-masq=false"]
         with (place / "log").open("ab") as log:
-            self.process = subprocess.Popen(["unshare", "--net", "dockerd", *words], stdout=log, stderr=log)
+            self.process = subprocess.Popen(["unshare", "--net", "--mount", "dockerd", *words], stdout=log, stderr=log)
         wait.until(self.problems, "the daemon", seconds=30)
 
     def problems(self):
