@@ -130,7 +130,8 @@ def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, 
         reap = dbcluster("reap")
         assert engines.ours(answering, provisioner.run_id) == []
     said = f"removed containers and networks of run {provisioner.run_id}, whose directory is gone\n"
-    assert (reap.returncode, reap.stdout) == (0, said)
+    assert reap.returncode == 0
+    assert said in reap.stdout  # with what else is dead on this machine
 
 
 def test_the_next_run_removes_what_a_lost_engine_has_kept_and_nothing_else(daemon, provisioner):
