@@ -42,7 +42,7 @@ test: setup ## set up, fetch servers, tools and images, and run the plugin's own
 # Without an engine tests of containers are skipped, and why is said last of all. Where one answers CI needs the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests -n 2 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
