@@ -3,9 +3,9 @@
     python benchmarks/container.py [--runs 5] [--blocks 10] [--modes write key]
 
 Ready: three Galera nodes, from the call of bring_up to its return; images, programs, templates and the run's network
-are there. Beside: switch, reset, settle, counters, the load's start and drain of quick rounds as tests draw them, on
-clusters behind haproxy. Both sides alternate. The throughput is a fact and has no target: packets of containers pass
-two virtual interfaces and a bridge, those of local servers the loopback.
+are there. Beside: switch, reset, settle, counters, the load's start and drain of quick rounds as tests draw them, but
+for the random pause before them, on clusters behind haproxy. Both sides alternate. The throughput is a fact and has no
+target: packets of containers pass two virtual interfaces and a bridge, those of local servers the loopback.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
+from pytest_dbcluster import laboratory
 from pytest_dbcluster.cluster import bring_up, ready_template
 from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioner import Provisioner, programs
@@ -109,6 +110,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=ratios.positive, default=10, metavar="N", help="rounds of each (default 10)")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=["write", "key"], metavar="MODE")
     said = parser.parse_args()
+    laboratory.JITTER = 0.0  # the pause before a round is a share of the last one's length: of the slower side's more
     with sides() as made:
         print("| | containers | local | containers / local | |\n|---|---|---|---|---|")
         print(started(made, said.runs), flush=True)
