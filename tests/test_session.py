@@ -43,8 +43,8 @@ def test_all_of_a_run_ends_in_a_turn(session, monkeypatch):
 def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds):
     """A worker of pytest-xdist would be killed in the middle of it after 10 s."""
     asked = []
-    if worker:
-        monkeypatch.setattr(session, "_config", types.SimpleNamespace(workerinput={}))
+    config = types.SimpleNamespace(workerinput={}) if worker else types.SimpleNamespace()
+    monkeypatch.setattr(session, "_config", config)
 
     @contextlib.contextmanager
     def turn(*_, most, **__):

@@ -97,4 +97,5 @@ def test_a_round_counts_what_the_client_takes(setting, load):
     cores = done.samples
 
     assert 0 < client.used_cores(done) <= cores["client_cores"]
-    assert min(cores["cpu_client"], cores["cpu_node1"], cores["cpu_node2"]) > 0
+    assert cores["cpu_client"] > 0
+    assert cores["cpu_node1"] + cores["cpu_node2"] > 0  # one of them may take less than a tick of 10 ms

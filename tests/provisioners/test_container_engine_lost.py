@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -77,9 +78,16 @@ class Daemon:
 
 
 @pytest.fixture
-def daemon(tmp_path, monkeypatch):
+def place():
+    """A directory whose path leaves room for the path of a socket, of at most 107 bytes (unix(7))."""
+    with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as short:
+        yield Path(short)
+
+
+@pytest.fixture
+def daemon(place, monkeypatch):
     """A daemon that has the tiny image and is the engine of this test."""
-    made = Daemon(tmp_path)
+    made = Daemon(place)
     monkeypatch.setenv("DOCKER_HOST", made.url)
     made.start()
     with contextlib.closing(engine.connect()) as answering:
