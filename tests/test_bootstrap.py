@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -65,12 +66,14 @@ def packages(tmp_path_factory):
 
 
 @pytest.fixture
-def archive(tmp_path, packages):
-    """A suite with these packages, to be published."""
-    made = Archive(tmp_path, "bookworm")
-    shutil.copytree(packages.pool, made.pool, dirs_exist_ok=True)
-    made.packages = packages.packages
-    return made
+def archive(packages):
+    """A suite with these packages, to be published where all may read: an ordinary user's mmdebstrap is another one."""
+    with tempfile.TemporaryDirectory(prefix="dbcluster-archive-") as place:
+        Path(place).chmod(0o755)
+        made = Archive(Path(place), "bookworm")
+        shutil.copytree(packages.pool, made.pool, dirs_exist_ok=True)
+        made.packages = packages.packages
+        yield made
 
 
 def make(tmp_path, *entries, optional=(), offer=OFFER):
