@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter
 
+import psutil
 import pytest
 
 from pytest_dbcluster import client, rounds, wait
@@ -98,4 +99,5 @@ def test_a_round_counts_what_the_client_takes(setting, load):
 
     assert 0 < client.used_cores(done) <= cores["client_cores"]
     assert cores["cpu_client"] > 0
+    assert [psutil.Process(node.process.pid).name() for node in setting.cluster.nodes] == ["mariadbd", "mariadbd"]
     assert cores["cpu_node1"] + cores["cpu_node2"] > 0  # one of them may take less than a tick of 10 ms
