@@ -75,6 +75,12 @@ def test_rules_are_what_claims_are_drawn_by(read):
     assert rules.run_over() == ""
 
 
+def test_paper_rounds_have_time_for_a_verdict(read):
+    """Six pairs of rounds of half a minute take six minutes; what was asked for stays."""
+    assert (read().budget, read("--db-profile=paper").budget) == (120.0, 1200.0)
+    assert read("--db-profile=paper", "--db-budget=9").budget == 9.0
+
+
 def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
     """Counted from the beginning of the run."""
     found = read("--db-run-budget=10")
