@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixtures.clusters import GROUP
+from fixtures.clusters import GROUP, with_appliers
 from fixtures.loads import cluster_slap
 
 pytestmark = pytest.mark.releases("mysql:9.7")
@@ -36,6 +36,13 @@ def test_waiting_until_all_have_applied_costs_throughput(measure):
     eventual_, after_ = measure(cluster_slap("write"), on=[eventual, after])
 
     assert eventual_.beats(after_)
+
+
+def test_an_applier_for_each_writer_spares_the_coordinator(measure, db_release):
+    """While all four appliers of a member are busy its coordinator spins: cores that servers beside it would use."""
+    default, many = measure(cluster_slap("write"), on=[GROUP, with_appliers(GROUP, db_release, 32)])
+
+    assert many.beats(default)
 
 
 @pytest.mark.parametrize("name", OTHERS)
