@@ -14,15 +14,24 @@ from typing import cast
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.topology import Acknowledges, Topology
 from pytest_dbcluster.variants import Variant
+from pytest_dbcluster.vocabulary import MARIADB_SEMISYNC, MYSQL_SEMISYNC
 
 FLUSH = "innodb_flush_log_at_trx_commit"
 BINLOG_OFF = "binlog off"
+SEMISYNC = (MARIADB_SEMISYNC, MYSQL_SEMISYNC)
 SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
-# Which options set a part of the label; a name that ends in _ stands for all that begin with it.
+# What the vendors call the same: set alike on both, it is no difference that a test has made.
+_MEANING = {
+    name: meaning
+    for words in SEMISYNC
+    for name, meaning in ((words.wait_point, "wait_point"), (words.wanted, "wanted"))
+    if name
+}
+# The options that the label shows, by part: for how long a primary waits, say, is none of them, and explains nothing.
 OPTIONS: Mapping[str, Sequence[str]] = {
     "flush": (FLUSH,),
     "binlog": ("sync_binlog",),
-    "acknowledged": ("rpl_semi_sync_", "group_replication_consistency"),
+    "acknowledged": (*_MEANING, "group_replication_consistency"),
     "consistency": ("group_replication_consistency", "wsrep_sync_wait", "wsrep_causal_reads"),
 }
 WAY_OUT = "measure(..., across_durability=True) compares them all the same"
@@ -111,9 +120,5 @@ def _source(part: str, switched: bool, one: Variant, other: Variant) -> str:
 
 
 def _set(variant: Variant, names: Sequence[str]) -> dict[str, str]:
-    prefixes = tuple(name for name in names if name.endswith("_"))
-    return {
-        name: value
-        for name, value in variant.options.items()
-        if name in names or (prefixes and name.startswith(prefixes))
-    }
+    """What the test set of these options, by what they mean on either vendor."""
+    return {_MEANING.get(name, name): value for name, value in variant.options.items() if name in names}

@@ -123,7 +123,7 @@ def test_an_option_makes_no_other_topology():
 
 
 def test_the_same_topology_with_another_wait_point_is_the_tests_own():
-    """Every option of semi-sync belongs to what is acknowledged."""
+    """When a commit waits is part of what its return is worth."""
     one, other = (
         labelled(
             point,
@@ -135,6 +135,42 @@ def test_the_same_topology_with_another_wait_point_is_the_tests_own():
     )
 
     compare([one, other])
+
+
+WAITING = {"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, {"rpl_semi_sync_source_wait_point": "AFTER_SYNC"}
+
+
+@pytest.mark.parametrize(
+    ("mariadb", "mysql"),
+    [
+        WAITING,
+        ({"rpl_semi_sync_master_timeout": "5000"}, {"rpl_semi_sync_source_timeout": "5000"}),
+        ({}, {"rpl_semi_sync_source_timeout": "5000"}),
+        ({"rpl_semi_sync_master_timeout": "5000"}, {}),
+    ],
+)
+def test_semi_sync_set_alike_or_only_its_time_out_explains_nothing(mariadb, mysql):
+    """The vendors have names of their own for the same option, and a time-out is no part of the promise."""
+    one, two = (
+        dataclasses.replace(ONE_SERVER, acknowledged=f"received by {replicas} (AFTER_SYNC)")
+        for replicas in ("1 replica", "2 replicas")
+    )
+    said = refused(
+        labelled("m", one, "semisync", **mariadb),
+        labelled("o", two, "semisync", MYSQL, **mysql),
+    )
+
+    assert "acknowledged (from the defaults of mariadb and mysql) differs" in said
+
+
+@pytest.mark.parametrize(
+    "mysql", [{"rpl_semi_sync_source_wait_point": "AFTER_COMMIT"}, {"rpl_semi_sync_source_wait_for_replica_count": "2"}]
+)
+def test_semi_sync_set_differently_is_the_tests_own_on_either_vendor(mysql):
+    """Another wait point, or more replicas to wait for, than the other side was told."""
+    one, two = (dataclasses.replace(ONE_SERVER, acknowledged=f"received by {who}") for who in ("one", "another"))
+
+    compare([labelled("m", one, "semisync", **WAITING[0]), labelled("o", two, "semisync", MYSQL, **mysql)])
 
 
 def test_the_consistency_of_a_group_is_the_tests_own():
