@@ -7,7 +7,9 @@ import pytest
 from fixtures.clusters import GROUP
 from fixtures.loads import READING, cluster_slap
 
-pytestmark = pytest.mark.releases("mysql:9.7")
+# Published are a group behind its router and a server that replicates asynchronously without one.
+COLUMNS = {"direct": "async", "routed": "single_primary"}
+pytestmark = [pytest.mark.published("innodb-cluster-2022", columns=COLUMNS), pytest.mark.releases("mysql:9.7")]
 DIRECT = dataclasses.replace(GROUP, proxy=None, name="direct")
 ROUTED = GROUP.named("routed")
 
