@@ -1,4 +1,4 @@
-"""Replication and storage counters of a round, as deltas summed over the nodes; and those of the load's ledger."""
+"""Replication and storage counters of a round, as deltas over the nodes; and those of the load's ledger."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "flow_control_sent": ("wsrep_flow_control_sent",),
     "bf_aborts": ("wsrep_local_bf_aborts",),
     "cert_failures": ("wsrep_local_cert_failures",),
-    "certified": ("count_transactions_checked",),  # these two on every member, for every transaction
+    "certified": ("count_transactions_checked",),
     "conflicts": ("count_conflicts_detected",),
     "replicated": ("wsrep_replicated", "count_transactions_local_proposed"),
     "replicated_bytes": ("wsrep_replicated_bytes",),
@@ -49,6 +49,8 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "connections": ("connections",),
     "questions": ("questions",),
 }
+# Every member of a group counts these for every transaction, whoever sent it: the largest delta, and no sum.
+EVERYWHERE = ("certified", "conflicts")
 # What a server says of this moment or of its whole life: read after the round, the largest over the nodes.
 STATES: Mapping[str, tuple[str, ...]] = {
     "cert_deps_distance": ("wsrep_cert_deps_distance",),
@@ -117,7 +119,8 @@ def deltas(
         found |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}
     for name, statuses in DELTAS.items():
         if status := _everywhere(statuses, (*before, *after)):
-            found[name] = sum(b[status] - a[status] for a, b in zip(before, after, strict=True))
+            of_nodes = [b[status] - a[status] for a, b in zip(before, after, strict=True)]
+            found[name] = max(of_nodes) if name in EVERYWHERE else sum(of_nodes)
     for name, statuses in STATES.items():
         if values := [reading[status] for reading in after for status in statuses if status in reading]:
             found[name] = max(values)

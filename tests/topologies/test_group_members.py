@@ -8,13 +8,14 @@ import uuid
 
 import pytest
 
-from pytest_dbcluster import group, wait
+from pytest_dbcluster import counters, group, wait
 from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.sql import Connection, SQLError
 
 MULTI = {"group_replication_single_primary_mode": "OFF"}
 QUICK = {"group_replication_member_expel_timeout": "0"}  # a killed member is gone after 5 s, by default after 10 to 25
 EXPELLED_SECONDS = 60
+ROLLED_BACK = 3101  # "Plugin instructed the server to rollback the current transaction."
 
 
 @pytest.fixture(scope="module")
@@ -257,6 +258,27 @@ def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
         assert health.reader.items() <= health.writer.items() <= node.pairs(health.statement).items()
     assert form.void(watched := form.watch(nodes), watched) == ""
     assert watched["primary"] == "node1, node2"
+
+
+def test_a_conflict_of_two_members_is_one(multi2):
+    """Both members certify and count it; the one that came second is told, and has rolled back."""
+    first, second = multi2.nodes
+    table = written(first, "both_want")
+    assert multi2.settle(10), multi2.backlog()
+    before = counters.read(multi2.nodes)
+    late = as_load(second)
+    late.query(f"LOCK TABLES {table} WRITE")  # what the first one writes is certified there, and cannot be applied
+    first.query(f"UPDATE {table} SET id = 4 WHERE id = 1")
+    with pytest.raises(SQLError) as caught:
+        late.query(f"UPDATE {table} SET id = 5 WHERE id = 1")
+    late.query("UNLOCK TABLES")
+    assert multi2.settle(10), multi2.backlog()
+    found = counters.deltas(before, counters.read(multi2.nodes), seconds=1.0, commits=1)
+
+    assert caught.value.number == ROLLED_BACK
+    assert (found["certified"], found["conflicts"], found["conflicts_per_commit"]) == (2, 1, 1.0)
+    assert found["rolled_back"] == 1
+    multi2.check([table])
 
 
 def test_a_majority_that_is_lost_is_given_back(multi2):
