@@ -193,15 +193,12 @@ class ClusterLaboratory:
         setting = dataclasses.replace(self._setting(running), block=block)
         self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
-        if load.writes:
-            load.reset(setting)
-            rounds.drain(cluster)  # what the reset wrote is not a backlog of the round
+        late = rounds.reset(load, setting)
         settled = cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         done = rounds.measured(load, setting, variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
-        void = done.void
-        if void:
+        if void := late or done.void:
             self._excused.add(cluster)
             logged = cluster.logged()
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""

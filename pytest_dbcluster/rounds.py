@@ -70,6 +70,18 @@ def _end(words: str) -> str:
     return line if len(line) <= TAIL else f"... {line[-TAIL:]}"
 
 
+def reset(load: Workload, setting: Setting) -> str:
+    """Return the tables of a load that writes to their preload; what that wrote is no backlog of the round.
+
+    Why the round after it does not count, empty when it does: what did not drain would be charged to it.
+    """
+    if not load.writes:
+        return ""
+    load.reset(setting)
+    _, late = drain(setting.cluster)
+    return late and f"after its reset {late}"
+
+
 def drain(cluster: Cluster) -> tuple[float, str]:
     """Seconds until every node has applied what was written, and what is left when it was not all in 30 s.
 

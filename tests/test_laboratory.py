@@ -108,6 +108,41 @@ def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
     assert cluster.dirty
 
 
+class Slow(Standalone):
+    """A topology with a replica that still applies what was written, for so many readings of its backlog."""
+
+    behind = 0
+
+    def backlog(self, nodes):
+        """One line, until it has caught up."""
+        self.behind -= 1
+        return ["node2 is behind"] if self.behind >= 0 else []
+
+
+def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
+    """Its backlog would be charged to the round; what is drained in time is no part of one."""
+
+    class CatchesUp(Failing):
+        """A load during which the replica catches up."""
+
+        def run(self, setting):
+            """The backlog is gone."""
+            setting.cluster.topology.behind = 0
+            return super().run(setting)
+
+    made = laboratory(pool, CatchesUp("", None), ONE)
+    made.check()
+    (cluster,) = pool.clusters
+    cluster.topology = Slow()
+    monkeypatch.setattr("pytest_dbcluster.rounds.DRAIN_SECONDS", 0.05)
+    voids = []
+    for behind in (2, 10**9, 0):
+        cluster.topology.behind = behind
+        voids.append(made.round(0, block=1, position=0).void)
+
+    assert voids == ["", "after its reset not drained after 0.05 s: node2 is behind", ""]
+
+
 class Stumbles(Failing):
     """A load that never fails, but in one of its runs, counted from 1, the first server logs an error."""
 
