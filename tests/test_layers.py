@@ -17,7 +17,7 @@ NAME = PACKAGE.name
 # From the bottom up. A module imports from its own layer and from those below; a folder stands for all of its files.
 LAYERS = {
     "leaves": "errors wait secrets registry cache copying ports shared_place supervisor shims ordering critical "
-    "always health histogram ledger machine storage devices",
+    "always health histogram ledger machine storage devices quantity",
     "specs": "spec",
     "hosts": "host release releases flavour vocabulary sql runs local_host local_run engine "
     "engine_socket agent container_host cgroup_tree cgroups bootstrap images worker_files",

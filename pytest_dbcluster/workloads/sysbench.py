@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import quantity, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.workload import Outcome, Setting
@@ -89,10 +89,9 @@ class SysBench:
                 raise registry.unknown(f"sysbench {name}", str(given), [each for each in known if each])
         for least, names in enumerate((FROM_ZERO, FROM_ONE)):
             for name in names:
-                if getattr(self, name) < least:
-                    raise ConfigError(f"sysbench {name}={getattr(self, name)}: it takes {least} or more")
-        if not self.seconds > 0:
-            raise ConfigError(f"sysbench seconds={self.seconds}: a round takes more than 0 s")
+                quantity.whole(f"sysbench {name}", getattr(self, name), least)
+        quantity.whole("sysbench seed", self.seed, 0)
+        quantity.round_seconds("sysbench seconds", self.seconds)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
         Pace.of(self.rate)

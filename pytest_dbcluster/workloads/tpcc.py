@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import quantity, registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.pace import Pace
 from pytest_dbcluster.tpcc_conditions import SCHEMA
@@ -68,11 +68,9 @@ class TPCC:
         for name, known in (("to", TO), ("terminals_on", TERMINALS_ON), ("isolation", ISOLATIONS)):
             if getattr(self, name) not in known:
                 raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), known)
-        for name in ("warehouses", "threads", "attempts"):
-            if not getattr(self, name) >= 1:
-                raise ConfigError(f"tpcc {name}={getattr(self, name)!r}: it takes 1 or more")
-        if not self.seconds > 0:
-            raise ConfigError(f"tpcc seconds={self.seconds!r}: a round takes more than 0 s")
+        for name, least in {"warehouses": 1, "threads": 1, "attempts": 1, "seed": 0}.items():
+            quantity.whole(f"tpcc {name}", getattr(self, name), least)
+        quantity.round_seconds("tpcc seconds", self.seconds)
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: thinking sets the pace; take one of them")
         if self.partitioned and self.to != "all":
