@@ -89,9 +89,14 @@ class Published:
 
 def _figure(said: Mapping[str, Any], place: Figure, file: str) -> float:
     """The ratio at a place of the file. Raises ConfigError for a place that holds no number."""
-    if not isinstance(place, str):
-        above, below = place
-        return _number(said, above, file) / _number(said, below, file)
+    if isinstance(place, str):
+        return _ratio(said, place, file)
+    above, below = place
+    return _ratio(said, above, file) / _ratio(said, below, file)
+
+
+def _ratio(said: Mapping[str, Any], place: str, file: str) -> float:
+    """The number at a place; a gain as the ratio that it is of, without which two of them have no quotient."""
     found = _number(said, place, file)
     return 1 + found if "gain" in place else found
 

@@ -125,7 +125,7 @@ def test_a_cell_may_be_an_average_alone(root):
 FIGURES = """\
 title = "More nodes"
 [reads]
-gain_over_one = { "2" = 0.50 }
+gain_over_one = { "2" = 0.50, "4" = 0.80 }
 [columns.one]
 paused = 0.64
 [columns.sixteen]
@@ -150,6 +150,7 @@ def figures(tmp_path):
         ("reads.gain_over_one.2", 1.5),
         ("findings.latency_of_1_over_16", 1.27),
         (("columns.sixteen.paused", "columns.one.paused"), 0.25),
+        (("reads.gain_over_one.4", "reads.gain_over_one.2"), 1.2),
     ],
 )
 def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
