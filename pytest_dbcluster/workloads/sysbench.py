@@ -125,14 +125,17 @@ class SysBench:
         return dataclasses.replace(self, rate=rate)
 
     def fill(self, setting: Setting) -> None:
-        """Make the tables with sysbench's own prepare. Raises WorkloadError with its words."""
+        """Make the tables with sysbench's own prepare. Raises WorkloadError with its words.
+
+        Their values are others each time, whatever ``seed`` is: sysbench 1.0 heeds --rand-seed only when it runs.
+        """
         from pytest_dbcluster import terminals
 
         setting.progress(f"{self}: making {self.table_count} x {self.size} rows")
         node = setting.cluster.writers[0]
         node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
         node.query(f"CREATE DATABASE {SCHEMA}")
-        own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False, "rand-seed": self.seed}
+        own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
         threads = min(self.table_count, FILL_THREADS)
         to = [setting.cluster.writer()]
         making = terminals.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
