@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import Paced, Workload
+from pytest_dbcluster.workload import Paced, Repeats, Workload
 
 
 def common(loads: Sequence[Workload], name: str) -> Any:
@@ -22,6 +22,17 @@ def common(loads: Sequence[Workload], name: str) -> Any:
 def tables(load: Workload) -> Workload:
     """What tells whether a cluster holds a load's tables: the load without its rate."""
     return cast(Paced, load).at_rate(None) if hasattr(load, "at_rate") else load
+
+
+def repeats(load: Workload, profile: str) -> bool:
+    """Whether the load's program makes and drops its tables by itself in this profile, several times in a round."""
+    return hasattr(load, "repeats") and cast(Repeats, load).repeats(profile)
+
+
+def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
+    """The tables that rounds of these loads leave, which have to be equal on all nodes; each once."""
+    left = (load for load in loads if not repeats(load, profile))
+    return tuple(dict.fromkeys(table for load in left for table in load.tables))
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:

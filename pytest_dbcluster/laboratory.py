@@ -228,8 +228,7 @@ class ClusterLaboratory:
 
     def _check(self, running: Running) -> None:
         loads = dict.fromkeys(map(comparison.tables, self._loads))
-        tables = dict.fromkeys(table for load in loads for table in load.tables)
-        running.cluster.check(() if self._profile == "paper" else tuple(tables))
+        running.cluster.check(comparison.left_tables(loads, self._profile))
         for load in loads:
             if hasattr(load, "violations") and (found := cast(Verifies, load).violations(running.cluster)):
                 running.cluster.dirty = "; ".join(found)

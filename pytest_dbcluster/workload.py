@@ -169,6 +169,17 @@ class Workload(Protocol):
         """Drop the tables."""
 
 
+class Repeats(Protocol):
+    """An extra power: in some profile the load's program does all by itself, and more than once in a round.
+
+    It makes its tables, fills and drops them each time: none is left to be compared, and what was counted and what
+    has to drain is that of all its repetitions.
+    """
+
+    def repeats(self, profile: str) -> bool:
+        """Whether it does so in this profile."""
+
+
 class Stored(Protocol):
     """An extra power: the tables are made once for each release and scale, and kept as a data directory.
 

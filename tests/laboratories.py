@@ -18,7 +18,12 @@ WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
 
 
 def laboratory(
-    pool: Pool, load: Any, *specs: ClusterSpec, progress: Callable[[str], None] = lambda line: None, **permits: Any
+    pool: Pool,
+    load: Any,
+    *specs: ClusterSpec,
+    profile: str = "quick",
+    progress: Callable[[str], None] = lambda line: None,
+    **permits: Any,
 ) -> ClusterLaboratory:
     """A laboratory of these specs."""
-    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, "quick", progress, **permits)
+    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)

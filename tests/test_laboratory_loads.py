@@ -6,11 +6,12 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster import comparison
+from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.measure import Measurement, Rules
 from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.sysbench import SysBench
-from tests.laboratories import ONE, OTHER, laboratory
+from tests.laboratories import ONE, OTHER, TWO, WRITE, laboratory
 
 POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
 
@@ -94,6 +95,32 @@ def test_loads_are_compared_on_one_cluster(pool):
     ]  # fmt: skip
     assert len(pool.clusters) == 1
     assert made.differences(0, 1) == {}
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
+    """In either profile: a row that one node alone has makes the series void."""
+    load = dataclasses.replace(POINTS, rate=None)
+    made = laboratory(pool, load, TWO, profile=profile)
+    made.round(0, block=0, position=0)
+    made.check()
+    (cluster,) = pool.clusters
+    cluster.nodes[1].query("SET SESSION wsrep_on = OFF")
+    cluster.nodes[1].query(f"DELETE FROM {load.tables[0]} WHERE id = 1")
+
+    with pytest.raises(SeriesVoid, match=rf"table {load.tables[0]} differs between nodes: "):
+        made.check()
+
+
+def test_a_tool_that_drops_its_own_table_leaves_none(pool):
+    """There is nothing to be compared after the published call of mysqlslap; in quick its table is kept."""
+    load = dataclasses.replace(WRITE, iterations=1)
+    made = laboratory(pool, load, TWO, profile="paper")
+    made.round(0, block=0, position=0)
+    made.check()
+
+    assert comparison.left_tables([load, POINTS], "paper") == POINTS.tables
+    assert comparison.left_tables([load, load, POINTS], "quick") == (*load.tables, *POINTS.tables)
 
 
 @pytest.mark.parametrize(

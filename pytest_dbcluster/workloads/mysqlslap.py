@@ -97,6 +97,10 @@ class MySQLSlap:
         """The table that has to be equal on all nodes."""
         return (f"{SCHEMA}.t1",)
 
+    def repeats(self, profile: str) -> bool:
+        """The published call makes, fills and drops its table in each iteration."""
+        return profile == "paper"
+
     def endpoint(self, cluster: Cluster, profile: str) -> Endpoint:
         """Where the clients connect, see ``to``. Raises ProvisionError when nobody takes writes."""
         one_writer = len(cluster.writers) == 1 < len(cluster.nodes)
