@@ -249,7 +249,11 @@ class GroupReplication:
         """
         executed, found = {}, []
         for node in nodes:
-            state, gtids, certifying, applying = node.query(group.QUEUES)[0]
+            rows = node.query(group.QUEUES)
+            if not rows:
+                found.append(f"{node.name} {group.NO_STATISTICS}")
+                continue
+            state, gtids, certifying, applying = rows[0]
             group.driven_out(node, state)
             executed[node] = group.divided(gtids, self._names(node))[0]
             if int(certifying) + int(applying):

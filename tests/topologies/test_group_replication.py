@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import socket
 import uuid
+from typing import ClassVar
 
 import pytest
 
@@ -138,6 +139,26 @@ def test_a_commit_is_worth_what_its_consistency_says(level, nodes, acknowledged)
 
     assert GroupReplication().acknowledged(variables, nodes) == acknowledged
     assert GroupReplication().consistency(variables) == f"group_replication_consistency={level}"
+
+
+class Answering:
+    """A member that answers every question with these rows."""
+
+    options: ClassVar[dict[str, str]] = {}
+
+    def __init__(self, name, rows):
+        self.name = name
+        self.query = lambda statement: rows
+
+
+def test_a_server_that_was_started_and_has_not_joined_is_a_backlog():
+    """It has no queues to read, which is said of it, and the others are asked all the same."""
+    members = [Answering("node1", []), Answering("node2", [("ONLINE", "", "3", "1")])]
+
+    assert GroupReplication().backlog(members) == [
+        "node1 has no row in performance_schema.replication_group_member_stats: it is in no group since it was started",
+        "node2: 3 transactions to certify, 1 to apply",
+    ]
 
 
 @pytest.mark.parametrize(
