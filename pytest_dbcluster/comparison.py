@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
+from pytest_dbcluster import metrics
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import Paced, Repeats, Workload
+from pytest_dbcluster.workload import DRAINED, Paced, Repeats, Workload
 
 
 def common(loads: Sequence[Workload], name: str) -> Any:
@@ -27,6 +28,12 @@ def tables(load: Workload) -> Workload:
 def repeats(load: Workload, profile: str) -> bool:
     """Whether the load's program makes and drops its tables by itself in this profile, several times in a round."""
     return hasattr(load, "repeats") and cast(Repeats, load).repeats(profile)
+
+
+def refuse(loads: Iterable[Workload], profile: str, metric: str) -> None:
+    """Raise ConfigError for a metric that these loads cannot have in this profile."""
+    if metric in DRAINED.values() and (found := [load for load in loads if repeats(load, profile)]):
+        raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=found[0]))
 
 
 def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:

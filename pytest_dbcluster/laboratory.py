@@ -215,6 +215,10 @@ class ClusterLaboratory:
         if logged and not excused:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
+    def permit(self, metric: str) -> None:
+        """Raise ConfigError for a metric that no claim about these loads can have; before any round is drawn."""
+        comparison.refuse(self._loads, self._profile, metric)
+
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
 

@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.histogram import Histogram, bucket
 from pytest_dbcluster.ledger import Entry
 from pytest_dbcluster.pace import CLAIMED_SHARE, Pace
-from pytest_dbcluster.workload import SPEEDS, Round
+from pytest_dbcluster.workload import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
@@ -23,6 +23,10 @@ BY_TYPE = ("goodput", *QUANTILES)  # those that can be of one type of transactio
 LATENCY = "ms"
 BEYOND = 10  # operations beyond a percentile make it a figure: 200 of a round for p95, 1000 for p99
 ROOM = 1.2
+NO_DRAINED = (
+    "metric {metric!r} of {load}: in the profile paper its program fills its table anew for each of its repetitions, "
+    "and what drains after them is all of that; claim throughput there, or this in the profile quick"
+)
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
@@ -65,6 +69,8 @@ def shown(one: Round, metric: str, load: str) -> float:
         return 1e3 * _latencies(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
         return entry(one, kind, metric, load).good / one.seconds
+    if name in DRAINED.values() and one.outcome.span is not None:
+        raise ConfigError(NO_DRAINED.format(metric=metric, load=load))
     if name in SPEEDS:
         return float(getattr(one, name))
     return counters.value(one.counters, metric, load=load)

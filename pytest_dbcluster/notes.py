@@ -31,6 +31,11 @@ def drains(rounds: Rounds) -> dict[str, float]:
     }
 
 
+def _drained_more(rounds: Rounds) -> bool:
+    """Whether more than the measured operations had to drain."""
+    return any(one.outcome.span is not None for many in rounds.values() for one in many)
+
+
 def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: str) -> float:
     """The ratio of a speed over pairs of rounds (Hodges-Lehmann)."""
     pairs = zip(candidate, baseline, strict=True)
@@ -41,9 +46,11 @@ def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: s
 def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
     """A speed of the first variant by that of the last, drain included; None where nothing had to drain.
 
-    A counter or a latency is no speed, and has none either.
+    A counter or a latency is no speed, and has none either; nor have rounds that measured less than what drained.
     """
     several, speed = list(rounds.values()), DRAINED.get(metric, metric)
+    if _drained_more(rounds):
+        return None
     return speed_ratio(several[0], several[-1], speed) if speed in SPEEDS and drains(rounds) else None
 
 
@@ -59,6 +66,9 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
     other = {**DRAINED, **{value: name for name, value in DRAINED.items()}}.get(metric)
     if not other:
         return [f"drain until all nodes are equal (medians): {said}"]
+    if _drained_more(rounds):
+        more = "of all repetitions and what filled their tables, so no ratio has it included"
+        return [f"drain until all nodes are equal (medians): {said}; {more}"]
     word = "included" if metric in DRAINED else "left out"
     ratios = [
         f"{fast} / {slow} {percent(speed_ratio(rounds[fast], rounds[slow], other))}"

@@ -47,7 +47,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     drained, late = drain(cluster)
     void = noticed(cluster, watched) + failed or late or pace.saturated(outcome)
     after, commits = counters.read(cluster.nodes), outcome.commits
-    seconds = outcome.seconds + drained  # between the two readings
+    seconds = (outcome.seconds if outcome.span is None else outcome.span) + drained  # between the two readings
     found = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=outcome.ledger)
     done = Round(
         variant=variant,
@@ -133,6 +133,7 @@ def merged(rounds: Sequence[Round]) -> Round:
 def _added(outcomes: Sequence[Outcome]) -> Outcome:
     """What loads said of several runs, as of one: counts and times added up."""
     kept = [one.ledger for one in outcomes if one.ledger is not None]
+    spans = [one.span for one in outcomes if one.span is not None]
     used = [one.client_seconds for one in outcomes if one.client_seconds is not None]
     return Outcome(
         seconds=sum(one.seconds for one in outcomes),
@@ -143,6 +144,7 @@ def _added(outcomes: Sequence[Outcome]) -> Outcome:
         by_second=tuple(number for one in outcomes for number in one.by_second),
         rate=outcomes[0].rate,
         offered=_sum([one.offered for one in outcomes]),
+        span=sum(spans) if spans else None,
         client_seconds=sum(used) if used else None,
         busiest=max((one.busiest for one in outcomes if one.busiest is not None), default=None),
         figures=_means([one.figures for one in outcomes]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 from pytest_dbcluster import claim as claims
 from pytest_dbcluster import counters, metrics, registry, stalls
@@ -86,6 +86,8 @@ class Series:
             )
         if other is self:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
+        if claim.kind != "lower":
+            _permit(self.measurement, metric)
         return ask(claim, (self, other), metric, cap=cap, asserted=asserted)
 
     def values(self, metric: str) -> list[float]:
@@ -108,6 +110,18 @@ class Series:
         return list(known)
 
 
+class Permits(Protocol):
+    """An extra power of a laboratory: it knows metrics that its loads cannot have where and as they run."""
+
+    def permit(self, metric: str) -> None:
+        """Raise ConfigError for such a metric."""
+
+
+def _permit(measurement: Measurement, metric: str) -> None:
+    if hasattr(measurement.laboratory, "permit"):
+        cast(Permits, measurement.laboratory).permit(metric)
+
+
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
     """The claim: each of these series is faster than the one before it by more than ``step``."""
     if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
@@ -115,4 +129,5 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     measurement = slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
+    _permit(measurement, metric)
     return ask(claims.ordered(step), tuple(reversed(slowest_first)), metric)

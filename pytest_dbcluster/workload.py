@@ -34,9 +34,10 @@ class Outcome:
     became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
     second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
     measured time of an open loop that counts them; delay: seconds by which the last operations of its threads began
-    late, on average. client_seconds: CPU seconds of the load generator in the measured
-    time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what else a
-    load is known by, such as tpmC.
+    late, on average. span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself (see
+    ``Repeats``); None where they cover the measured time. client_seconds: CPU seconds of the load generator in the
+    measured time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what
+    else a load is known by, such as tpmC.
     """
 
     seconds: float
@@ -50,6 +51,7 @@ class Outcome:
     rate: float | None = None
     offered: int | None = None
     delay: float | None = None
+    span: float | None = None
     client_seconds: float | None = None
     busiest: float | None = None
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
@@ -112,7 +114,9 @@ class Round:
 
     @property
     def drained_seconds(self) -> float:
-        """The measured time and the drain after it."""
+        """The measured time and the drain after it; nan where other operations than the measured ones drained too."""
+        if self.outcome.span is not None:
+            return math.nan
         return self.outcome.seconds + self.counters.get("drain_seconds", 0.0)
 
     @functools.cached_property

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster import comparison
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
-from pytest_dbcluster.measure import Measurement, Rules
+from pytest_dbcluster.measure import Measurement, Rules, ordered
 from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.laboratories import ONE, OTHER, TWO, WRITE, laboratory
@@ -112,13 +112,28 @@ def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
         made.check()
 
 
+@pytest.mark.parametrize("metric", ["drained_throughput", "drained_goodput"])
+def test_a_tool_that_repeats_by_itself_has_no_speed_with_the_drain(pool, metric):
+    """What drains after the published call is more than what it measured: refused before anything is started."""
+    first, second = Measurement(laboratory(pool, WRITE, ONE, OTHER, profile="paper"), Rules(seed=1)).series
+
+    for claim in (lambda: second.beats(first, metric=metric), lambda: ordered(first, second, metric=metric)):
+        with pytest.raises(ConfigError) as caught:
+            claim()
+        assert str(caught.value) == (
+            f"metric {metric!r} of mysqlslap write c2: in the profile paper its program fills its table anew for each "
+            "of its repetitions, and what drains after them is all of that; claim throughput there, or this in the "
+            "profile quick"
+        )
+    assert pool.clusters == []
+
+
 def test_a_tool_that_drops_its_own_table_leaves_none(pool):
     """There is nothing to be compared after the published call of mysqlslap; in quick its table is kept."""
     load = dataclasses.replace(WRITE, iterations=1)
     made = laboratory(pool, load, TWO, profile="paper")
     made.round(0, block=0, position=0)
     made.check()
-
     assert comparison.left_tables([load, POINTS], "paper") == POINTS.tables
     assert comparison.left_tables([load, load, POINTS], "quick") == (*load.tables, *POINTS.tables)
 

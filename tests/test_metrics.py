@@ -225,6 +225,15 @@ def test_what_the_ledger_counts_can_be_lower():
     assert fast.lower("retries_per_commit", than=slow, by=0.5)
 
 
+def test_what_drained_after_all_repetitions_is_no_speed_of_one():
+    """Refused with what to claim instead; the throughput is that of one repetition."""
+    done = Round("a", 0, 0, Outcome(0.5, 1000, 60_000, span=6.0), 0.0, 0.0, counters={"drain_seconds": 0.5})
+
+    assert metrics.shown(done, "throughput", "slap") == 2000.0
+    with pytest.raises(ConfigError, match=r"^metric 'drained_throughput' of slap: in the profile paper its program "):
+        metrics.shown(done, "drained_throughput", "slap")
+
+
 def losing(rate):
     """A round of 2 s that was to do 1000 and did 970 in 10 ms each; 20 failed, 10 never began."""
     ledger = Ledger({"payment": entry([0.01] * 900, failed=20), "delivery": entry([0.01] * 70)})

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+
 import pytest
 
 from pytest_dbcluster import notes
@@ -61,6 +64,19 @@ def test_a_claim_about_a_counter_has_no_other_ratio():
     ]
     assert notes.drained_ratio({"async": ASYNC, "galera3": GALERA}, "fsyncs") is None
     assert notes.drained_ratio({"async": ASYNC, "galera3": GALERA}, "p95") is None
+
+
+def test_what_drains_after_all_repetitions_has_no_ratio():
+    """The measured time is that of one, and the backlog was left by all and by what filled their tables."""
+    rest = [dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, span=5.6)) for one in ASYNC]
+    claimed = {"async": rest, "galera3": GALERA}
+
+    assert math.isnan(rest[0].drained_throughput)
+    assert notes.drained_ratio(claimed) is None
+    assert notes.drain_line(claimed, "throughput") == [
+        "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s; "
+        "of all repetitions and what filled their tables, so no ratio has it included"
+    ]
 
 
 def test_an_order_has_a_ratio_for_each_step():

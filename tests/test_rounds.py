@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 
 import pytest
 
@@ -115,6 +116,34 @@ def test_a_round_says_what_its_ledger_and_its_client_say(play):
     assert (done.counters["retries"], done.counters["retries_per_commit"]) == (1.0, 0.5)
     assert done.limited == "a thread of the load generator was on a CPU for 97 % of the time"
     assert done.samples["client_cores"] > 0
+
+
+class Repeated(Load):
+    """A load of ten seconds, by its own account, that measured half of one; a node does not apply for a while."""
+
+    def run(self, setting):
+        """The other node is asked to wait when that one is behind."""
+        one, other = setting.cluster.nodes
+        one.query("CREATE OR REPLACE TABLE mysql.dbcluster_paused (id INT PRIMARY KEY)")
+        rounds.drain(setting.cluster)
+        other.query("FLUSH TABLES mysql.dbcluster_paused WITH READ LOCK")
+        unlocked = threading.Timer(0.3, other.query, ["UNLOCK TABLES"])
+        unlocked.start()
+        for number in range(200):
+            one.query(f"INSERT INTO mysql.dbcluster_paused VALUES ({number})")
+        unlocked.join()
+        return Outcome(0.5, 100, 100, span=10.0)
+
+
+def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
+    """A tool that repeats by itself reports the time of one repetition, and the servers counted during all of them."""
+    setting = Setting(galera2, None, None, "paper", print)
+    done = rounds.measured(Repeated(), setting, variant="a", block=0, position=0)
+    galera2.nodes[0].query("DROP TABLE mysql.dbcluster_paused")
+    paused = done.counters["paused_ns"] / 1e9 / 2
+
+    assert paused > 0
+    assert done.counters["paused_share"] == pytest.approx(paused / (10 + done.counters["drain_seconds"]))
 
 
 def test_a_long_last_word_is_cut_at_its_beginning(play):
@@ -242,6 +271,13 @@ def test_a_round_in_which_the_primary_changed_is_void(briefly):
     assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the load failed: ")
     assert "read-only" in done.void
     wait.until(group.problems, "the group", seconds=30)
+
+
+def test_what_counters_cover_adds_up_over_a_turn():
+    """Where a load says it at all."""
+    done = Round("a", 0, 0, Outcome(0.5, 100, 50, span=6.0), 2.0, 10.0)
+
+    assert rounds.merged([done, done]).outcome.span == 12.0
 
 
 def test_the_rounds_of_a_turn_add_up():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -190,6 +191,7 @@ class MySQLSlap:
         """One iteration of the tool. Raises WorkloadError or UnreadableOutput with its own words."""
         total = self.round_queries(setting.profile)
         command = self._command(setting, total)
+        began = time.monotonic()
         try:
             done = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment)
         except CommandFailed as error:
@@ -197,7 +199,8 @@ class MySQLSlap:
         if done.stderr.strip():  # a client whose query failed ends with status 0, and the others' report may follow
             raise self._failed(setting, "ended with clients that failed", done.stderr)
         found = parse(done.stdout, clients=self.concurrency)
-        return dataclasses.replace(found, operations=total, commits=self._commits(total, setting.profile))
+        span = time.monotonic() - began if self.repeats(setting.profile) else None
+        return dataclasses.replace(found, operations=total, commits=self._commits(total, setting.profile), span=span)
 
     def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
         """The tool's words and what servers logged as errors, unless one has died: then NodeDied is raised."""
