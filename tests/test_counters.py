@@ -87,14 +87,22 @@ def test_a_counter_that_is_not_there_says_why(name, words):
     assert str(caught.value).startswith(words)
 
 
+def test_who_has_no_semi_sync_has_waited_for_nobody():
+    """MySQL keeps these counts with the plugin alone; a claim compares such a server with one that waits."""
+    assert counters.value({}, "semisync_waits", load="a load") == 0.0
+    assert counters.comparable({}, "semisync_wait_us_per_commit", load="a load", commits=10) == 0.05
+
+
 def test_real_servers_have_the_counters_of_the_suites(galera2):
     """Read from each node; a write on one is seen in them."""
     before = counters.read(galera2.nodes)
     galera2.nodes[0].query("CREATE DATABASE IF NOT EXISTS counted")
     galera2.settle(10)
+    galera2.nodes[1].query("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT COUNT(*) FROM mysql.db")
     found = counters.deltas(before, counters.read(galera2.nodes), seconds=1.0, commits=1)
 
     assert found["replicated"] >= 1
+    assert found["causal_reads"] >= 1
     assert found["received"] >= 1
     assert found["fsyncs"] > 0
     for name in ("cert_deps_distance", "bf_aborts", "recv_queue_max", "log_waits", "fsyncs_per_commit", "appliers"):
