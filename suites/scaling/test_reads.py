@@ -9,6 +9,8 @@ pytestmark = pytest.mark.expected_seconds(100)
 
 FILE = "galera-node-count"
 GAIN = "sysbench_simple.gain_over_one_galera_node"
+# By how much two nodes gain more over one node than over a server alone is what the server gains over one node.
+ALONE = (f"{GAIN}.2", "sysbench_simple.gain_over_standalone.2")
 
 
 def published(nodes):
@@ -35,6 +37,7 @@ def test_more_nodes_with_cores_of_their_own_read_more(measure, db_profile, nodes
 
 
 @pytest.mark.expected_seconds(450)
+@pytest.mark.published(FILE, figures={"goodput": ALONE})
 def test_a_server_alone_reads_faster_than_a_cluster_of_one(measure, db_profile):
     """Certification costs reads a little as well; both run on one node, so shared cores do not matter."""
     curve = measure.sweep(
