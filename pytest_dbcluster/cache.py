@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from pytest_dbcluster.errors import ProvisionError
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
+REMOVED = ".removed-"
 FORMAT = 2  # of an entry; those of another format are fetched anew
 
 
@@ -102,6 +104,43 @@ def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -
         yield
     finally:
         guard.release()
+
+
+@contextlib.contextmanager
+def if_free(name: str) -> Iterator[bool]:
+    """Whether nobody holds a lock; it is held meanwhile then."""
+    guard = filelock.FileLock(_made(root() / "locks") / f"{name}.lock", mode=0o600)
+    try:
+        guard.acquire(timeout=0)
+    except filelock.Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        guard.release()
+
+
+def discard(entry: Path) -> None:
+    """Remove an entry: it is none from the first moment on, however far the removal comes. The caller holds its lock.
+
+    Raises ProvisionError where it may not be removed.
+    """
+    try:
+        entry.rename(entry.with_name(f"{REMOVED}{entry.name}-{secrets.token_hex(4)}"))
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ProvisionError(
+            f"{entry} in the cache cannot be removed: {error.strerror}; only who may write {entry.parent} can do that"
+        ) from error
+    sweep(entry.parent)
+
+
+def sweep(parent: Path) -> None:
+    """Finish the removals among the entries of a folder that were interrupted."""
+    for left in parent.glob(f"{REMOVED}*"):
+        shutil.rmtree(left, ignore_errors=True)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,11 @@ import contextlib
 import dataclasses
 import pwd
 import re
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import cache, engine, engine_socket, images, kept, registry, runs, store
+from pytest_dbcluster import cache, engine, engine_socket, images, kept, registry, runs, store, template
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.runs import Run
 
@@ -160,16 +159,27 @@ def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _:
     removed = [known[name] for name in names or known]
     for one in removed:
         _remove(one.place, progress)
+    for folder in FOLDERS:
+        cache.sweep(cache.root() / folder)
     return removed
 
 
 def _remove(place: Path, progress: Callable[[str], None]) -> None:
-    if place.parent in (cache.releases(), images.directory()):
-        name = place.name if place.parent == cache.releases() else images.lock_name(place.name)
-        with cache.lock(name, progress=progress, does="makes"):
-            shutil.rmtree(place, ignore_errors=True)
-    elif place.parent == cache.root():
+    if place.parent == cache.root():
         for file in place.glob("*.json"):
             file.unlink(missing_ok=True)
-    else:
-        shutil.rmtree(place, ignore_errors=True)
+        return
+    with _held(place, progress):
+        cache.discard(place)
+
+
+def _held(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
+    """The lock of an entry, which its maker holds too."""
+    if place.parent == cache.root() / "templates":
+        return template.lock(place)
+    name = place.name
+    if place.parent == images.directory():
+        name = images.lock_name(name)
+    elif place.parent == store.directory():
+        name = store.lock_name(place)
+    return cache.lock(name, progress=progress, does="makes")

@@ -50,6 +50,11 @@ def directory() -> Path:
     return cache.root() / "stored"
 
 
+def lock_name(place: Path) -> str:
+    """The lock of an entry, which is another than that of the release or image with the same name."""
+    return f"stored-{place.name}"
+
+
 def entries() -> list[Entry]:
     """Every whole one, by name."""
     found = [read(place) for place in sorted(directory().glob("[!.]*"))]
@@ -82,7 +87,7 @@ def stored(
     """
     made = ready_template(release, provisioner, options, progress)
     place = place_of(load, release, made, options)
-    with cache.lock(f"stored-{place.name}", progress=progress, does=f"fills {load.store} into"):
+    with cache.lock(lock_name(place), progress=progress, does=f"fills {load.store} into"):
         if not read(place):
             fixed = {**made.initial, **_shape_of(release, options)}
             where = Place(provisioner, client, progress, keep=lambda node: _keep(load, node, place))
@@ -141,9 +146,16 @@ def _make_durable(tree: Path) -> None:
 
 
 def _make_room(newest: Path, progress: Callable[[str], None]) -> None:
-    """Remove what was used longest ago while all that is stored takes more than its part of the disk; it is told."""
+    """Remove what was used longest ago while all that is stored takes more than its part of the disk; it is told.
+
+    What another process has just taken stays: waiting for it here might be mutual.
+    """
+    cache.sweep(directory())
     for entry in surplus(entries(), newest, shutil.disk_usage(directory()).free, time.time()):
-        shutil.rmtree(entry.place, ignore_errors=True)
+        with cache.if_free(lock_name(entry.place)) as free:
+            if not free or read(entry.place) != entry:
+                continue
+            cache.discard(entry.place)
         progress(
             f"removed {entry.holds} of {entry.release} ({shown(entry.size)}), used {_age(entry)} ago: loaded "
             f"databases that are kept may take a {DISK}th of the disk, and go by when they were used last"

@@ -73,7 +73,7 @@ def template(
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
     place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
     place.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(f"{place}.lock"):
+    with lock(place):
         if not (place / "template.json").exists():
             progress(f"making the data template of {release.name} {release.version}")
             _make(release, host(), dict(initial), place)
@@ -81,6 +81,11 @@ def template(
     variables = {row["name"]: Variable(**{**row, "choices": tuple(row["choices"])}) for row in said["variables"]}
     password = secrets.remember(said["password"])
     return Template(place / "data", password, variables, frozenset(said["words"]), dict(initial))
+
+
+def lock(place: Path) -> FileLock:
+    """Held by whoever makes or removes a template; a second one waits."""
+    return FileLock(f"{place}.lock")
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:

@@ -124,6 +124,59 @@ def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):
         cache.lock("haproxy-amd64", progress=print).__enter__()
 
 
+@pytest.fixture
+def entry():
+    """A whole entry with a file that is its proof, and others."""
+    with cache.staged("haproxy-amd64") as staging:
+        cache.write(staging, MANIFEST)
+        (staging / "root").mkdir()
+        (staging / "root" / "file").touch()
+    return cache.releases() / "haproxy-amd64"
+
+
+def test_a_removal_that_is_interrupted_leaves_no_entry(entry, monkeypatch):
+    """What is left of it is none, whatever has gone by then; the next removal takes it along."""
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.discard(entry)
+    left = list(cache.releases().iterdir())
+
+    assert (cache.entries(), len(left), entry.exists()) == ([], 1, False)
+    cache.discard(entry)
+    assert list(cache.releases().iterdir()) == []
+
+
+def interrupted(*args, **options):
+    """Ctrl-C before the first file is gone."""
+    raise KeyboardInterrupt
+
+
+def test_an_entry_that_may_not_be_removed_is_named(entry, monkeypatch):
+    """Nothing is said to be gone that is still there."""
+
+    def refuse(path, target):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ProvisionError) as caught:
+        cache.discard(entry)
+
+    assert str(caught.value) == (
+        f"{entry} in the cache cannot be removed: Permission denied; only who may write {entry.parent} can do that"
+    )
+
+
+def test_a_lock_that_is_held_is_not_waited_for():
+    """Whoever can do without it is told, and has it otherwise."""
+    with cache.if_free("haproxy-amd64") as first, cache.if_free("haproxy-amd64") as second:
+        pass
+    with cache.if_free("haproxy-amd64") as again:
+        pass
+
+    assert (first, second, again) == (True, False, True)
+
+
 def test_size_counts_each_file_once(tmp_path):
     """Hard links and symbolic links add nothing."""
     (tmp_path / "a").write_bytes(b"x" * 1000)

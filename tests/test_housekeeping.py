@@ -7,10 +7,11 @@ import os
 import re
 import time
 
+import filelock
 import psutil
 import pytest
 
-from pytest_dbcluster import cli, housekeeping, runs, store
+from pytest_dbcluster import cache, cli, housekeeping, runs, store
 from tests.command import left, sleeping_run
 
 
@@ -157,6 +158,42 @@ def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_stored, capsys)
         "dbcluster: unknown cache entry 'stored/mysql-2'; known: stored/mariadb-1, stored/mysql-1; "
         "did you mean stored/mysql-1?\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("folder", "lock"),
+    [
+        ("releases", "locks/one.lock"),
+        ("images", "locks/image-one.lock"),
+        ("stored", "locks/stored-one.lock"),
+        ("templates", "templates/one.lock"),
+    ],
+)
+def test_an_entry_is_removed_under_the_lock_of_its_maker(data, empty_cache, monkeypatch, folder, lock):
+    """Nobody makes it, or takes it for whole, while it goes; the lock's file stays, because others may wait for it."""
+    (empty_cache / folder / "one").mkdir(parents=True)
+    held, discard = [], cache.discard
+
+    def discarding(place):
+        with pytest.raises(filelock.Timeout):
+            filelock.FileLock(empty_cache / lock).acquire(timeout=0)
+        held.append(place)
+        discard(place)
+
+    monkeypatch.setattr(cache, "discard", discarding)
+    housekeeping.clean([f"{folder}/one"])
+
+    assert held == [empty_cache / folder / "one"]
+    assert not held[0].exists()
+    assert (empty_cache / lock).exists()
+
+
+def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_stored):
+    """It is no entry, so nobody could name it."""
+    (two_stored / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
+
+    assert [one.place.name for one in housekeeping.clean(["stored/mysql-1"])] == ["mysql-1"]
+    assert [path.name for path in two_stored.iterdir()] == ["mariadb-1"]
 
 
 @pytest.mark.parametrize(

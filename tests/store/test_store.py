@@ -160,6 +160,61 @@ def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, 
     assert said[-1].endswith(" may take a 4th of the disk, and go by when they were used last")
 
 
+@pytest.fixture
+def surplus_one(tmp_path, monkeypatch):
+    """A place of stored databases with one that is to make room, and how it is asked to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(store, "directory", lambda: tmp_path / "stored")
+    place = store.directory() / "old"
+    (place / "data").mkdir(parents=True)
+    said = {"holds": "words", "release": "mariadb:10.11", "size": 10**15, "password": "never told"}
+    (place / store.FILE).write_text(json.dumps(said))
+    os.utime(place / store.FILE, (1e9, 1e9))
+    return place
+
+
+def test_one_that_somebody_holds_makes_no_room(surplus_one, said):
+    """Its lock is held by whoever starts from it; there is another day."""
+    with cache.lock(store.lock_name(surplus_one), progress=print):
+        store._make_room(Path("newest"), said.append)
+    kept = surplus_one.exists()
+    store._make_room(Path("newest"), said.append)
+
+    assert (kept, surplus_one.exists(), len(said)) == (True, False, 1)
+
+
+def test_one_that_was_used_meanwhile_makes_no_room(surplus_one, said, monkeypatch):
+    """Another process has started from it after it was looked at."""
+
+    def used(*asked):
+        found = surplus(*asked)
+        os.utime(surplus_one / store.FILE)
+        return found
+
+    monkeypatch.setattr(store, "surplus", used)
+    store._make_room(Path("newest"), said.append)
+
+    assert surplus_one.exists()
+    assert said == []
+
+
+def test_one_whose_removal_is_interrupted_is_none(surplus_one, said, monkeypatch):
+    """Nobody starts from its half; the next one that makes room removes the rest."""
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store._make_room(Path("newest"), said.append)
+
+    assert store.read(surplus_one) is None
+    assert store.entries() == []
+    store._make_room(Path("newest"), said.append)
+    assert list(surplus_one.parent.iterdir()) == []
+
+
 def entry(name, size, used):
     """One that was used so many hours ago."""
     return Entry(Path("/stored") / name, name, "mariadb:10.11", size, 1e9 - 3600 * used, "")
