@@ -18,9 +18,10 @@ from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.notes import hosts_line
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
+from pytest_dbcluster.provider_options import spread
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.topology import topology
-from pytest_dbcluster.variants import Variant, is_identity
+from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import USUAL, Paced, Round, Setting, Verifies, Workload
 
 INSTANCES = 2  # of clusters that differ in more than options
@@ -249,8 +250,7 @@ class ClusterLaboratory:
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
-        found = differences(self._effective(baseline), self._effective(candidate))
-        return {name: both for name, both in found.items() if not is_identity(name)}
+        return differences(*(spread(self._effective(variant)) for variant in (baseline, candidate)))
 
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first writer, read once: each switch proves them anew."""

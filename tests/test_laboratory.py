@@ -66,6 +66,15 @@ def test_a_replicas_backlog_is_counted(pool):
     assert made.differences(1, 0)["log_bin"] == ("ON", "OFF")
 
 
+def test_options_of_the_provider_are_among_the_differences(pool):
+    """A limit of flow control that was tuned is what tells the two apart; their ports are not."""
+    tuned = TWO.with_options(wsrep_provider_options="gcs.fc_limit=1000").named("tuned")
+    made = laboratory(pool, WRITE, TWO, tuned)
+
+    assert made.differences(1, 0) == {"gcs.fc_limit": ("16", "1000")}
+    assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in made.notes(1, 0)
+
+
 def test_a_load_has_conditions_of_its_own(pool):
     """One that does not hold makes the series void, and the cluster is not used again."""
 

@@ -26,7 +26,7 @@ LAYERS = {
     "protocols": "topology workload pace proxy proxy_host innodb_cluster provisioner blame terminals schema_mark "
     "tpcc_conditions",
     "implementations": "topologies workloads proxies provisioners",
-    "clusters": "cluster filling store variants pool kept hand",
+    "clusters": "cluster filling store variants provider_options pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
     "measuring": "measure series answer floor record durability rounds laboratory comparison blind curve published "
     "settings history",
