@@ -22,7 +22,7 @@ from pytest_dbcluster.proxy import lacks as proxy_lacks
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import ClusterSpec, Endpoint
 from pytest_dbcluster.template import Template, template
-from pytest_dbcluster.topology import Settles, Topology, Verifies, topology, writers
+from pytest_dbcluster.topology import Settles, Topology, Verifies, readers, topology, writers
 
 READY_SECONDS = 90.0
 TRIES = 3
@@ -53,8 +53,15 @@ class Cluster:
         return _for_loads(self.proxy.writer() if self.proxy else self.writers[0].endpoint)
 
     def reader(self) -> Endpoint:
-        """Where a load goes that every node may take: the proxy's round robin, or the first writer without one."""
-        return _for_loads(self.proxy.reader() if self.proxy else self.writers[0].endpoint)
+        """Where a load goes that only reads: the proxy's round robin over the nodes that take reads.
+
+        Without a proxy it is the first of them: a replica where one node alone takes writes. Raises ProvisionError
+        where there is none.
+        """
+        if self.proxy:
+            return _for_loads(self.proxy.reader())
+        reading = readers(self.topology, self.nodes) or self.writers
+        return _for_loads(reading[0].endpoint)
 
     def problems(self) -> list[str]:
         """What keeps the cluster from being ready; a proxy is told first who takes writes and reads now.

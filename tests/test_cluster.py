@@ -192,6 +192,13 @@ def test_tables_that_differ_between_nodes_void_the_rounds(bring):
     cluster.close()
 
 
+def test_where_all_nodes_are_alike_reads_and_writes_go_to_the_first(standalone, galera2):
+    """Without a proxy, which would spread the reads."""
+    for cluster in (standalone, galera2):
+        assert cluster.reader() == cluster.writer()
+        assert cluster.reader().nodes == ("node1",)
+
+
 def test_a_missing_table_is_no_equal_table(standalone):
     """A checksum of nothing is no checksum."""
     with pytest.raises(SeriesVoid, match=r"table test\.none differs between nodes: \{'node1': None\}"):

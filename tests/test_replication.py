@@ -59,12 +59,13 @@ def unlogged(replica, statement):
 
 
 def test_the_first_node_writes_and_the_others_are_read(cluster):
-    """Roles are fixed, and servers say who they are."""
+    """Roles are fixed, and servers say who they are; a load that only reads meets a replica, without a proxy too."""
     primary, *replicas = cluster.nodes
 
     assert cluster.writers == [primary]
     assert cluster.topology.readers(cluster.nodes) == replicas
     assert [node.query("SELECT @@server_id")[0][0] for node in cluster.nodes] == [1, 2, 3]
+    assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2",))
 
 
 def test_replicas_take_no_write_of_a_load(cluster):

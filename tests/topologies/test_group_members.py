@@ -66,6 +66,7 @@ def test_ready_means_online_for_everybody(group3):
         assert node.query("SELECT @@global.super_read_only") == [(int(node is not primary),)]
         assert node.query("SELECT @@global.group_replication_bootstrap_group") == [(0,)]
     assert group3.topology.readers(group3.nodes) == rest
+    assert (group3.writer().nodes, group3.reader().nodes) == ((primary.name,), (rest[0].name,))
     assert group3.topology.void(watched := group3.topology.watch(group3.nodes), watched) == ""
 
 
@@ -249,6 +250,7 @@ def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
     form, nodes = multi2.topology, multi2.nodes
 
     assert form.writers(nodes) == form.readers(nodes) == nodes
+    assert multi2.writer() == multi2.reader()
     for node in nodes:
         table = written(node, f"from_{node.name}")
         as_load(node).query(f"INSERT INTO {table} VALUES (4)")
