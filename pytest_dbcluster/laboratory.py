@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
-from pytest_dbcluster import blind, comparison, durability, ordering, pace, rounds, wait
+from pytest_dbcluster import blind, comparison, durability, metrics, ordering, pace, rounds, wait
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.notes import hosts_line
+from pytest_dbcluster.notes import differing_line, hosts_line
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.provider_options import spread
@@ -30,7 +30,6 @@ FIT_SECONDS = 60.0
 JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_at_timeout, 1 s) where that is shorter
 TURN = 3  # rounds a start, where clusters take turns
 LINE = 200  # characters of a line that a server logged
-SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
 
 
 class ClusterLaboratory:
@@ -162,7 +161,7 @@ class ClusterLaboratory:
             self._find_pace(self.pace)
 
     def _find_pace(self, asked: pace.Pace) -> None:
-        """What the slowest variant can do in a closed loop gives all of them their rate."""
+        """What the slowest variant can do in a closed loop gives all of them their rate, or the rate its share."""
         loads = self._loads
         self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
         self._loads = [cast(Paced, load).at_rate(None) for load in loads]
@@ -170,7 +169,8 @@ class ClusterLaboratory:
             orders = ordering.block_orders(len(loads), 0)
             draw = functools.partial(self._drawn, began=time.monotonic())
             self.pace = asked.found(pace.capacities(self.names, orders, draw))
-            loads = [cast(Paced, load).at_rate(self.pace.rate) for load in loads]
+            if asked.rate is None:
+                loads = [cast(Paced, load).at_rate(self.pace.rate) for load in loads]
         finally:
             self._loads = loads
         self._progress(f"{self.load}: {self.pace.line}")
@@ -217,8 +217,15 @@ class ClusterLaboratory:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def permit(self, metric: str) -> None:
-        """Raise ConfigError for a metric that no claim about these loads can have; before any round is drawn."""
+        """Raise ConfigError for a metric that no claim about these loads can have; before any round is drawn.
+
+        Of what capacity a rate is a share is measured for the first claim that has to know it.
+        """
         comparison.refuse(self._loads, self._profile, metric)
+        if self.pace and metrics.needs_capacity(metric, self.pace):
+            self._compare_labels(0)
+            self._find_pace(self.pace)
+        metrics.check(metric, self.pace, self.load)
 
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
@@ -275,10 +282,8 @@ class ClusterLaboratory:
         needs = {self.names[number]: self.variants[number].spec.needs for number in numbers}
         lines = [f"durability: {labels}", *hosts_line(needs)]
         for candidate, baseline in itertools.pairwise(numbers):
-            differ = [f"{name}: {old} -> {new}" for name, (old, new) in self.differences(candidate, baseline).items()]
-            shown = ", ".join(differ[:SHOWN]) or "none"
-            rest = f", and {len(differ) - SHOWN} more" if len(differ) > SHOWN else ""
-            lines.append(f"variables that differ ({self.names[baseline]} -> {self.names[candidate]}): {shown}{rest}")
+            found = self.differences(candidate, baseline)
+            lines.append(differing_line(self.names[baseline], self.names[candidate], found))
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
         return lines

@@ -14,7 +14,7 @@ from pytest_dbcluster import counters, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.histogram import Histogram, bucket
 from pytest_dbcluster.ledger import Entry
-from pytest_dbcluster.pace import CLAIMED_SHARE, Pace
+from pytest_dbcluster.pace import CLAIMED_SHARE, Pace, percent
 from pytest_dbcluster.workload import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -31,7 +31,10 @@ NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
 def check(metric: str, pace: Pace | None, load: str) -> None:
-    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace."""
+    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace.
+
+    A rate that is a number is a share of capacity once that is known.
+    """
     name, of_type, _ = metric.partition(":")
     if name not in NAMES:
         raise registry.unknown("metric", metric, NAMES)
@@ -44,11 +47,17 @@ def check(metric: str, pace: Pace | None, load: str) -> None:
             f"metric {metric!r} of {load}: in a closed loop a server that stands still is asked nothing, so its "
             'latencies are shown and not claimed; give the load rate="70 %"'
         )
-    if pace.share and pace.share > CLAIMED_SHARE:
+    if (pace.of_capacity or 0.0) > CLAIMED_SHARE:
+        at = pace.asked if pace.share else f"{pace.rate:.4g}/s, {percent(pace.of_capacity)}"
         raise ConfigError(
-            f"metric {metric!r} of {load}: at {pace.asked} of the slowest variant's capacity a tail is mostly queue; "
+            f"metric {metric!r} of {load}: at {at} of the slowest variant's capacity a tail is mostly queue; "
             f'claims about it take rate="{100 * CLAIMED_SHARE:.0f} %" or less'
         )
+
+
+def needs_capacity(metric: str, pace: Pace | None) -> bool:
+    """Whether a claim about this metric has to know first of what capacity the rate is a share."""
+    return pace is not None and pace.of_capacity is None and unit(metric) == LATENCY
 
 
 def unit(metric: str) -> str:

@@ -16,6 +16,7 @@ from pytest_dbcluster.workload import DRAINED, SPEEDS, USUAL, Round
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
 REASONS = 3
+SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
 
 
 def drains(rounds: Rounds) -> dict[str, float]:
@@ -114,6 +115,13 @@ def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
     if len(set(said.values())) == 1:
         return [f"each node's host: {next(iter(said.values()))}"]
     return [f"each node's host: {'; '.join(f'{name} {words}' for name, words in said.items())}"]
+
+
+def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
+    """One line: the effective variables on which two variants differ, and their values; of many the first."""
+    said = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]
+    rest = f", and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
+    return f"variables that differ ({baseline} -> {candidate}): {', '.join(said[:SHOWN]) or 'none'}{rest}"
 
 
 def void_line(blocks: Blocks, pairs: int) -> list[str]:

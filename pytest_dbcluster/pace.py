@@ -30,7 +30,8 @@ class Pace:
     """The rate of a load.
 
     asked: as the load names it, ``500`` or ``"70 %"``. rate: operations a second, None until capacities are known.
-    capacities: good operations a second of each variant in a closed loop; empty for a rate that needs none.
+    capacities: good operations a second of each variant in a closed loop; empty until they are known, which a rate
+    that is a number needs for claims about latencies only.
     """
 
     asked: float | str
@@ -49,9 +50,17 @@ class Pace:
         """The share of the slowest variant's capacity; None for a rate that was asked for by itself."""
         return share_of(self.asked)
 
+    @property
+    def of_capacity(self) -> float | None:
+        """The share of the slowest variant's capacity, as asked for or as measured; None while it is not known."""
+        if self.share is None and self.rate is not None and self.capacities:
+            return self.rate / min(self.capacities.values())
+        return self.share
+
     def found(self, capacities: Mapping[str, float]) -> Pace:
-        """The same with these capacities, and so with a rate."""
-        return dataclasses.replace(self, rate=(self.share or 0.0) * min(capacities.values()), capacities=capacities)
+        """The same with these capacities, and so with a rate; one that was asked for by itself stays."""
+        rate = self.rate if self.share is None else self.share * min(capacities.values())
+        return dataclasses.replace(self, rate=rate, capacities=capacities)
 
     @property
     def line(self) -> str:
@@ -61,7 +70,8 @@ class Pace:
         if not self.capacities:
             return f"open loop: {self.rate:.4g}/s, as asked"
         each = ", ".join(f"{name} {speed:.4g}/s" for name, speed in self.capacities.items())
-        return f"open loop: {self.rate:.4g}/s, {self.asked} of what the slowest does in a closed loop ({each})"
+        share = self.asked if self.share else f"as asked, {percent(self.of_capacity)}"
+        return f"open loop: {self.rate:.4g}/s, {share} of what the slowest does in a closed loop ({each})"
 
 
 def share_of(asked: float | str) -> float | None:
@@ -78,6 +88,11 @@ def share_of(asked: float | str) -> float | None:
             'such as "70 %"'
         )
     return None
+
+
+def percent(share: float | None) -> str:
+    """A share that was measured, for people; rounded up, so that one just above a limit does not read as the limit."""
+    return f"{math.ceil(round(1000 * (share or 0.0), 6)) / 10:g} %"
 
 
 def capacities(

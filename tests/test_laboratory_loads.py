@@ -79,6 +79,37 @@ def test_a_rate_that_was_asked_for_is_run(pool):
     assert load.done == ["prepare steps", "run steps at 500.0"]
 
 
+def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
+    """Once, and shown; the load keeps its rate, and a claim about its speed needs none of it."""
+    said, load = [], Steps(500)
+    made = laboratory(pool, load, ONE, OTHER, progress=said.append)
+    made.permit("goodput")
+    assert load.done == []
+    made.permit("p95")
+    made.permit("p99")
+    made.round(0, block=0, position=0)
+
+    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 500"]
+    assert said[-1] == (
+        "steps: open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop "
+        "(standalone1 800/s, other 1000/s)"
+    )
+    assert said[-1] == f"steps: {made.pace.line}"
+
+
+def test_a_rate_near_capacity_claims_no_tail(pool):
+    """Refused in the words of a share; a claim about speed is not."""
+    load = Steps(600)
+    first, second = Measurement(laboratory(pool, load, ONE, OTHER), Rules(seed=1, cap=6)).series
+    refused = r"^metric 'p95' of steps: at 600/s, 75 % of the slowest variant's capacity a tail is mostly queue; "
+
+    for claim in (lambda: second.beats(first, metric="p95"), lambda: ordered(first, second, metric="p95")):
+        with pytest.raises(ConfigError, match=refused):
+            claim()
+    assert load.done.count("run steps at None") == 8
+    assert second.against(first).verdict.pairs == 6
+
+
 def test_loads_are_compared_on_one_cluster(pool):
     """Each has its name and its own checks; what the one needs is prepared when its turn comes."""
     done = []

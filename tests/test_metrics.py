@@ -150,12 +150,35 @@ def test_a_closed_loop_claims_no_latency():
 
 
 def test_a_tail_near_capacity_is_not_claimed():
-    """Above 70 % of what the slowest can do it is mostly queue; a rate that was asked for by itself has no share."""
+    """Above 70 % of what the slowest can do it is mostly queue, however the rate was asked for."""
     metrics.check("p95", PACE, "load")
-    metrics.check("p95", Pace(5000.0, 5000.0), "load")
+    metrics.check("p95", Pace(700, 700.0, {"slow": 1000.0}), "load")
+    metrics.check("throughput", Pace(900, 900.0, {"slow": 1000.0}), "load")
 
     with pytest.raises(ConfigError, match=r"at 80 % of the slowest variant's capacity .* take rate=\"70 %\" or less$"):
         metrics.check("p95", Pace("80 %"), "load")
+    with pytest.raises(ConfigError) as caught:
+        metrics.check("p95", Pace(600, 600.0, {"slow": 800.0, "fast": 1000.0}), "load")
+    assert str(caught.value) == (
+        "metric 'p95' of load: at 600/s, 75 % of the slowest variant's capacity a tail is mostly queue; "
+        'claims about it take rate="70 %" or less'
+    )
+
+
+@pytest.mark.parametrize(
+    ("metric", "pace", "needed"),
+    [
+        ("p95", Pace(500, 500.0), True),
+        ("p99:payment", Pace(500, 500.0), True),
+        ("p95", Pace(500, 500.0, {"slow": 1000.0}), False),
+        ("goodput", Pace(500, 500.0), False),
+        ("p95", Pace("70 %"), False),
+        ("p95", None, False),
+    ],
+)
+def test_a_claim_about_a_tail_needs_to_know_the_capacity(metric, pace, needed):
+    """Unless it is known, or the rate is a share of it anyway."""
+    assert metrics.needs_capacity(metric, pace) is needed
 
 
 @pytest.mark.parametrize(("metric", "least"), [("p50", 20), ("p95", 200), ("p99", 1000), ("p999", 10000)])

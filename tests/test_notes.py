@@ -120,6 +120,15 @@ def test_many_reasons_are_cut():
     assert notes.void_line(blocks, 50)[0].endswith("a: reason 0; a: reason 1; a: reason 2; and 2 more")
 
 
+def test_many_variables_that_differ_are_cut():
+    """Twenty of them, and how many more; none is said too."""
+    differ = {f"v{number:02}": ("0", "1") for number in range(23)}
+
+    assert notes.differing_line("a", "b", {}) == "variables that differ (a -> b): none"
+    assert notes.differing_line("a", "b", differ).startswith("variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1")
+    assert notes.differing_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
+
+
 def test_a_void_round_takes_its_block_along():
     """The other rounds of the block say whose fault it was."""
     block = [*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=["the primary changed"])]

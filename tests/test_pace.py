@@ -47,6 +47,18 @@ def test_the_slowest_variant_sets_the_rate_of_all():
     assert found.line == ("open loop: 560/s, 70 % of what the slowest does in a closed loop (one 1000/s, other 800/s)")
 
 
+def test_a_rate_that_was_asked_for_stays_and_has_a_share():
+    """The result says both; a share just above the limit does not read as the limit."""
+    found = Pace.of(500).found({"one": 1000.0, "other": 800.0})
+
+    assert (found.rate, found.of_capacity) == (500.0, 0.625)
+    assert found.line == (
+        "open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop (one 1000/s, other 800/s)"
+    )
+    assert (Pace.of(500).of_capacity, Pace.of("70 %").of_capacity) == (None, 0.7)
+    assert [pace.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
+
+
 def drawn(speeds, voids=()):
     """A way to draw rounds of so many operations in a second, and what was drawn."""
     seen, void = [], list(voids)
