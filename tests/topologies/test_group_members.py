@@ -131,6 +131,7 @@ def test_health_divides_the_nodes(group3):
 def test_a_member_that_left_voids_the_round_and_comes_back(group3):
     """Its server still runs; it is named, and ready again after it has joined anew."""
     _, (_, left) = primary_and_rest(group3)
+    assert group3.settle(10)  # a member leaves only when its START GROUP_REPLICATION has returned
     before = group3.topology.watch(group3.nodes)
     left.query("STOP GROUP_REPLICATION")
     wait.until(
