@@ -49,6 +49,31 @@ def test_a_lost_connection_ends_no_run(standalone, filled, event):
     assert sum(total.attempts.values()) == total.good + total.unknown + total.failed
 
 
+def lock_out(node, seconds):
+    """The load's account has another name for a while, and its connections are gone."""
+    with contextlib.closing(Connection("locker", node.endpoint)) as own:
+        ((host,),) = own.query(f"SELECT host FROM mysql.user WHERE user = '{LOAD}'")
+        own.query(f"RENAME USER '{LOAD}'@'{host}' TO 'renamed'@'{host}'")
+        try:
+            for (number,) in own.query(f"SELECT id FROM information_schema.processlist WHERE user = '{LOAD}'"):
+                own.query(f"KILL {number}")
+            time.sleep(seconds)
+        finally:
+            own.query(f"RENAME USER 'renamed'@'{host}' TO '{LOAD}'@'{host}'")
+
+
+def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled):
+    """Whose attempt lost its connection waits for the next one, and that is no time of the attempt that succeeds."""
+    setting = filled(standalone)
+    locked = in_the_middle(lambda: lock_out(standalone.nodes[0], 0.5), after=0.1)
+    outcome, _ = terminals.run(call(setting, "oltp_read_only", threads=1), setting, seconds=1.0)
+    locked.join()
+    total = outcome.ledger.total
+
+    assert total.attempts[2] == total.tried - total.good == 1
+    assert total.aborted_seconds > 0.4
+
+
 def test_what_was_acknowledged_is_there_after_a_loss(standalone, filled):
     """Every insert that the load counts as committed is in the table, and no more besides than the unknown ones."""
     setting, node = filled(standalone), standalone.nodes[0]

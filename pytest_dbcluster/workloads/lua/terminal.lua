@@ -230,20 +230,27 @@ end
 -- Transactions
 -- ----------------------------------------------------------------------
 
+-- What was lost since, and the moment from which the next loss counts.
+local function lose(entry, since)
+   local ended = now()
+   entry.aborted_seconds = entry.aborted_seconds + ended - since
+   return ended
+end
+
 local function attempts(t, entry, kind, input, began)
    local tries = 0
    while true do
-      if not connected(t) then return tries > 0 and "failed" or nil, tries end
+      local there = connected(t)
+      if tries > 0 then began = lose(entry, began) end -- a lost connection takes until there is another one
+      if not there then return tries > 0 and "failed" or nil, tries end
       tries = tries + 1
       t.committing = false
       local ok, result = pcall(load.execute, t, kind, input)
       if ok then return result and "rolled_back" or "committed", tries end
       local what = settle(t, result, tries)
-      local ended = now()
-      entry.aborted_seconds = entry.aborted_seconds + ended - began
-      began = ended
+      began = lose(entry, began)
       if what == "unknown" then return "unknown", tries end
-      if tries >= t.attempts or ended >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
+      if tries >= t.attempts or began >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
    end
 end
 
