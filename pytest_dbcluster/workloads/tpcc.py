@@ -200,6 +200,7 @@ class TPCC:
             "partitions": ",".join(self._partitions(setting.cluster)),
         }
         endpoints = terminals.endpoints(setting.cluster, to, writes=True)
+        own["endpoints"] = len(endpoints)
         return terminals.Call(str(self), "tpcc.lua", threads, SCHEMA, endpoints, own, prepared=False)
 
     def _partitions(self, cluster: Cluster) -> list[str]:

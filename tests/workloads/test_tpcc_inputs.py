@@ -15,7 +15,7 @@ DRAWS = 20_000
 SCRIPT = """\
 local inputs, random = require("tpcc_inputs"), require("tpcc_random")
 local function draws()
-   local desk = inputs.terminal(random.source(5), 2, 4, 7, 1, %(on_district)s)
+   local desk = inputs.terminal(random.source(5), 2, 4, 1, 1, %(on_district)s)
    local n = setmetatable({}, {__index = function() return 0 end})
    local function count(name, amount) n[name] = n[name] + (amount or 1) end
    for _ = 1, %(draws)d do
@@ -52,9 +52,16 @@ local function values()
    local least, most, distinct = 1e9, 0, 0
    for item in pairs(seen) do least, most, distinct = math.min(least, item), math.max(most, item), distinct + 1 end
    local homes = {}
-   for id = 0, 5 do homes[#homes + 1] = inputs.home(id, "b:2", 5, "a:1,b:2") end
-   for id = 0, 5 do homes[#homes + 1] = inputs.home(id, "a:1", 5, "a:1,b:2") end
-   for id = 0, 5 do homes[#homes + 1] = inputs.home(id, "a:1", 4, "") end
+   local function shared_out(node, warehouses, partitions, endpoints, most)
+      for id = 0, most do
+         local home, number = inputs.home(id, node, warehouses, partitions, endpoints)
+         homes[#homes + 1] = string.format("[%%d, %%d]", home, number)
+      end
+   end
+   shared_out("b:2", 5, "a:1,b:2", 2, 5)
+   shared_out("a:1", 5, "a:1,b:2", 2, 5)
+   shared_out("a:1", 4, "", 1, 5)
+   shared_out("a:1", 2, "", 2, 7)
    local slow, keyed = 0, inputs.terminal(random.source(5), 1, 1, 0, 1, false)
    for _ = 1, 10000 do
       slow = slow + inputs.pause(keyed)
@@ -103,7 +110,7 @@ def test_the_mix_and_the_shares_are_those_of_the_specification(said):
     assert found["by_name"] / payments == pytest.approx(0.6, abs=0.02)
     assert found["amount"] / payments == pytest.approx(2500, rel=0.02)
     assert found["new_order_district"] / orders == pytest.approx(5.5, abs=0.1)
-    assert found["stock_level_district"] / found["stock_level"] == 2  # terminal 7 of 4 warehouses: always this one
+    assert found["stock_level_district"] / found["stock_level"] == 2  # the second of its warehouse: always this one
 
 
 def test_all_terminals_can_be_on_one_district(said):
@@ -122,7 +129,15 @@ def test_numbers_are_not_uniform_and_homes_are_shared_out(said):
     assert found["distinct"] < 75_000  # 86 000 would be seen if they were uniform
     assert 65 <= found["delta"] <= 119
     assert found["delta"] not in (96, 112)
-    assert found["homes"] == [2, 2, 4, 4, 2, 2, 1, 1, 3, 3, 5, 5, 1, 2, 3, 4, 1, 2]
+    assert [home for home, _ in found["homes"][:18]] == [2, 2, 4, 4, 2, 2, 1, 1, 3, 3, 5, 5, 1, 2, 3, 4, 1, 2]
+
+
+def test_nodes_meet_in_every_warehouse(said):
+    """Eight terminals on two nodes in turn: both nodes have both warehouses, and four share each, numbered from 0."""
+    turns = said("values")["homes"][18:]
+
+    assert {(place % 2, home) for place, (home, _) in enumerate(turns)} == {(0, 1), (0, 2), (1, 1), (1, 2)}
+    assert [sorted(number for home, number in turns if home == one) for one in (1, 2)] == [[0, 1, 2, 3]] * 2
 
 
 def test_terminals_that_think_take_their_time(said):

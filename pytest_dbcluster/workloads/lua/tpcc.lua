@@ -19,6 +19,7 @@ sysbench.cmdline.options = {
    thinking = {"whether terminals key and think", false},
    on_district = {"whether all terminals work on one district", false},
    acknowledged = {"whether reports name the orders that were acknowledged", false},
+   endpoints = {"how many addresses threads connect to in turn", 1},
    partitions = {"nodes (hostname:port) that share the warehouses, empty for any terminal anywhere", ""},
 }
 
@@ -60,8 +61,8 @@ function load.connect(t)
    t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
    if not t.desk then
       local options = sysbench.opt
-      local home = inputs.home(t.id, t.node, options.warehouses, options.partitions)
-      t.desk = inputs.terminal(t.random, home, options.warehouses, t.id, session(t), options.on_district)
+      local home, number = inputs.home(t.id, t.node, options.warehouses, options.partitions, options.endpoints)
+      t.desk = inputs.terminal(t.random, home, options.warehouses, number, session(t), options.on_district)
    end
 end
 

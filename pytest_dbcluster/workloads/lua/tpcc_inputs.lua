@@ -12,26 +12,32 @@ local CARDS = {45, 43, 4, 4, 4} -- the least shares of clause 5.2.3, New-Order t
 local KEYING = {18, 3, 2, 2, 2} -- seconds, clause 5.2.5.7
 local THINKING = {12, 12, 10, 5, 5} -- mean seconds, clause 5.2.5.7
 
--- The home warehouse of a terminal: in turn, or where nodes share the warehouses (partitions is their list, separated
--- by commas), one of those that belong to its node.
-function inputs.home(id, node, warehouses, partitions)
+-- The home warehouse of a terminal and its number among those who share it, from 0. Endpoints are handed out in turn,
+-- so homes are too, and each turn has one of them: or where the warehouses were as many as the nodes, or twice as many,
+-- each would belong to one node, and nodes would not meet. Where they are meant to share the warehouses (partitions is
+-- their list, separated by commas) it is one of those that belong to the terminal's node.
+function inputs.home(id, node, warehouses, partitions, endpoints)
    local place, nodes = nil, 0
    for name in partitions:gmatch("[^,]+") do
       nodes = nodes + 1
       if name == node then place = nodes end
    end
-   if not place then return id % warehouses + 1 end
-   local own = math.floor((warehouses - place) / nodes) + 1
-   return place + math.floor(id / nodes) % own * nodes
+   if not place then
+      local turn = math.floor(id / endpoints)
+      return turn % warehouses + 1, math.floor(turn / warehouses) * endpoints + id % endpoints
+   end
+   local own, turn = math.floor((warehouses - place) / nodes) + 1, math.floor(id / nodes)
+   return place + turn % own * nodes, math.floor(turn / own)
 end
 
--- A terminal: home is its warehouse. on_district: every terminal works on the first district, to make conflicts.
-function inputs.terminal(uniform, home, warehouses, id, session, on_district)
+-- A terminal: home is its warehouse, number its place among those who share it. on_district: every terminal works on
+-- the first district, to make conflicts.
+function inputs.terminal(uniform, home, warehouses, number, session, on_district)
    return {
       uniform = uniform, home = home, warehouses = warehouses, session = session, payments = 0, deck = {},
       only = on_district and 1 or nil,
       -- Stock-Level is always about one district of the terminal (clause 2.8.1.1).
-      district = on_district and 1 or math.floor(id / warehouses) % DISTRICTS + 1,
+      district = on_district and 1 or number % DISTRICTS + 1,
    }
 end
 
