@@ -15,7 +15,7 @@ from pytest_dbcluster import blind, comparison, durability, metrics, ordering, p
 from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.notes import differing_line, hosts_line
+from pytest_dbcluster.notes import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
 from pytest_dbcluster.provider_options import spread
@@ -279,8 +279,9 @@ class ClusterLaboratory:
     def notes(self, *numbers: int) -> list[str]:
         """Durability of all, the effective variables on which neighbours differ, and the client of several releases."""
         labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
-        needs = {self.names[number]: self.variants[number].spec.needs for number in numbers}
-        lines = [f"durability: {labels}", *hosts_line(needs)]
+        specs = {self.names[number]: self.variants[number].spec for number in numbers}
+        needs = {name: spec.needs for name, spec in specs.items()}
+        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs)]
         for candidate, baseline in itertools.pairwise(numbers):
             found = self.differences(candidate, baseline)
             lines.append(differing_line(self.names[baseline], self.names[candidate], found))

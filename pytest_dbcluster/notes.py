@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import books, client, estimate
 from pytest_dbcluster.message import percent
 from pytest_dbcluster.pace import Pace
-from pytest_dbcluster.spec import HostNeeds
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.workload import DRAINED, SPEEDS, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
@@ -115,6 +115,18 @@ def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
     if len(set(said.values())) == 1:
         return [f"each node's host: {next(iter(said.values()))}"]
     return [f"each node's host: {'; '.join(f'{name} {words}' for name, words in said.items())}"]
+
+
+def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
+    """One line: the nodes of each variant and the proxy before them; none where all are of one shape."""
+    said = {name: f"{_counted(one.nodes)} behind {one.proxy or 'no proxy'}" for name, one in specs.items()}
+    if len(set(said.values())) == 1:
+        return []
+    return [f"clusters: {', '.join(f'{name} {words}' for name, words in said.items())}"]
+
+
+def _counted(nodes: int) -> str:
+    return "1 node" if nodes == 1 else f"{nodes} nodes"
 
 
 def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:

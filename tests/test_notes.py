@@ -8,6 +8,7 @@ import math
 import pytest
 
 from pytest_dbcluster import notes
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workload import Outcome, Round
 
 
@@ -134,3 +135,14 @@ def test_a_void_round_takes_its_block_along():
     block = [*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=["the primary changed"])]
 
     assert [one.void for one in notes.as_void(block)] == ["with b: the primary changed", "the primary changed"]
+
+
+def test_clusters_of_other_shapes_are_shown():
+    """A proxy is one more hop and a node one more server: a difference in speed may come from there."""
+    group = ClusterSpec("group_replication", nodes=3, proxy="mysql_router")
+    lone = ClusterSpec("standalone")
+
+    assert notes.shapes_line({"group": group, "tuned": group.with_options(max_connections=99)}) == []
+    assert notes.shapes_line({"group": group, "alone": lone}) == [
+        "clusters: group 3 nodes behind mysql_router, alone 1 node behind no proxy"
+    ]
