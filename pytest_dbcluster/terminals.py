@@ -22,6 +22,7 @@ from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, Wor
 from pytest_dbcluster.histogram import Histogram
 from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.node import LOAD
+from pytest_dbcluster.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.workload import Outcome, Setting
@@ -187,9 +188,15 @@ def _addresses(call: Call) -> dict[str, str]:
 
 
 def _require_room(call: Call, cluster: Cluster) -> None:
-    """Raise ConfigError for more threads than a node has connections left."""
+    """Raise ConfigError for more threads than a node has connections left, or than its proxy passes."""
+    direct = {(node.endpoint.host, node.endpoint.port) for node in cluster.nodes}
     for place, one in enumerate(call.endpoints):
         threads = len(range(place, call.threads, len(call.endpoints)))
+        if (one.host, one.port) not in direct and threads > MOST_CONNECTIONS:
+            raise ConfigError(
+                f"{call.name}: {call.threads} threads are {threads} connections to a proxy, which passes "
+                f"{MOST_CONNECTIONS} at once: take fewer threads, or a cluster with proxy=None"
+            )
         for node in (node for node in cluster.nodes if node.name in one.nodes):
             most = int(node.query("SELECT @@max_connections")[0][0])
             used = int(node.status("threads_connected")["threads_connected"])

@@ -21,13 +21,13 @@ from pytest_dbcluster import status_port
 from pytest_dbcluster.host import Host, own_port
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioner import Provisioner, beside
+from pytest_dbcluster.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.proxy_host import ProxyHost, through
 from pytest_dbcluster.release import find
 from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.sql import SQLError
 from pytest_dbcluster.topology import Topology, health
 
-MAX_CONNECTIONS = 1500
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics, on a host of its own
 FIRST_STATUS_PORT = 9200
 
@@ -169,7 +169,7 @@ def configuration(
         readers.append(f"{server} {check}")
     return CONFIGURATION.format(
         address=address,
-        maximum=MAX_CONNECTIONS,
+        maximum=MOST_CONNECTIONS,
         writer=ports[0],
         reader=ports[1],
         statistics=ports[2],

@@ -17,6 +17,7 @@ from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.host import own_port
 from pytest_dbcluster.node import Node
 from pytest_dbcluster.provisioner import Provisioner
+from pytest_dbcluster.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.proxy_host import ProxyHost, through
 from pytest_dbcluster.release import Release, elsewhere
 from pytest_dbcluster.spec import Endpoint
@@ -25,7 +26,6 @@ from pytest_dbcluster.topology import Topology, adoption
 
 PROGRAM = "mysqlrouter"
 BRINGS_ONE = "mysql:9.7"
-MAX_CONNECTIONS = 1500
 PORTS = (6446, 6447)  # writer, reader, on a host of its own
 WHICH = "SELECT @@hostname, @@port"
 
@@ -34,7 +34,7 @@ WHICH = "SELECT @@hostname, @@port"
 LIMITS = {
     "connect_timeout": 5,
     "client_connect_timeout": 30,
-    "max_connections": MAX_CONNECTIONS,
+    "max_connections": MOST_CONNECTIONS,
     "max_connect_errors": 4294967295,
 }
 # PASSTHROUGH: no TLS is added or ended, what client and server agree on is what is measured.
@@ -185,7 +185,7 @@ def configuration(
     folders = {"runtime": directory, "data": directory, "config": directory, "plugin": plugins(program)}
     text = CONFIGURATION.format(
         folders="\n".join(f"{name}_folder = {folder}" for name, folder in folders.items() if folder),
-        total=MAX_CONNECTIONS * len(STRATEGIES),
+        total=MOST_CONNECTIONS * len(STRATEGIES),
     )
     for role, strategy in STRATEGIES.items():
         text += ROUTE.format(
@@ -201,7 +201,7 @@ def configuration(
 
 def settings(program: Path, ports: dict[str, int]) -> dict[str, object]:
     """What a bootstrapped router is told beside what it finds out, as SECTION.OPTION."""
-    found: dict[str, object] = {"DEFAULT.max_total_connections": MAX_CONNECTIONS * len(STRATEGIES)}
+    found: dict[str, object] = {"DEFAULT.max_total_connections": MOST_CONNECTIONS * len(STRATEGIES)}
     if folder := plugins(program):
         found["DEFAULT.plugin_folder"] = folder
     for role, section in innodb_cluster.LISTENERS.items():
