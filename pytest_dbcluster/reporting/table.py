@@ -60,6 +60,7 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         f"{record.measured_seconds:.0f}",
     )
     remarks = [f"{found.reason}; needs {needs(found, record.measured_seconds)}"] if undecided else []
+    remarks += [f"a guard holds by its 90 % interval: {held}"] if (held := guarded(record)) else []
     remarks += [record.pace.line] if record.pace else []
     remarks += [record.limited] if record.limited else []
     remarks += [*drained(record), *notes.void_line(record.void, found.pairs)]
@@ -82,6 +83,14 @@ def estimate(record: ClaimRecord) -> str:
     return with_interval(found.ratio, found.low, found.high)
 
 
+def guarded(record: ClaimRecord) -> str:
+    """The interval by which a guard holds, narrower than the one that is shown for all claims; empty for others."""
+    found = record.verdict
+    if not (record.asserted and found.claim.guard and found.outcome is Outcome.HOLDS):
+        return ""
+    return f"{number(found.decided_low)} .. {number(found.decided_high)}"
+
+
 def with_interval(ratio: float, low: float, high: float) -> str:
     """A ratio with its interval, or without one while the pairs bound nothing."""
     if low == 0 and math.isinf(high):
@@ -100,8 +109,9 @@ def one_line(record: ClaimRecord) -> str:
     words = WORDS if record.asserted else BESIDE_WORDS
     published = "" if record.published is None else f", published {number(record.published)}"
     reason = f": {found.reason}" if record.asserted and _open(record) else ""
+    held = f", 90 % ({interval})" if (interval := guarded(record)) else ""
     return (
-        f"{words[found.outcome]}  {record.text}  {record.load}  {estimate(record)}{published}, "
+        f"{words[found.outcome]}  {record.text}  {record.load}  {estimate(record)}{held}{published}, "
         f"{found.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
     )
 

@@ -115,6 +115,18 @@ def test_numbers_have_the_digits_they_need(value, text):
     assert table.number(value) == text
 
 
+def test_a_guard_that_holds_shows_the_interval_that_decided():
+    """The interval of all claims may reach beyond a guard that holds; the one that lies inside stands beside it."""
+    held = record(claims.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
+    [block] = table.blocks([held])
+    low, high = held.verdict.decided_low, held.verdict.decided_high
+
+    assert held.verdict.low < low
+    assert block.rows[0].remark == f"a guard holds by its 90 % interval: {low:.2f} .. {high:.2f}"
+    assert f"), 90 % ({low:.2f} .. {high:.2f}), 20 pairs" in table.one_line(held)
+    assert table.guarded(record()) == table.guarded(undecided(claim=claims.no_slower_than(0.1))) == ""
+
+
 def test_an_interval_that_bounds_nothing_is_not_shown():
     """Before the first look there is a ratio and no interval; without pairs there is nothing."""
     few = undecided(pairs=3)
