@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import pytest
 
@@ -62,6 +63,7 @@ local function values()
    shared_out("a:1", 5, "a:1,b:2", 2, 5)
    shared_out("a:1", 4, "", 1, 5)
    shared_out("a:1", 2, "", 2, 7)
+   for endpoints = 1, 4 do shared_out("a:1", 4, "", endpoints, 15) end
    local slow, keyed = 0, inputs.terminal(random.source(5), 1, 1, 0, 1, false)
    for _ = 1, 10000 do
       slow = slow + inputs.pause(keyed)
@@ -129,15 +131,26 @@ def test_numbers_are_not_uniform_and_homes_are_shared_out(said):
     assert found["distinct"] < 75_000  # 86 000 would be seen if they were uniform
     assert 65 <= found["delta"] <= 119
     assert found["delta"] not in (96, 112)
-    assert [home for home, _ in found["homes"][:18]] == [2, 2, 4, 4, 2, 2, 1, 1, 3, 3, 5, 5, 1, 2, 3, 4, 1, 2]
+    assert [home for home, _ in found["homes"][:18]] == [2, 2, 4, 4, 2, 2, 1, 1, 3, 3, 5, 5, 1, 2, 3, 4, 2, 3]
 
 
 def test_nodes_meet_in_every_warehouse(said):
     """Eight terminals on two nodes in turn: both nodes have both warehouses, and four share each, numbered from 0."""
-    turns = said("values")["homes"][18:]
+    turns = said("values")["homes"][18:26]
 
     assert {(place % 2, home) for place, (home, _) in enumerate(turns)} == {(0, 1), (0, 2), (1, 1), (1, 2)}
     assert [sorted(number for home, number in turns if home == one) for one in (1, 2)] == [[0, 1, 2, 3]] * 2
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 4])
+def test_warehouses_have_as_many_terminals_on_any_number_of_nodes(said, nodes):
+    """Sixteen on four warehouses: what differs between clusters is who meets where, not how many meet."""
+    turns = said("values")["homes"][26 + 16 * (nodes - 1) :][:16]
+
+    assert Counter(home for home, _ in turns) == {1: 4, 2: 4, 3: 4, 4: 4}
+    assert {(place % nodes, home) for place, (home, _) in enumerate(turns)} == {
+        (node, home) for node in range(nodes) for home in (1, 2, 3, 4)
+    }
 
 
 def test_terminals_that_think_take_their_time(said):

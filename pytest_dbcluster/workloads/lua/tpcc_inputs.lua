@@ -12,10 +12,16 @@ local CARDS = {45, 43, 4, 4, 4} -- the least shares of clause 5.2.3, New-Order t
 local KEYING = {18, 3, 2, 2, 2} -- seconds, clause 5.2.5.7
 local THINKING = {12, 12, 10, 5, 5} -- mean seconds, clause 5.2.5.7
 
--- The home warehouse of a terminal and its number among those who share it, from 0. Endpoints are handed out in turn,
--- so homes are too, and each turn has one of them: or where the warehouses were as many as the nodes, or twice as many,
--- each would belong to one node, and nodes would not meet. Where they are meant to share the warehouses (partitions is
--- their list, separated by commas) it is one of those that belong to the terminal's node.
+local function greatest_divisor(one, other)
+   while other > 0 do one, other = other, one % other end
+   return one
+end
+
+-- The home warehouse of a terminal and its number among those who share it, from 0. Warehouses are handed out in turn,
+-- as endpoints are; so where both would begin anew together a warehouse is skipped, or each would belong to some of the
+-- nodes for good, and two nodes of two warehouses would never meet. How many terminals a warehouse has does not depend
+-- on the number of nodes. Where nodes are meant to share the warehouses (partitions is their list, separated by
+-- commas) it is one of those that belong to the terminal's node.
 function inputs.home(id, node, warehouses, partitions, endpoints)
    local place, nodes = nil, 0
    for name in partitions:gmatch("[^,]+") do
@@ -23,8 +29,8 @@ function inputs.home(id, node, warehouses, partitions, endpoints)
       if name == node then place = nodes end
    end
    if not place then
-      local turn = math.floor(id / endpoints)
-      return turn % warehouses + 1, math.floor(turn / warehouses) * endpoints + id % endpoints
+      local together = warehouses * endpoints / greatest_divisor(warehouses, endpoints)
+      return (id + math.floor(id / together)) % warehouses + 1, math.floor(id / warehouses)
    end
    local own, turn = math.floor((warehouses - place) / nodes) + 1, math.floor(id / nodes)
    return place + turn % own * nodes, math.floor(turn / own)
