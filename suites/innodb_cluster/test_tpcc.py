@@ -16,12 +16,11 @@ def test_a_group_that_waits_for_all_to_apply_is_slower(measure, db_profile):
     after_, eventual_ = measure(tpcc(db_profile), on=[after, eventual])
 
     assert eventual_.beats(after_)
-    assert after_.lower("drain_seconds", than=eventual_)  # it waited for what the other still has to apply
 
 
 def test_waiting_for_a_replica_costs_throughput(measure, db_profile):
     """A semi-synchronous commit waits for one replica, and that is the question: what does the promise cost?"""
     semisync, async_ = measure(tpcc(db_profile), on=[SEMISYNC, ASYNC], across_durability=True)
 
-    assert async_.beats(semisync)
     assert async_.lower("semisync_wait_us_per_commit", than=semisync)
+    assert async_.beats(semisync)
