@@ -238,10 +238,10 @@ local function lose(entry, since)
 end
 
 local function attempts(t, entry, kind, input, began)
-   local tries = 0
+   local tries, without = 0, not t.con and t.lost > 0
    while true do
       local there = connected(t)
-      if tries > 0 then began = lose(entry, began) end -- a lost connection takes until there is another one
+      if tries > 0 or without then began = lose(entry, began) end -- a lost connection takes until there is another
       if not there then return tries > 0 and "failed" or nil, tries end
       tries = tries + 1
       t.committing = false
