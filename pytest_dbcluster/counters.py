@@ -155,7 +155,7 @@ def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
     if name not in NAMES:
         raise registry.unknown("counter", name, NAMES)
     if name not in counters:
-        if name.startswith(PLUGIN):
+        if name.startswith(PLUGIN) and PER_COMMIT.get(name, name) not in counters:
             return 0.0
         if PER_COMMIT.get(name, name) in LEDGER and PER_COMMIT.get(name, name) not in counters:
             raise ConfigError(f"counter {name!r}: {load} keeps no ledger of its transactions")

@@ -91,6 +91,8 @@ def test_who_has_no_semi_sync_has_waited_for_nobody():
     """MySQL keeps these counts with the plugin alone; a claim compares such a server with one that waits."""
     assert counters.value({}, "semisync_waits", load="a load") == 0.0
     assert counters.comparable({}, "semisync_wait_us_per_commit", load="a load", commits=10) == 0.05
+    with pytest.raises(ConfigError, match="a load commits nothing, so there is no value per commit"):
+        counters.value({"semisync_wait_us": 5.0}, "semisync_wait_us_per_commit", load="a load")
 
 
 def test_real_servers_have_the_counters_of_the_suites(galera2):
