@@ -14,7 +14,7 @@ from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.topology import Topology
 
 PLANNED: tuple[str, ...] = ()
-MOST_CONNECTIONS = 1500  # at once through each of its endpoints; published loads have 1000
+MOST_CONNECTIONS = 1500  # at once; published loads have 1000. HAProxy counts those of both endpoints together
 
 
 class Proxy(Protocol):
