@@ -11,6 +11,8 @@ PATH=$PATH:/usr/sbin:/sbin
 SOCKET=${DOCKER_HOST:-unix:///var/run/docker.sock}
 SYSTEMD=${DBCLUSTER_SYSTEMD:-/run/systemd/system} # it runs where this directory is
 SECONDS_TO_ANSWER=60
+WITHOUT_ROOT="and that needs root. For tests in containers run:"
+source scripts/root.sh
 
 say() {
     echo "engine: $*"
@@ -27,22 +29,6 @@ why_not() {
     words=$(.venv/bin/dbcluster image list 2>&1 >/dev/null) && return
     echo "${words#dbcluster: }"
     return 1
-}
-
-# Runs a shell command as root: directly, or with sudo where that needs no password; else says what to type.
-as_root() {
-    local reason=$1 command=$2
-    if [[ $(id -u) == 0 ]]; then
-        say "$reason: $command"
-        sh -c "$command"
-    elif sudo -n true >/dev/null 2>&1; then
-        say "$reason: sudo $command"
-        sudo -n sh -c "$command"
-    elif command -v sudo >/dev/null; then
-        stop "$reason, and that needs root. For tests in containers run:  sudo sh -c '$command'"
-    else
-        stop "$reason, and that needs root. For tests in containers run:  su -c '$command'"
-    fi
 }
 
 install_packages() {

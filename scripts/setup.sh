@@ -4,6 +4,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 STAMP=.venv/.ready
+WITHOUT_ROOT="and installing it needs root. Run this and start again:"
+source scripts/root.sh
 
 say() {
     echo "setup: $*"
@@ -51,22 +53,6 @@ venv_package() {
         echo python3-venv
     else
         echo "$wanted-venv"
-    fi
-}
-
-# Runs a shell command as root: directly, or with sudo where that needs no password; else says what to type.
-as_root() {
-    local reason=$1 command=$2
-    if [[ $(id -u) == 0 ]]; then
-        say "$reason: $command"
-        sh -c "$command"
-    elif sudo -n true >/dev/null 2>&1; then
-        say "$reason: sudo $command"
-        sudo -n sh -c "$command"
-    elif command -v sudo >/dev/null; then
-        stop "$reason, and installing it needs root. Run this and start again:  sudo sh -c '$command'"
-    else
-        stop "$reason, and installing it needs root. Run this and start again:  su -c '$command'"
     fi
 }
 

@@ -34,6 +34,7 @@ def machine(tmp_path):
     # The script looks where a user's PATH does not reach; this machine's own daemon must not be found there.
     text = (ROOT / "scripts" / "engine.sh").read_text().replace("PATH=$PATH:/usr/sbin:/sbin\n", "")
     (tmp_path / "scripts" / "engine.sh").write_text(text)
+    shutil.copy(ROOT / "scripts" / "root.sh", tmp_path / "scripts")
 
     def write(path, body):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,8 @@ def checkout(tmp_path):
     for name in ("bash", "sh", "cat", "cksum", "cut", "dirname", "flock", "rm"):
         (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "scripts").mkdir()
-    shutil.copy(ROOT / "scripts" / "setup.sh", tmp_path / "scripts")
+    for name in ("setup.sh", "root.sh"):
+        shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
 
     def run(uid, **stubs):
