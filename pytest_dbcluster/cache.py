@@ -92,14 +92,22 @@ def size(directory: Path) -> int:
 
 @contextlib.contextmanager
 def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -> Iterator[None]:
-    """Held by one process at a time; the second says that it waits. It ends with the process that holds it."""
-    locks = _made(root() / "locks")
-    guard = filelock.FileLock(locks / f"{name}.lock", mode=0o600)
-    try:
-        guard.acquire(timeout=0)
-    except filelock.Timeout:
-        progress(f"waiting for another process that {does} {name}")
-        guard.acquire()
+    """Held by one process at a time; the second says that it waits. It ends with the process that holds it.
+
+    Raises ProvisionError where it cannot be taken, as one that another user has made.
+    """
+    with held(_lock_file(name), progress=progress, waits_for=f"another process that {does} {name}"):
+        yield
+
+
+@contextlib.contextmanager
+def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iterator[None]:
+    """A lock as ``lock`` is one, in a file of its own place in the cache."""
+    _made(file.parent)
+    guard = filelock.FileLock(file, mode=0o600)
+    if not _taken(guard, seconds=0):
+        progress(f"waiting for {waits_for}")
+        _taken(guard, seconds=-1)
     try:
         yield
     finally:
@@ -108,17 +116,33 @@ def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -
 
 @contextlib.contextmanager
 def if_free(name: str) -> Iterator[bool]:
-    """Whether nobody holds a lock; it is held meanwhile then."""
-    guard = filelock.FileLock(_made(root() / "locks") / f"{name}.lock", mode=0o600)
-    try:
-        guard.acquire(timeout=0)
-    except filelock.Timeout:
+    """Whether nobody holds a lock; it is held meanwhile then. Raises ProvisionError as ``lock`` does."""
+    guard = filelock.FileLock(_lock_file(name), mode=0o600)
+    if not _taken(guard, seconds=0):
         yield False
         return
     try:
         yield True
     finally:
         guard.release()
+
+
+def _lock_file(name: str) -> Path:
+    return _made(root() / "locks") / f"{name}.lock"
+
+
+def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
+    """Whether a lock was free within these seconds; below zero there is no limit."""
+    try:
+        guard.acquire(timeout=seconds)
+    except filelock.Timeout:  # an OSError too
+        return False
+    except OSError as error:
+        raise ProvisionError(
+            f"the lock {guard.lock_file} of the cache cannot be taken: {error.strerror or error}; only who may write "
+            f"that file can do that, others set XDG_CACHE_HOME to a directory of their own"
+        ) from error
+    return True
 
 
 def discard(entry: Path) -> None:

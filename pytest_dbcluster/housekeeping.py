@@ -176,7 +176,7 @@ def _remove(place: Path, progress: Callable[[str], None]) -> None:
 def _held(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
     """The lock of an entry, which its maker holds too."""
     if place.parent == cache.root() / "templates":
-        return template.lock(place)
+        return template.lock(place, progress)
     name = place.name
     if place.parent == images.directory():
         name = images.lock_name(name)

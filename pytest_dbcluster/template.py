@@ -7,6 +7,7 @@ of variables, against which options are checked, and the password of the control
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -15,8 +16,6 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
-
-from filelock import FileLock
 
 from pytest_dbcluster import cache, secrets
 from pytest_dbcluster.flavour import Flavour, flavour
@@ -72,8 +71,7 @@ def template(
     """
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
     place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with lock(place):
+    with lock(place, progress):
         if not (place / "template.json").exists():
             progress(f"making the data template of {release.name} {release.version}")
             _make(release, host(), dict(initial), place)
@@ -83,9 +81,10 @@ def template(
     return Template(place / "data", password, variables, frozenset(said["words"]), dict(initial))
 
 
-def lock(place: Path) -> FileLock:
-    """Held by whoever makes or removes a template; a second one waits."""
-    return FileLock(f"{place}.lock")
+def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    """Held by whoever makes or removes a template; a second one says that it waits. Raises ProvisionError."""
+    waits_for = f"another process that makes or removes the data template {place.name}"
+    return cache.held(place.with_name(f"{place.name}.lock"), progress=progress, waits_for=waits_for)
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:

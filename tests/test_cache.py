@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import threading
 from pathlib import Path
@@ -122,6 +123,19 @@ def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):
 
     with pytest.raises(ProvisionError, match="cannot be made: Not a directory; set XDG_CACHE_HOME to a writable"):
         cache.lock("haproxy-amd64", progress=print).__enter__()
+
+
+@pytest.mark.parametrize("taken", [functools.partial(cache.lock, progress=print), cache.if_free])
+def test_a_lock_that_cannot_be_taken_is_named(own_cache, taken):
+    """The error says which file it is and what the system said, in a cache that users share for example."""
+    (own_cache / "locks" / "haproxy-amd64.lock").mkdir(parents=True)  # which even root cannot write
+
+    with pytest.raises(ProvisionError) as caught, taken("haproxy-amd64"):
+        pass
+    assert str(caught.value) == (
+        f"the lock {own_cache}/locks/haproxy-amd64.lock of the cache cannot be taken: Is a directory; only who may "
+        f"write that file can do that, others set XDG_CACHE_HOME to a directory of their own"
+    )
 
 
 @pytest.fixture

@@ -188,6 +188,19 @@ def test_an_entry_is_removed_under_the_lock_of_its_maker(data, empty_cache, monk
     assert (empty_cache / lock).exists()
 
 
+@pytest.mark.parametrize("folder", housekeeping.FOLDERS)
+def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys, folder):
+    """It stays; whoever shares a cache reads one line."""
+    (empty_cache / folder / "one").mkdir(parents=True)
+    name = {"images": "image-one", "stored": "stored-one"}.get(folder, "one")
+    lock = empty_cache / ("templates" if folder == "templates" else "locks") / f"{name}.lock"
+    lock.mkdir(parents=True)  # which even root cannot write
+
+    assert cli.main(["cache", "clean", f"{folder}/one"]) == 1
+    assert capsys.readouterr().err.startswith(f"dbcluster: the lock {lock} of the cache cannot be taken: ")
+    assert (empty_cache / folder / "one").is_dir()
+
+
 def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_stored):
     """It is no entry, so nobody could name it."""
     (two_stored / ".removed-mysql-9-a1" / "data").mkdir(parents=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import stat
+import threading
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,26 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
     state = (first.data / "grastate.dat").read_text()
     assert "seqno:   -1" not in state
     assert not (first.data / "gvwstate.dat").exists()
+
+
+def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
+    """Whoever makes one takes its time, and a removal waits for it."""
+    place, lines, inside = tmp_path / "templates" / "mariadb-1", [], threading.Event()
+
+    def second():
+        with module.lock(place, lambda line: (lines.append(line), inside.set())):
+            lines.append("held")
+
+    thread = threading.Thread(target=second)
+    with module.lock(place, lines.append):
+        thread.start()
+        inside.wait(10)
+        lines.append("given back")
+    thread.join(10)
+
+    assert lines == [
+        "waiting for another process that makes or removes the data template mariadb-1", "given back", "held",
+    ]  # fmt: skip
 
 
 def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypatch):
