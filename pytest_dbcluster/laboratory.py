@@ -16,9 +16,8 @@ from pytest_dbcluster.cluster import Cluster
 from pytest_dbcluster.durability import Durability, Labelled
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.notes import differing_line, hosts_line, shapes_line
-from pytest_dbcluster.options import differences
 from pytest_dbcluster.pool import Pool, Running
-from pytest_dbcluster.provider_options import spread
+from pytest_dbcluster.provider_options import differing
 from pytest_dbcluster.release import Release
 from pytest_dbcluster.topology import topology
 from pytest_dbcluster.variants import Variant
@@ -257,7 +256,7 @@ class ClusterLaboratory:
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ, as baseline and candidate have them."""
-        return differences(*(spread(self._effective(variant)) for variant in (baseline, candidate)))
+        return differing(self._effective(baseline), self._effective(candidate))
 
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first writer, read once: each switch proves them anew."""
