@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import secrets as tokens
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -179,20 +178,11 @@ def _option_words(node: Node) -> set[str]:
 
 
 def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
-    """Move the finished data beside its description in one rename, so that half a template is never seen."""
-    for stale in place.parent.glob(f"{place.name}.*/"):  # we hold the lock: whoever made it was killed
-        shutil.rmtree(stale, ignore_errors=True)
-    fresh = place.with_name(f"{place.name}.{tokens.token_hex(4)}")
-    fresh.mkdir(mode=0o700)
-    try:
+    """Put the finished data beside its description, whole or not at all. The caller holds the lock of the place."""
+    with cache.staged(place.name, among=place.parent, mode=0o700) as fresh:
         for leftover in OWN_FILES:
             (data / leftover).unlink(missing_ok=True)
         shutil.copytree(data, fresh / "data")
         description = fresh / "template.json"
         description.touch(mode=0o600)
         description.write_text(json.dumps(said))
-        shutil.rmtree(place, ignore_errors=True)
-        fresh.rename(place)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 import stat
 import threading
 from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import cache, housekeeping
 from pytest_dbcluster import template as module
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.template import template
@@ -85,6 +87,31 @@ def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypat
     stale[0].mkdir()  # as if it had been killed instead
     made = template(mariadb, host, {})
     assert [path for path in empty_templates.iterdir() if path.is_dir()] == [made.data.parent]
+
+
+def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkeypatch):
+    """It cannot be named for removal, and a whole one is listed at once; only its owner can read it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data, place = tmp_path / "data", cache.root() / "templates" / "mariadb-1"
+    data.mkdir()
+    (data / "ibdata1").touch()
+    listed, copy = [], shutil.copytree
+
+    def copying(source, target):
+        listed.append([one.name for one in housekeeping.cached()])
+        return copy(source, target)
+
+    monkeypatch.setattr(module.shutil, "copytree", copying)
+    for _ in range(2):  # the second takes the place of the first
+        module._keep(data, place, {"password": "never told"})
+        listed.append([one.name for one in housekeeping.cached()])
+
+    assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
+    assert [path.name for path in place.parent.iterdir()] == ["mariadb-1"]
+    assert sorted(path.relative_to(place).as_posix() for path in place.rglob("*")) == [
+        "data", "data/ibdata1", "template.json",
+    ]  # fmt: skip
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
 
 
 def test_the_servers_own_list_is_kept(made):
