@@ -74,7 +74,7 @@ def template(
         if not (place / "template.json").exists():
             progress(f"making the data template of {release.name} {release.version}")
             _make(release, host(), dict(initial), place)
-    said = json.loads((place / "template.json").read_text())
+        said = json.loads((place / "template.json").read_text())  # a removal waits for the lock
     variables = {row["name"]: Variable(**{**row, "choices": tuple(row["choices"])}) for row in said["variables"]}
     password = secrets.remember(said["password"])
     return Template(place / "data", password, variables, frozenset(said["words"]), dict(initial))

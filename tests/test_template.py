@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import stat
 import threading
+import types
 from pathlib import Path
 
 import pytest
@@ -112,6 +114,28 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
         "data", "data/ibdata1", "template.json",
     ]  # fmt: skip
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_a_template_is_read_before_it_can_be_removed(tmp_path, monkeypatch):
+    """A removal that waits for its lock comes after that."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lock = module.lock
+
+    @contextlib.contextmanager
+    def then_removed(place, progress):
+        with lock(place, progress):
+            yield
+        shutil.rmtree(place)
+
+    def make(release, host, initial, place):
+        place.mkdir()
+        (place / "template.json").write_text('{"password": "never told", "variables": [], "words": ["mysqlx"]}')
+
+    monkeypatch.setattr(module, "lock", then_removed)
+    monkeypatch.setattr(module, "_make", make)
+    release = types.SimpleNamespace(name="mysql:9.7", product="mysql", version="9.7.0", key="9.7.0")
+
+    assert template(release, lambda: None, {}).words == {"mysqlx"}
 
 
 def test_the_servers_own_list_is_kept(made):
