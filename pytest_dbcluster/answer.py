@@ -102,6 +102,7 @@ def ask(
     rules = measurement.rules
     cap = min(cap or rules.cap, rules.cap)
     blind = measurement.laboratory.blind(claim.kind, *numbers) if claim.kind != "lower" else ""
+    blind = blind or metrics.near_capacity(metric, measurement.laboratory.pace)
     blind = blind or measurement.below_floor(claim, numbers[-1], metric)
     cap = min(cap, BLIND_PAIRS) if blind else cap
     shown: tuple[float, float, float] | None = None

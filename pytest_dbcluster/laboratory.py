@@ -224,7 +224,6 @@ class ClusterLaboratory:
         if self.pace and metrics.needs_capacity(metric, self.pace):
             self._compare_labels(0)
             self._find_pace(self.pace)
-        metrics.check(metric, self.pace, self.load)
 
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.

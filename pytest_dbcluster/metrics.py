@@ -33,7 +33,8 @@ NO_LEDGER = "{load} keeps no ledger of its operations"
 def check(metric: str, pace: Pace | None, load: str) -> None:
     """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace.
 
-    A rate that is a number is a share of capacity once that is known.
+    Of what capacity a rate in numbers is a share is measured, and another run may find another one: that makes claims
+    inconclusive and is no error, see ``near_capacity``.
     """
     name, of_type, _ = metric.partition(":")
     if name not in NAMES:
@@ -47,12 +48,22 @@ def check(metric: str, pace: Pace | None, load: str) -> None:
             f"metric {metric!r} of {load}: in a closed loop a server that stands still is asked nothing, so its "
             'latencies are shown and not claimed; give the load rate="70 %"'
         )
-    if (pace.of_capacity or 0.0) > CLAIMED_SHARE:
-        at = pace.asked if pace.share else f"{pace.rate:.4g}/s, {percent(pace.of_capacity)}"
+    if (pace.share or 0.0) > CLAIMED_SHARE:
         raise ConfigError(
-            f"metric {metric!r} of {load}: at {at} of the slowest variant's capacity a tail is mostly queue; "
+            f"metric {metric!r} of {load}: at {pace.asked} of the slowest variant's capacity a tail is mostly queue; "
             f'claims about it take rate="{100 * CLAIMED_SHARE:.0f} %" or less'
         )
+
+
+def near_capacity(metric: str, pace: Pace | None) -> str:
+    """Why a latency says little of the servers at a rate in numbers; empty where it does, or its share is unknown."""
+    if pace is None or unit(metric) != LATENCY or (pace.of_capacity or 0.0) <= CLAIMED_SHARE:
+        return ""
+    return (
+        f"{pace.rate:.4g}/s was measured to be {percent(pace.of_capacity)} of the slowest variant's capacity, and above "
+        f'{100 * CLAIMED_SHARE:.0f} % a tail is mostly queue: a lower rate would do, or rate="'
+        f'{100 * CLAIMED_SHARE:.0f} %", which follows the capacity'
+    )
 
 
 def needs_capacity(metric: str, pace: Pace | None) -> bool:

@@ -7,7 +7,9 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster import comparison
-from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.errors import ConfigError, SeriesVoid, Undecided
+from pytest_dbcluster.histogram import Histogram
+from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.measure import Measurement, Rules, ordered
 from pytest_dbcluster.workload import Outcome
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -46,7 +48,9 @@ class Steps:
         speed = 1000 if setting.cluster.nodes[0].variables()["lock_wait_timeout"] == "40" else 800
         self.done.append(f"run {self.name} at {self.rate}")
         number = speed if self.rate is None else round(self.rate)
-        return Outcome(1.0, number, number, good=number, rate=self.rate, offered=number if self.rate else None)
+        ledger = Ledger({"step": Entry({1: number}, committed=number, latencies=Histogram.of([0.001] * number))})
+        offered = number if self.rate else None
+        return Outcome(1.0, number, number, good=number, ledger=ledger, rate=self.rate, offered=offered)
 
     def violations(self, cluster):
         """None, but it was asked."""
@@ -97,17 +101,28 @@ def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
     assert said[-1] == f"steps: {made.pace.line}"
 
 
-def test_a_rate_near_capacity_claims_no_tail(pool):
-    """Refused in the words of a share; a claim about speed is not."""
+def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
+    """Its share is measured once, and claims stay open with it; one about speed does not, and one beside is shown."""
     load = Steps(600)
     first, second = Measurement(laboratory(pool, load, ONE, OTHER), Rules(seed=1, cap=6)).series
-    refused = r"^metric 'p95' of steps: at 600/s, 75 % of the slowest variant's capacity a tail is mostly queue; "
+    reason = "600/s was measured to be 75 % of the slowest variant's capacity, and above 70 % a tail is mostly queue"
 
-    for claim in (lambda: second.beats(first, metric="p95"), lambda: ordered(first, second, metric="p95")):
-        with pytest.raises(ConfigError, match=refused):
-            claim()
+    for answer in (second.beats(first, metric="p95"), ordered(first, second, metric="p95")):
+        assert answer.verdict.reason.startswith(reason)
+        with pytest.raises(Undecided, match=reason):
+            bool(answer)
+    assert second.against(first, metric="p95")
     assert load.done.count("run steps at None") == 8
-    assert second.against(first).verdict.pairs == 6
+    assert second.same_as(first, within=0.1, metric="throughput")
+
+
+def test_a_share_near_capacity_that_was_asked_for_is_an_error(pool):
+    """Nothing has to be measured to know it."""
+    first, second = Measurement(laboratory(pool, Steps("90 %"), ONE, OTHER), Rules(seed=1)).series
+
+    with pytest.raises(ConfigError, match=r"^metric 'p95' of steps: at 90 % of the slowest variant's capacity a tail"):
+        second.beats(first, metric="p95")
+    assert pool.clusters == []
 
 
 def test_loads_are_compared_on_one_cluster(pool):
