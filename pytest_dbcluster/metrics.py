@@ -59,10 +59,10 @@ def near_capacity(metric: str, pace: Pace | None) -> str:
     """Why a latency says little of the servers at a rate in numbers; empty where it does, or its share is unknown."""
     if pace is None or unit(metric) != LATENCY or (pace.of_capacity or 0.0) <= CLAIMED_SHARE:
         return ""
+    most = f"{100 * CLAIMED_SHARE:.0f} %"
     return (
-        f"{pace.rate:.4g}/s was measured to be {percent(pace.of_capacity)} of the slowest variant's capacity, and above "
-        f'{100 * CLAIMED_SHARE:.0f} % a tail is mostly queue: a lower rate would do, or rate="'
-        f'{100 * CLAIMED_SHARE:.0f} %", which follows the capacity'
+        f"{pace.rate:.4g}/s was measured to be {percent(pace.of_capacity)} of the slowest variant's capacity, and "
+        f'above {most} a tail is mostly queue: a lower rate would do, or rate="{most}", which follows the capacity'
     )
 
 
