@@ -80,11 +80,11 @@ def entries() -> list[tuple[Path, Manifest]]:
 
 
 def size(directory: Path) -> int:
-    """The bytes that a directory's files hold, links not followed and each file counted once; some may be going."""
+    """The bytes that a directory's files hold, as far as we see: each file counted once, links not followed."""
     seen = {}
     for parent, _, names in os.walk(directory):
         for name in names:
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(OSError):  # it is going, or another user's
                 status = os.lstat(Path(parent) / name)
                 seen[status.st_dev, status.st_ino] = status.st_size
     return sum(seen.values())
@@ -148,23 +148,43 @@ def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
 def discard(entry: Path) -> None:
     """Remove an entry: it is none from the first moment on, however far the removal comes. The caller holds its lock.
 
-    Raises ProvisionError where it may not be removed.
+    Raises ProvisionError where it may not be removed, and where something of it is left.
     """
+    gone = entry.with_name(f"{REMOVED}{entry.name}-{secrets.token_hex(4)}")
     try:
-        entry.rename(entry.with_name(f"{REMOVED}{entry.name}-{secrets.token_hex(4)}"))
+        entry.rename(gone)
     except FileNotFoundError:
         pass
     except OSError as error:
         raise ProvisionError(
             f"{entry} in the cache cannot be removed: {error.strerror}; only who may write {entry.parent} can do that"
         ) from error
-    sweep(entry.parent)
+    left = sweep(entry.parent)
+    if gone in left:
+        raise ProvisionError(left[gone])
 
 
-def sweep(parent: Path) -> None:
-    """Finish the removals among the entries of a folder that were interrupted."""
-    for left in parent.glob(f"{REMOVED}*"):
-        shutil.rmtree(left, ignore_errors=True)
+def sweep(parent: Path) -> dict[Path, str]:
+    """Finish the removals among the entries of a folder that were interrupted; what is left all the same, and why."""
+    found = {path: _delete(path) for path in sorted(parent.glob(f"{REMOVED}*"))}
+    return {path: why for path, why in found.items() if why}
+
+
+def _delete(tree: Path) -> str:
+    """Delete as much of a removed entry as can be; what is to be said of the rest, nothing where there is none."""
+    shutil.rmtree(tree, ignore_errors=True)
+    if not tree.exists():
+        return ""
+    try:
+        shutil.rmtree(tree)  # again, for the reason
+    except FileNotFoundError:  # another process deletes it too
+        return ""
+    except OSError as error:
+        return (
+            f"{tree} is left of an entry that was removed from the cache, {size(tree) / 1e6:.0f} MB: "
+            f"{error.strerror or error}; only who may write all of it can delete that"
+        )
+    return ""
 
 
 @contextlib.contextmanager

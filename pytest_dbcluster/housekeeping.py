@@ -146,28 +146,50 @@ def _cached(place: Path) -> Cached:
 def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
     """Remove the named entries of the cache, all without a name; what was removed.
 
-    Raises ConfigError for a name that is not listed, and while a run uses the cache. Lock files stay: a process may
-    be waiting for one.
+    Raises ConfigError for a name that is not listed, and while a run uses the cache; ProvisionError with every entry
+    that could not be removed, or not wholly, after the others. Lock files stay: a process may be waiting for one.
     """
-    using = [run.run_id for run in runs.known() if run.kept or run.alive]
-    if using:
-        raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
+    _refuse_in_use()
     known = {one.name: one for one in cached()}
     for name in names:
         if name not in known:
             raise registry.unknown("cache entry", name, list(known))
-    removed = [known[name] for name in names or known]
-    for one in removed:
-        _remove(one.place, progress)
+    removed: list[Cached] = []
+    problems: list[str] = []
+    for one in [known[name] for name in names or known]:
+        try:
+            _remove(one.place, progress)
+            removed.append(one)
+        except ProvisionError as error:
+            problems.append(str(error))
     for folder in FOLDERS:
-        cache.sweep(cache.root() / folder)
+        for left in cache.sweep(cache.root() / folder).values():
+            if left not in problems:
+                progress(left)
+    if problems:
+        raise ProvisionError("\n".join([*problems, *([f"removed: {_names(removed)}"] if removed else [])]))
     return removed
+
+
+def _names(entries: Sequence[Cached]) -> str:
+    return ", ".join(one.name for one in entries)
+
+
+def _refuse_in_use() -> None:
+    using = [run.run_id for run in runs.known() if run.kept or run.alive]
+    if using:
+        raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 
 
 def _remove(place: Path, progress: Callable[[str], None]) -> None:
     if place.parent == cache.root():
-        for file in place.glob("*.json"):
-            file.unlink(missing_ok=True)
+        try:
+            for file in place.glob("*.json"):
+                file.unlink(missing_ok=True)
+        except OSError as error:
+            raise ProvisionError(
+                f"{place} in the cache cannot be emptied: {error.strerror}; only who may write it can do that"
+            ) from error
         return
     with _held(place, progress):
         cache.discard(place)

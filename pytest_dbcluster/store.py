@@ -150,7 +150,8 @@ def _make_room(newest: Path, progress: Callable[[str], None]) -> None:
 
     What another process has just taken stays: waiting for it here might be mutual.
     """
-    cache.sweep(directory())
+    for left in cache.sweep(directory()).values():
+        progress(left)
     for entry in surplus(entries(), newest, shutil.disk_usage(directory()).free, time.time()):
         with cache.if_free(lock_name(entry.place)) as free:
             if not free or read(entry.place) != entry:

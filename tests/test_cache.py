@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -179,6 +181,50 @@ def test_an_entry_that_may_not_be_removed_is_named(entry, monkeypatch):
     assert str(caught.value) == (
         f"{entry} in the cache cannot be removed: Permission denied; only who may write {entry.parent} can do that"
     )
+
+
+def test_what_of_an_entry_cannot_be_deleted_is_named(entry, monkeypatch):
+    """It is no entry any more, but its place on the disk is not free; what can go goes, now or the next time."""
+    (entry / "root" / "another").write_bytes(bytes(2_000_000))
+    unlink = os.unlink
+
+    def refuse(path, **options):
+        if Path(path).name == "another":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        with pytest.raises(ProvisionError) as caught:
+            cache.discard(entry)
+        (left,) = cache.releases().iterdir()
+        assert cache.sweep(cache.releases()) == {left: str(caught.value)}
+        assert [path.name for path in left.rglob("*")] == ["root", "another"]
+    assert cache.sweep(cache.releases()) == {}
+
+    assert list(cache.releases().iterdir()) == []
+    assert str(caught.value) == (
+        f"{left} is left of an entry that was removed from the cache, 2 MB: Permission denied; "
+        f"only who may write all of it can delete that"
+    )
+
+
+def test_what_another_removal_left_does_not_stop_one(entry, monkeypatch):
+    """Whose it is cannot be helped by whoever removes an entry of their own."""
+    other = cache.releases() / f"{cache.REMOVED}sysbench-amd64-a1"
+    other.mkdir()
+    rmdir = os.rmdir
+
+    def refuse(path, **options):
+        if Path(path).name == other.name:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        rmdir(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", refuse)
+        cache.discard(entry)
+
+    assert list(cache.releases().iterdir()) == [other]
 
 
 def test_a_lock_that_is_held_is_not_waited_for():

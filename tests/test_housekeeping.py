@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -199,6 +200,55 @@ def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys
     assert cli.main(["cache", "clean", f"{folder}/one"]) == 1
     assert capsys.readouterr().err.startswith(f"dbcluster: the lock {lock} of the cache cannot be taken: ")
     assert (empty_cache / folder / "one").is_dir()
+
+
+@pytest.fixture
+def refused(monkeypatch):
+    """Names that no file or directory of can be deleted."""
+    names, rmdir, unlink = set(), os.rmdir, os.unlink
+
+    def refusing(delete):
+        def refuse(path, **options):
+            if any(os.fspath(path).rsplit("/", 1)[-1].startswith(name) for name in names):
+                raise PermissionError(errno.EACCES, "Permission denied", path)
+            delete(path, **options)
+
+        return refuse
+
+    monkeypatch.setattr(os, "rmdir", refusing(rmdir))
+    monkeypatch.setattr(os, "unlink", refusing(unlink))
+    return names
+
+
+def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_stored, refused, capsys):
+    """Each is named with its reason, and what was removed is said; the next one tells of what is still left."""
+    (two_stored / "mariadb-1" / "data" / "another").touch()
+    refused.add("another")
+    assert cli.main(["cache", "clean"]) == 1
+    told = capsys.readouterr()
+    (left,) = two_stored.iterdir()
+    assert cli.main(["cache", "clean"]) == 0
+    again = capsys.readouterr()
+
+    assert left.name.startswith(".removed-mariadb-1-")
+    why = f"{left} is left of an entry that was removed from the cache, 0 MB: Permission denied; only who may "
+    assert told.err.startswith(f"dbcluster: {why}")
+    assert told.err.endswith("\nremoved: stored/mysql-1\n")
+    assert told.err.count(str(left)) == 1
+    assert why in again.out + again.err
+
+
+def test_readings_that_cannot_be_removed_are_named(data, empty_cache, refused, capsys):
+    """As those of another user."""
+    (empty_cache / "references").mkdir(parents=True)
+    (empty_cache / "references" / "another.json").write_text("{}")
+    refused.add("another")
+
+    assert cli.main(["cache", "clean", "references"]) == 1
+    assert capsys.readouterr().err == (
+        f"dbcluster: {empty_cache}/references in the cache cannot be emptied: Permission denied; "
+        f"only who may write it can do that\n"
+    )
 
 
 def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_stored):
