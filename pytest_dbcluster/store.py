@@ -5,13 +5,14 @@ Keyed by the template, by what the load says that its tables hold, and by the op
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -148,19 +149,34 @@ def _make_durable(tree: Path) -> None:
 def _make_room(newest: Path, progress: Callable[[str], None]) -> None:
     """Remove what was used longest ago while all that is stored takes more than its part of the disk; it is told.
 
-    What another process has just taken stays: waiting for it here might be mutual.
+    What another process has just taken stays: waiting for it here might be mutual. What cannot be removed is told.
     """
-    for left in cache.sweep(directory()).values():
-        progress(left)
-    for entry in surplus(entries(), newest, shutil.disk_usage(directory()).free, time.time()):
-        with cache.if_free(lock_name(entry.place)) as free:
-            if not free or read(entry.place) != entry:
-                continue
-            cache.discard(entry.place)
-        progress(
-            f"removed {entry.holds} of {entry.release} ({shown(entry.size)}), used {_age(entry)} ago: loaded "
-            f"databases that are kept may take a {DISK}th of the disk, and go by when they were used last"
-        )
+    with _told(progress):
+        for left in cache.sweep(directory()).values():
+            progress(left)
+        for entry in surplus(entries(), newest, shutil.disk_usage(directory()).free, time.time()):
+            with _told(progress):
+                _remove(entry, progress)
+
+
+@contextlib.contextmanager
+def _told(progress: Callable[[str], None]) -> Iterator[None]:
+    """An error in making room is a line: what was filled for an hour is whole, and not thrown away for it."""
+    try:
+        yield
+    except (OSError, ProvisionError) as error:
+        progress(f"could not make room for other loaded databases in {directory()}: {error}")
+
+
+def _remove(entry: Entry, progress: Callable[[str], None]) -> None:
+    with cache.if_free(lock_name(entry.place)) as free:
+        if not free or read(entry.place) != entry:
+            return
+        cache.discard(entry.place)
+    progress(
+        f"removed {entry.holds} of {entry.release} ({shown(entry.size)}), used {_age(entry)} ago: loaded "
+        f"databases that are kept may take a {DISK}th of the disk, and go by when they were used last"
+    )
 
 
 def surplus(known: Sequence[Entry], newest: Path, free: int, now: float) -> list[Entry]:

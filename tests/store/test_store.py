@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import json
 import os
 import shutil
@@ -14,7 +15,7 @@ import pytest
 
 from pytest_dbcluster import cache, store
 from pytest_dbcluster.cluster import ready_template
-from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.laboratory import ClusterLaboratory
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.store import Entry, place_of, surplus
@@ -213,6 +214,42 @@ def test_one_whose_removal_is_interrupted_is_none(surplus_one, said, monkeypatch
     assert store.entries() == []
     store._make_room(Path("newest"), said.append)
     assert list(surplus_one.parent.iterdir()) == []
+
+
+def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one, said, monkeypatch):
+    """Of what cannot be removed each is told, and the next one is tried; an hour's fill is not thrown away for it."""
+    other = surplus_one.with_name("older")
+    shutil.copytree(surplus_one, other)
+    os.utime(other / store.FILE, (9e8, 9e8))
+    lock = cache.root() / "locks" / f"{store.lock_name(other)}.lock"
+    lock.mkdir(parents=True)  # which even root cannot write
+    store._make_room(Path("newest"), said.append)
+
+    assert (other.exists(), surplus_one.exists(), len(said)) == (True, False, 2)
+    assert said[0].startswith(f"could not make room for other loaded databases in {store.directory()}: the lock {lock}")
+    assert said[1].startswith("removed words of mariadb:10.11 ")
+
+    def fail(place):
+        raise OSError(errno.ESTALE, "Stale file handle", str(place))
+
+    monkeypatch.setattr(cache, "sweep", lambda parent: {parent / ".removed-mysql-1-a1": "6 GB are left of mysql-1"})
+    monkeypatch.setattr(shutil, "disk_usage", fail)
+    store._make_room(Path("newest"), said.append)
+    assert said[2] == "6 GB are left of mysql-1"
+    assert "Stale file handle" in said[3]
+
+
+def test_a_fill_ends_well_although_there_is_no_room_to_be_made(keep, said, own_store, monkeypatch):
+    """What it made is what clusters start from."""
+
+    def fail(parent):
+        raise ProvisionError("no room today")
+
+    monkeypatch.setattr(cache, "sweep", fail)
+    made = keep(Words(18))
+
+    assert made.data.is_dir()
+    assert said[-1] == f"could not make room for other loaded databases in {own_store}: no room today"
 
 
 def entry(name, size, used):
