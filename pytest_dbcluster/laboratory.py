@@ -194,11 +194,13 @@ class ClusterLaboratory:
         self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
         late = rounds.reset(load, setting)
-        settled = cluster.settle(SETTLE_SECONDS)
+        settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        done = rounds.measured(load, setting, variant=self.names[variant], block=block, position=position)
+        measured: Callable[..., Round] = functools.partial(rounds.measured, load, setting)
+        measured = functools.partial(rounds.unmeasured, late) if late else measured
+        done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
-        if void := late or done.void:
+        if void := done.void:
             self._excused.add(cluster)
             logged = cluster.logged()
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""

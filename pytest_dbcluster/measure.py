@@ -154,14 +154,16 @@ class Measurement:
     def _warm_up(self) -> None:
         """Unmeasured blocks until their mean stops falling; it sees means alone, so it cannot favour a variant.
 
-        The means are of the logarithms of seconds per operation.
+        The means are of the logarithms of seconds per operation; a void block has none.
         """
         means = self._warm_up_means
         warm_up_orders = ordering.block_orders(len(self.series), self.rules.seed + 1)
         for number in range(MOST_WARM_UPS):
             rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS)
+            if any(item.void for item in rounds):
+                continue
             means.append(sum(math.log(item.cost) for item in rounds) / len(rounds))
-            if number and means[-1] > means[-2] - STEADY:
+            if len(means) > 1 and means[-1] > means[-2] - STEADY:
                 break
         self._warm = True
 

@@ -64,6 +64,15 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     return dataclasses.replace(done, limited=client.limit(done), behind=late_by)
 
 
+def unmeasured(void: str, *, variant: str, block: int, position: int) -> Round:
+    """A round that cannot count, known before its load has run: nothing is run, and nothing drains once more.
+
+    Its time is that of the drain which was not enough.
+    """
+    waited = Outcome(DRAIN_SECONDS, 0)
+    return Round(variant, block, position, waited, wall=0.0, started=time.time(), settled=False, void=void)
+
+
 def _end(words: str) -> str:
     """The last line, which says what happened; of a long one its end."""
     line = words.strip().splitlines()[-1]

@@ -96,6 +96,16 @@ def test_warm_up_ends_when_rounds_stop_getting_faster():
     assert max(slow.values("throughput")) == 100
 
 
+def test_a_void_block_says_nothing_of_the_warm_up():
+    """Its rounds may have done nothing, so that the next one would look faster than it is."""
+    times = iter([1.0, 1.0, 30.0, 30.0, 1.0, 1.0])
+    laboratory = two(voids=("", "", "not drained"), seconds=lambda variant: next(times, (1.0, 0.5)[variant]))
+    slow, fast = measurement(laboratory).series
+    assert fast.beats(slow)
+
+    assert len(laboratory.rounds) - len(measured(laboratory)) == 6
+
+
 def test_warm_up_ends_after_five_blocks_at_the_latest():
     """A load that keeps getting faster is measured all the same."""
     times = iter([2.0**-n for n in range(10) for _ in range(2)])

@@ -146,6 +146,17 @@ def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
     assert done.counters["paused_share"] == pytest.approx(paused / (10 + done.counters["drain_seconds"]))
 
 
+def test_a_round_that_is_not_run_has_done_nothing():
+    """It holds the reason, and what is shown of any round; of a turn it takes the others along."""
+    one = rounds.unmeasured("after its reset node2 is behind", variant="a", block=3, position=1)
+    other = Round("a", 3, 1, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"drain_seconds": 0.5}, samples={"s": 1.0})
+
+    assert (one.variant, one.block, one.position) == ("a", 3, 1)
+    assert (one.throughput, one.goodput, one.drained_throughput, one.settled) == (0.0, 0.0, 0.0, False)
+    for several in ([one, other], [other, one], [one, one]):
+        assert rounds.merged(several).void == "after its reset node2 is behind"
+
+
 def test_a_long_last_word_is_cut_at_its_beginning(play):
     """What happened stands at its end."""
     done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("x" * 300 + " read-only")))
