@@ -146,29 +146,37 @@ def _cached(place: Path) -> Cached:
 def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
     """Remove the named entries of the cache, all without a name; what was removed.
 
-    Raises ConfigError for a name that is not listed, and while a run uses the cache; ProvisionError with every entry
-    that could not be removed, or not wholly, after the others. Lock files stay: a process may be waiting for one.
+    Raises ConfigError for a name that is not listed, and as soon as a run uses the cache; ProvisionError with every
+    entry that could not be removed, or not wholly, after the others. Lock files stay: a process may be waiting for one.
     """
     _refuse_in_use()
     known = {one.name: one for one in cached()}
     for name in names:
         if name not in known:
             raise registry.unknown("cache entry", name, list(known))
+    wanted = [known[name] for name in names or known]
     removed: list[Cached] = []
     problems: list[str] = []
-    for one in [known[name] for name in names or known]:
+    for number, one in enumerate(wanted):
         try:
             _remove(one.place, progress)
             removed.append(one)
         except ProvisionError as error:
             problems.append(str(error))
+        except ConfigError as error:
+            stays = f"it began meanwhile, so what is left stays: {_names(wanted[number:])}"
+            raise ConfigError("\n".join([str(error), stays, *problems, *_said(removed)])) from error
     for folder in FOLDERS:
         for left in cache.sweep(cache.root() / folder).values():
             if left not in problems:
                 progress(left)
     if problems:
-        raise ProvisionError("\n".join([*problems, *([f"removed: {_names(removed)}"] if removed else [])]))
+        raise ProvisionError("\n".join([*problems, *_said(removed)]))
     return removed
+
+
+def _said(removed: Sequence[Cached]) -> list[str]:
+    return [f"removed: {_names(removed)}"] if removed else []
 
 
 def _names(entries: Sequence[Cached]) -> str:
@@ -182,7 +190,9 @@ def _refuse_in_use() -> None:
 
 
 def _remove(place: Path, progress: Callable[[str], None]) -> None:
+    """Remove an entry. Raises ProvisionError where it cannot be, ConfigError when a run has begun by then."""
     if place.parent == cache.root():
+        _refuse_in_use()
         try:
             for file in place.glob("*.json"):
                 file.unlink(missing_ok=True)
@@ -192,6 +202,7 @@ def _remove(place: Path, progress: Callable[[str], None]) -> None:
             ) from error
         return
     with _held(place, progress):
+        _refuse_in_use()  # again: the lock may have been waited for, for minutes
         cache.discard(place)
 
 

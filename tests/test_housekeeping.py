@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from pytest_dbcluster import cache, cli, housekeeping, runs, store
+from pytest_dbcluster.errors import ConfigError
 from tests.command import left, sleeping_run
 
 
@@ -200,6 +201,53 @@ def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys
     assert cli.main(["cache", "clean", f"{folder}/one"]) == 1
     assert capsys.readouterr().err.startswith(f"dbcluster: the lock {lock} of the cache cannot be taken: ")
     assert (empty_cache / folder / "one").is_dir()
+
+
+def begin_run(data):
+    """A run that has begun: this process owns it."""
+    (data / "ab12").mkdir(parents=True)
+    runs.claim(data / "ab12")
+
+
+def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_stored, capsys):
+    """Whatever was removed before it is said, and what stays because of it; so is what is waited for."""
+    waits = []
+
+    def tell(line):
+        waits.append(line)
+        begin_run(data)
+        holder.release()
+
+    (cache.root() / "locks").mkdir()
+    holder = filelock.FileLock(cache.root() / "locks" / "stored-mysql-1.lock")
+    with holder, pytest.raises(ConfigError) as caught:
+        housekeeping.clean(progress=tell)
+
+    assert waits == ["waiting for another process that makes stored-mysql-1"]
+    assert [path.name for path in two_stored.iterdir()] == ["mysql-1"]
+    assert str(caught.value) == (
+        "the cache is in use by run ab12; end it first: dbcluster ps, dbcluster down\n"
+        "it began meanwhile, so what is left stays: stored/mysql-1\n"
+        "removed: stored/mariadb-1"
+    )
+
+
+def test_readings_stay_when_a_run_has_begun(data, two_stored, monkeypatch):
+    """They have no lock that would be waited for."""
+    (cache.root() / "references").mkdir()
+    reading = cache.root() / "references" / "a.json"
+    reading.write_text("{}")
+    discard = cache.discard
+
+    def discarding(place):
+        discard(place)
+        if place.name == "mysql-1":  # the last before them
+            begin_run(data)
+
+    monkeypatch.setattr(cache, "discard", discarding)
+    with pytest.raises(ConfigError, match="so what is left stays: references\nremoved: stored/mariadb-1, stored/my"):
+        housekeeping.clean()
+    assert reading.exists()
 
 
 @pytest.fixture
