@@ -8,7 +8,7 @@ from typing import Any, cast
 from pytest_dbcluster import metrics
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import DRAINED, Paced, Repeats, Workload
+from pytest_dbcluster.workload import Paced, Repeats, Workload
 
 
 def common(loads: Sequence[Workload], name: str) -> Any:
@@ -31,8 +31,8 @@ def repeats(load: Workload, profile: str) -> bool:
 
 
 def refuse(loads: Iterable[Workload], profile: str, metric: str) -> None:
-    """Raise ConfigError for a metric that these loads cannot have in this profile."""
-    if metric in DRAINED.values() and (found := [load for load in loads if repeats(load, profile)]):
+    """Raise ConfigError for a metric or a counter that these loads cannot have in this profile."""
+    if metric in metrics.OF_DRAIN and (found := [load for load in loads if repeats(load, profile)]):
         raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=found[0]))
 
 

@@ -218,7 +218,7 @@ class ClusterLaboratory:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def permit(self, metric: str) -> None:
-        """Raise ConfigError for a metric that no claim about these loads can have; before any round is drawn.
+        """Raise ConfigError for a metric or counter that no claim about these loads can have, before any round.
 
         Of what capacity a rate is a share is measured for the first claim that has to know it.
         """

@@ -23,6 +23,7 @@ BY_TYPE = ("goodput", *QUANTILES)  # those that can be of one type of transactio
 LATENCY = "ms"
 BEYOND = 10  # operations beyond a percentile make it a figure: 200 of a round for p95, 1000 for p99
 ROOM = 1.2
+OF_DRAIN = (*DRAINED.values(), "drain_seconds")  # what says nothing where more drained than was measured
 NO_DRAINED = (
     "metric {metric!r} of {load}: in the profile paper its program fills its table anew for each of its repetitions, "
     "and what drains after them is all of that; claim throughput there, or this in the profile quick"
@@ -89,7 +90,7 @@ def shown(one: Round, metric: str, load: str) -> float:
         return 1e3 * _latencies(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
         return entry(one, kind, metric, load).good / one.seconds
-    if name in DRAINED.values() and one.outcome.span is not None:
+    if name in OF_DRAIN and one.outcome.span is not None:
         raise ConfigError(NO_DRAINED.format(metric=metric, load=load))
     if name in SPEEDS:
         return float(getattr(one, name))

@@ -86,8 +86,7 @@ class Series:
             )
         if other is self:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        if claim.kind != "lower":
-            _permit(self.measurement, metric)
+        _permit(self.measurement, metric)
         return ask(claim, (self, other), metric, cap=cap, asserted=asserted)
 
     def values(self, metric: str) -> list[float]:
@@ -111,7 +110,7 @@ class Series:
 
 
 class Permits(Protocol):
-    """An extra power of a laboratory: it knows metrics that its loads cannot have where and as they run."""
+    """An extra power of a laboratory: it knows metrics and counters that its loads cannot have where they run."""
 
     def permit(self, metric: str) -> None:
         """Raise ConfigError for such a metric."""

@@ -284,8 +284,9 @@ def test_what_drained_after_all_repetitions_is_no_speed_of_one():
     done = Round("a", 0, 0, Outcome(0.5, 1000, 60_000, span=6.0), 0.0, 0.0, counters={"drain_seconds": 0.5})
 
     assert metrics.shown(done, "throughput", "slap") == 2000.0
-    with pytest.raises(ConfigError, match=r"^metric 'drained_throughput' of slap: in the profile paper its program "):
-        metrics.shown(done, "drained_throughput", "slap")
+    for metric in ("drained_throughput", "drained_goodput", "drain_seconds"):
+        with pytest.raises(ConfigError, match=rf"^metric '{metric}' of slap: in the profile paper its program "):
+            metrics.shown(done, metric, "slap")
 
 
 def losing(rate):
