@@ -27,11 +27,15 @@ _MEANING = {
     for name, meaning in ((words.wait_point, "wait_point"), (words.wanted, "wanted"))
     if name
 }
+# Who has a commit and when it waits for them stand in one part of the label: the options of one explain nothing of the
+# other.
+WHO = (*(words.wanted for words in SEMISYNC if words.wanted), "group_replication_consistency")
+WAITS = tuple(words.wait_point for words in SEMISYNC)
 # The options that the label shows, by part: for how long a primary waits, say, is none of them, and explains nothing.
 OPTIONS: Mapping[str, Sequence[str]] = {
     "flush": (FLUSH,),
     "binlog": ("sync_binlog",),
-    "acknowledged": (*_MEANING, "group_replication_consistency"),
+    "acknowledged": (*WHO, *WAITS),
     "consistency": ("group_replication_consistency", "wsrep_sync_wait", "wsrep_causal_reads"),
 }
 WAY_OUT = "measure(..., across_durability=True) compares them all the same"
@@ -97,17 +101,27 @@ def _shown(label: Durability, parts: Sequence[str]) -> str:
 def _differences(one: Labelled, other: Labelled) -> Iterator[tuple[str, str]]:
     """The parts that differ, each with where that comes from; empty when the test itself set it."""
     for part in OPTIONS:
-        values = getattr(one.durability, part), getattr(other.durability, part)
+        values = getattr(one.durability, part).casefold(), getattr(other.durability, part).casefold()
         if values[0] != values[1]:
-            yield part, _source(part, BINLOG_OFF in values, one.variant, other.variant)
+            yield part, _source(part, _deciding(part, *values), one.variant, other.variant)
 
 
-def _source(part: str, switched: bool, one: Variant, other: Variant) -> str:
-    """Where a difference comes from: topologies, and below them vendors or releases; empty for the test's own."""
+def _deciding(part: str, one: str, other: str) -> list[Sequence[str]]:
+    """The options of each thing that differs between these texts of a part: "received by 2 replicas (AFTER_SYNC)"."""
+    if part != "acknowledged":
+        return [SWITCHES if BINLOG_OFF in (one, other) else OPTIONS[part]]
+    (who, _, waits), (other_who, _, other_waits) = one.partition(" ("), other.partition(" (")
+    return [WHO] * (who != other_who) + [WAITS] * (waits != other_waits)
+
+
+def _source(part: str, deciding: Sequence[Sequence[str]], one: Variant, other: Variant) -> str:
+    """Where a difference comes from: topologies, and below them vendors or releases; empty for the test's own.
+
+    It is the test's own where it set the options of all that differs otherwise.
+    """
     topologies = one.spec.topology != other.spec.topology
     fixed = topologies and part in ("acknowledged", "consistency")  # no option makes another topology of it
-    names = SWITCHES if switched else OPTIONS[part]
-    if not fixed and _set(one, names) != _set(other, names):
+    if not fixed and all(_set(one, names) != _set(other, names) for names in deciding):
         return ""
     sources = [f"the topologies {one.spec.topology} and {other.spec.topology}"] if topologies else []
     if fixed:
@@ -120,5 +134,6 @@ def _source(part: str, switched: bool, one: Variant, other: Variant) -> str:
 
 
 def _set(variant: Variant, names: Sequence[str]) -> dict[str, str]:
-    """What the test set of these options, by what they mean on either vendor."""
-    return {_MEANING.get(name, name): value for name, value in variant.options.items() if name in names}
+    """What the test set of these options, by what they mean on either vendor; the case of a value means nothing."""
+    chosen = {name: value for name, value in variant.options.items() if name in names}
+    return {_MEANING.get(name, name): value.strip().casefold() for name, value in chosen.items()}

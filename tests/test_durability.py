@@ -163,14 +163,64 @@ def test_semi_sync_set_alike_or_only_its_time_out_explains_nothing(mariadb, mysq
     assert "acknowledged (from the defaults of mariadb and mysql) differs" in said
 
 
-@pytest.mark.parametrize(
-    "mysql", [{"rpl_semi_sync_source_wait_point": "AFTER_COMMIT"}, {"rpl_semi_sync_source_wait_for_replica_count": "2"}]
-)
-def test_semi_sync_set_differently_is_the_tests_own_on_either_vendor(mysql):
-    """Another wait point, or more replicas to wait for, than the other side was told."""
-    one, two = (dataclasses.replace(ONE_SERVER, acknowledged=f"received by {who}") for who in ("one", "another"))
+POINT, NUMBER = "rpl_semi_sync_source_wait_point", "rpl_semi_sync_source_wait_for_replica_count"
 
-    compare([labelled("m", one, "semisync", **WAITING[0]), labelled("o", two, "semisync", MYSQL, **mysql)])
+
+def received(name, release, by, **options):
+    """A variant of semi-synchronous replication whose commits so many have received at such a point."""
+    return labelled(
+        name, dataclasses.replace(ONE_SERVER, acknowledged=f"received by {by}"), "semisync", release, **options
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "mysql"),
+    [
+        ("1 replica (AFTER_COMMIT)", {POINT: "AFTER_COMMIT"}),
+        ("2 replicas (AFTER_SYNC)", {NUMBER: "2"}),
+        ("2 replicas (AFTER_COMMIT)", {POINT: "AFTER_COMMIT", NUMBER: "2"}),
+    ],
+)
+def test_semi_sync_set_differently_is_the_tests_own_on_either_vendor(by, mysql):
+    """Another wait point, or more replicas to wait for, than the other side was told, or both."""
+    compare(
+        [
+            received("m", MARIADB, "1 replica (AFTER_SYNC)", **WAITING[0]),
+            received("o", MYSQL, by, **mysql),
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("by", "mysql"),
+    [
+        ("1 replica (AFTER_COMMIT)", {NUMBER: "1"}),
+        ("1 replica (AFTER_COMMIT)", {NUMBER: "2"}),
+        ("2 replicas (AFTER_SYNC)", {POINT: "AFTER_SYNC"}),
+        ("2 replicas (AFTER_COMMIT)", {POINT: "AFTER_COMMIT"}),
+        ("2 replicas (AFTER_COMMIT)", {NUMBER: "2"}),
+    ],
+)
+def test_when_a_commit_waits_and_for_whom_explain_nothing_of_each_other(by, mysql):
+    """A number that was set, at its default even, is not why the other vendor waits at another point."""
+    said = refused(received("m", MARIADB, "1 replica (AFTER_SYNC)"), received("o", MYSQL, by, **mysql))
+
+    assert "acknowledged (from the defaults of mariadb and mysql) differs" in said
+
+
+def test_the_case_of_a_value_is_no_difference():
+    """A server takes either; the same value in another case has not been set differently."""
+    one = received("m", MARIADB, "1 replica (after_sync)", rpl_semi_sync_master_wait_point="after_sync")
+    other = received("o", MYSQL, "1 replica (AFTER_SYNC)", rpl_semi_sync_source_wait_point="AFTER_SYNC")
+    compare([one, other])
+
+    old = dataclasses.replace(MYSQL, name="mysql:8.0", version="8.0.46")
+    applied = dataclasses.replace(ONE_SERVER, acknowledged="applied by all members")
+    said = refused(
+        labelled("new", ONE_SERVER, "group_replication", MYSQL, group_replication_consistency="after"),
+        labelled("old", applied, "group_replication", old, group_replication_consistency="AFTER"),
+    )
+    assert "acknowledged (from the releases mysql:9.7 and mysql:8.0) differs" in said
 
 
 def test_the_consistency_of_a_group_is_the_tests_own():
