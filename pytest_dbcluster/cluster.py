@@ -13,7 +13,7 @@ from typing import cast
 
 from pytest_dbcluster import options as opts
 from pytest_dbcluster import wait
-from pytest_dbcluster.errors import NotReady, ProvisionError, SeriesVoid, Unsupported
+from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.host import Host, Trees, own_port
 from pytest_dbcluster.node import LOAD, Node
 from pytest_dbcluster.provisioner import Provisioner, unmet
@@ -62,6 +62,19 @@ class Cluster:
             return _for_loads(self.proxy.reader())
         reading = readers(self.topology, self.nodes) or self.writers
         return _for_loads(reading[0].endpoint)
+
+    def require_writers(self, endpoints: Sequence[Endpoint], load: str) -> None:
+        """Raise ConfigError for a load that writes where these endpoints lead, and a node there takes no writes.
+
+        Its first statement would end in that server's words, which do not say who sent it there.
+        """
+        writing = [node.name for node in self.writers]
+        refusing = dict.fromkeys(name for one in endpoints for name in one.nodes if name not in writing)
+        if refusing:
+            raise ConfigError(
+                f"{load} writes and would be sent to {', '.join(refusing)} of {self.spec}, whose writes "
+                f'{", ".join(writing)} alone takes: give it to="writer"'
+            )
 
     def problems(self) -> list[str]:
         """What keeps the cluster from being ready; a proxy is told first who takes writes and reads now.

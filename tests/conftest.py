@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,8 @@ from pytest_dbcluster.pool import Pool
 from pytest_dbcluster.provisioners.container import ContainerProvisioner
 from pytest_dbcluster.provisioners.local import LocalProvisioner
 from pytest_dbcluster.release import Release
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import ClusterSpec, Endpoint, ReleaseName
+from pytest_dbcluster.topology import topology
 from tests import engines
 
 pytest_plugins = ["pytester"]
@@ -120,6 +122,15 @@ def standalone(bring: Bring) -> Cluster:
 def galera2(bring: Bring) -> Cluster:
     """Two Galera nodes that tests share; they leave them as they found them."""
     return bring("galera", 2)
+
+
+@pytest.fixture
+def replicated() -> Cluster:
+    """A primary and two replicas as loads see them, whose servers were never started."""
+    spec = ClusterSpec("async_replication", nodes=3)
+    ends = [Endpoint("127.0.0.1", 3305 + n, "root", "", nodes=(f"node{n}",)) for n in (1, 2, 3)]
+    nodes: Any = [SimpleNamespace(name=one.nodes[0], endpoint=one) for one in ends]
+    return Cluster(spec, topology("async_replication"), [], nodes, None)
 
 
 @pytest.fixture

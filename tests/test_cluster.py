@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import signal
@@ -197,6 +198,23 @@ def test_where_all_nodes_are_alike_reads_and_writes_go_to_the_first(standalone, 
     for cluster in (standalone, galera2):
         assert cluster.reader() == cluster.writer()
         assert cluster.reader().nodes == ("node1",)
+
+
+def test_what_writes_is_not_sent_to_a_replica(replicated):
+    """Neither to the first of them nor to all behind a proxy; the error says where it would go and what to do."""
+    writer, reader = replicated.writer(), replicated.reader()
+    replicated.require_writers([writer], "load")
+
+    for endpoints, names in (
+        ([reader], "node2"),
+        ([dataclasses.replace(reader, nodes=("node2", "node3"))], "node2, node3"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            replicated.require_writers([writer, *endpoints], "load")
+        assert str(caught.value) == (
+            f"load writes and would be sent to {names} of async_replication3, whose writes node1 alone takes: "
+            'give it to="writer"'
+        )
 
 
 def test_a_missing_table_is_no_equal_table(standalone):

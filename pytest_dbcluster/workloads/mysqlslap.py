@@ -115,7 +115,13 @@ class MySQLSlap:
         return total // self.concurrency * self.concurrency
 
     def prepare(self, setting: Setting) -> None:
-        """Make the table, its kept copy, and the file of statements."""
+        """Make the table, its kept copy, and the file of statements.
+
+        Raises ConfigError for what writes, in the profile paper every mode, and is sent where no writes are taken.
+        """
+        if self.writes or setting.profile == "paper":
+            to = self.endpoint(setting.cluster, setting.profile)
+            setting.cluster.require_writers([to], f"{self}{'' if self.writes else ', which makes its table itself,'}")
         if setting.profile == "paper":
             return
         create, preload, queries = self._printed(setting)

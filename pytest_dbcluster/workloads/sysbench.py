@@ -145,10 +145,14 @@ class SysBench:
     def prepare(self, setting: Setting) -> None:
         """Make the tables, or bring back the rows that another load left changed.
 
-        Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench.
+        Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench,
+        ConfigError for what writes and is sent where no writes are taken.
         """
         from pytest_dbcluster import terminals
 
+        if self.writes:
+            to = terminals.endpoints(setting.cluster, self.to, writes=True)
+            setting.cluster.require_writers(to, str(self))
         terminals.sysbench(setting)
         node = setting.cluster.writers[0]
         there = (

@@ -11,7 +11,7 @@ import pytest
 from pytest_dbcluster.errors import ConfigError, UnreadableOutput
 from pytest_dbcluster.provisioners.fake import FakeHost
 from pytest_dbcluster.workload import Setting
-from pytest_dbcluster.workloads.mysqlslap import MySQLSlap, parse
+from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap, parse
 
 REPORT = """\
 Benchmark
@@ -69,6 +69,19 @@ def test_what_writes_goes_where_writes_are_taken(mode, profile, writers, chosen)
     assert MySQLSlap(mode).endpoint(cluster, profile) == chosen
     assert MySQLSlap(mode, to="reader").endpoint(cluster, profile) == "reader"
     assert MySQLSlap(mode, to="writer").endpoint(cluster, profile) == "writer"
+
+
+@pytest.mark.parametrize(("mode", "profile"), [("write", "quick"), ("update", "paper"), ("read", "paper")])
+def test_what_writes_is_refused_at_a_replica(replicated, mode, profile):
+    """In paper every mode writes; without a place none is sent there."""
+    own = "" if mode in WRITING else ", which makes its table itself,"
+    with pytest.raises(ConfigError) as caught:
+        MySQLSlap(mode, to="reader").prepare(setting_of(replicated, None, None, profile))
+    assert str(caught.value) == (
+        f"mysqlslap {mode} c50 to the reader{own} writes and would be sent to node2 of async_replication3, whose "
+        'writes node1 alone takes: give it to="writer"'
+    )
+    MySQLSlap(mode).prepare(setting_of(replicated, None, None, "paper"))
 
 
 @pytest.mark.parametrize("name", ["concurrency", "queries", "rows", "int_columns", "char_columns"])

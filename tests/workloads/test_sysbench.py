@@ -275,6 +275,17 @@ def test_bad_input_is_refused_before_anything_starts(field, given, words):
     assert str(caught.value).startswith(words)
 
 
+@pytest.mark.parametrize("script", ["oltp_read_write", "oltp_insert"])
+def test_what_writes_is_refused_at_a_replica(replicated, script):
+    """Before anything is made; without a place it goes to the primary."""
+    with pytest.raises(ConfigError) as caught:
+        SysBench(script, to="reader").prepare(Setting(replicated, None, None, "quick", print))
+    assert str(caught.value) == (
+        f"sysbench {script} t16 to reader writes and would be sent to node2 of async_replication3, whose writes node1 "
+        'alone takes: give it to="writer"'
+    )
+
+
 def test_scripts_of_one_table_take_no_second():
     """Sysbench itself says so, only later."""
     with pytest.raises(ConfigError, match="sysbench table_count=2: select_random_points reads one table"):
