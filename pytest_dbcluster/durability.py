@@ -106,7 +106,7 @@ def _differences(one: Labelled, other: Labelled) -> Iterator[tuple[str, str]]:
             yield part, _source(part, _deciding(part, *values), one.variant, other.variant)
 
 
-def _deciding(part: str, one: str, other: str) -> list[Sequence[str]]:
+def _deciding(part: str, one: str, other: str) -> Sequence[Sequence[str]]:
     """The options of each thing that differs between these texts of a part: "received by 2 replicas (AFTER_SYNC)"."""
     if part != "acknowledged":
         return [SWITCHES if BINLOG_OFF in (one, other) else OPTIONS[part]]
