@@ -134,11 +134,13 @@ class TPCC:
     def prepare(self, setting: Setting) -> None:
         """Load the tables unless they are there.
 
-        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench.
+        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError for
+        terminals of nodes that take no writes.
         """
         from pytest_dbcluster import terminals
 
         terminals.sysbench(setting)
+        setting.cluster.require_writers(terminals.endpoints(setting.cluster, self.to, writes=True), str(self))
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self._refuse_another(node)
