@@ -9,8 +9,10 @@ pytestmark = pytest.mark.releases("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 
 
 @pytest.mark.parametrize("mode", ["write", "update"])
-def test_4_appliers_drain_faster_than_1(measure, db_release, mode):
+def test_4_appliers_drain_faster_than_1(measure, db_profile, db_release, mode):
     """The backlog that a round leaves behind is gone sooner when four threads apply it."""
+    if db_profile == "paper":
+        pytest.skip("the published call leaves the backlog of all its repetitions behind, and of filling their tables")
     one, four = measure(
         cluster_slap(mode), on=[with_appliers(ASYNC, db_release, 1), with_appliers(ASYNC, db_release, 4)]
     )
