@@ -59,13 +59,14 @@ class Answer:
     def message(self) -> str:
         """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
         found = self.verdict
-        used = [item.rounds[: found.pairs] for item in self.series]
+        shown = self.series[::-1] if self.claim.kind == "ordered" else self.series
+        used = [item.rounds[: found.pairs] for item in shown]
         rounds = [one for many in used for one in many]
         seconds = sum(one.seconds for one in rounds)
-        values = [statistics.median(item.values(self.metric)[: found.pairs] or [math.nan]) for item in self.series]
+        values = [statistics.median(item.values(self.metric)[: found.pairs] or [math.nan]) for item in shown]
         return message(
             found,
-            names=tuple(item.name for item in (reversed(self.series) if self.claim.kind == "ordered" else self.series)),
+            names=tuple(item.name for item in shown),
             metric=self.metric,
             usual=self.measurement.metric,
             seconds_per_round=seconds / max(1, len(rounds)),

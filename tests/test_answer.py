@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+
 import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, Undecided
@@ -164,3 +166,13 @@ def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
     assert answer.verdict.pairs == 8
     with pytest.raises(Undecided, match="cap of 8 pairs: 0 v 0"):
         bool(answer)
+
+
+def test_an_order_of_two_gives_each_name_its_own_median():
+    """The message names the slowest first, and so stand the medians."""
+    slow, fast = series(1.0, 0.5, names=("slow", "fast"))
+    answer = ordered(slow, fast)
+    pairs = answer.verdict.pairs
+    medians = [statistics.median(one.values("throughput")[:pairs]) for one in (slow, fast)]
+
+    assert f"absolute medians slow {medians[0]:.4g} v fast {medians[1]:.4g}" in answer.message
