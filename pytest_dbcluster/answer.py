@@ -46,6 +46,13 @@ class Answer:
         return self.series[0].measurement
 
     @property
+    def compared(self) -> tuple[Series, Series]:
+        """Candidate and baseline; of an order its weakest neighbours, whose ratio the verdict gives."""
+        steps = self.verdict.neighbours
+        fast = len(steps) - 1 - verdict.weakest(steps) if steps else 0
+        return self.series[fast], self.series[fast + 1]
+
+    @property
     def text(self) -> str:
         """The claim as a test writes it."""
         names = tuple(item.name for item in self.series)

@@ -14,17 +14,18 @@ from pytest_dbcluster.workload import Round
 class ClaimRecord:
     """One claim with its answer.
 
-    test: the test's node id. text: the claim as written (``flush_2.beats(galera3)``). load: the workload's
-    name. message: the whole text of the verdict. published: the published ratio candidate / baseline of
-    speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
-    measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling.
-    durability: per variant what a commit is worth. differences: effective server variables on which
-    the two variants differ. rounds: per variant, those that the claim used, in order. published_seconds: per
-    variant the published average, least and most of its cell, where there is one. drains: per variant the
-    median time in seconds until all nodes were equal after a round, and drained the ratio candidate / baseline
-    of speed with that time included; empty and None where nothing had to drain. void: the blocks of rounds that
-    did not count and were drawn again. pace: the rate of an open loop, None of a closed one. limited: says that the
-    load generator was the bottleneck, empty when it was not.
+    test: the test's node id. text: the claim as written (``flush_2.beats(galera3)``). load: the workload's name.
+    candidate and baseline: whose ratio the verdict gives; of an order its weakest neighbours, and so are published,
+    drained and differences. message: the whole text of the verdict. published: the published ratio candidate /
+    baseline of speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
+    measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling. durability:
+    per variant what a commit is worth. differences: effective server variables on which the two variants differ.
+    rounds: per variant, those that the claim used, in order. published_seconds: per variant the published average,
+    least and most of its cell, where there is one. drains: per variant the median time in seconds until all nodes
+    were equal after a round, and drained the ratio candidate / baseline of speed with that time included; empty and
+    None where nothing had to drain. void: the blocks of rounds that did not count and were drawn again. pace: the
+    rate of an open loop, None of a closed one. limited: says that the load generator was the bottleneck, empty when
+    it was not.
     """
 
     test: str

@@ -163,7 +163,7 @@ class DBSession:
     def _record(
         self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
     ) -> ClaimRecord:
-        candidate, baseline = answer.series[0], answer.series[-1]
+        candidate, baseline = answer.compared
         pairs = answer.verdict.pairs
         used = [laboratory.variants[series.number] for series in answer.series]
         rounds = {series.name: list(series.rounds[:pairs]) for series in answer.series}
@@ -193,7 +193,7 @@ class DBSession:
             rounds=rounds,
             published_seconds=_published_seconds(answer, laboratory, published),
             drains=notes.drains(rounds),
-            drained=notes.drained_ratio(rounds, answer.metric),
+            drained=notes.drained_ratio({one.name: rounds[one.name] for one in answer.compared}, answer.metric),
             pace=answer.measurement.laboratory.pace,
             limited=client.mark(rounds),
             void=answer.measurement.void_blocks(pairs),

@@ -47,6 +47,7 @@ __all__ = [
     "same_as",
     "scales",
     "stall_test",
+    "weakest",
 ]
 
 ALPHA = critical.ALPHAS[0]
@@ -145,9 +146,14 @@ def judge_ordered(
     if decision is None:
         return None
     parts = tuple(_blinded(_verdict(*decision, claim, values, alpha), blind) for values in series)
-    smallest = min(range(steps), key=lambda k: parts[k].ratio)
+    smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
     return replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
+
+
+def weakest(steps: Sequence[Verdict]) -> int:
+    """The number, from 0, of the smallest of these steps."""
+    return min(range(len(steps)), key=lambda k: steps[k].ratio)
 
 
 def replay_ordered(
