@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from pytest_dbcluster import metrics
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import HostNeeds
 from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Paced, Repeats, Workload
 
@@ -43,9 +45,25 @@ def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:
-    """The short names; with the release added to those that would be the same."""
+    """The short names; to those that would be the same what tells them apart: release, proxy, needs, else a number."""
     names = [variant.spec.short_name for variant in variants]
-    return [
-        f"{name}@{variant.release.name}" if names.count(name) > 1 else name
-        for name, variant in zip(names, variants, strict=True)
-    ]
+    for said in (
+        [f"@{variant.release.name}" for variant in variants],
+        [f"+{variant.spec.proxy}" if variant.spec.proxy else "" for variant in variants],
+        [_needs(variant.spec.needs) for variant in variants],
+    ):
+        names = [_apart(names, said, number) for number in range(len(names))]
+    while len(set(names)) < len(names):
+        times = [names[: number + 1].count(name) for number, name in enumerate(names)]
+        names = [f"{one}#{time}" if names.count(one) > 1 else one for one, time in zip(names, times, strict=True)]
+    return names
+
+
+def _apart(names: Sequence[str], said: Sequence[str], number: int) -> str:
+    """One of the names, with what is said of it where that tells it from another one of the same name."""
+    same = {word for name, word in zip(names, said, strict=True) if name == names[number]}
+    return names[number] + said[number] if len(same) > 1 else names[number]
+
+
+def _needs(needs: HostNeeds) -> str:
+    return "".join(f"+{re.sub(r'[^a-zA-Z0-9.]+', '_', one)}" for one in str(needs).split(", ") if one)
