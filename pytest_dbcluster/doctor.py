@@ -62,9 +62,16 @@ def fsync_seconds(directory: str | Path) -> float:
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
-    """Everything that is known about this machine; ``directory`` is where the servers' data will lie."""
+    """Everything that is known about this machine; ``directory`` is where the servers' data will lie.
+
+    Raises ConfigError for a directory that cannot be made or written.
+    """
     place = directory or runs.directory()
-    place.mkdir(parents=True, exist_ok=True)
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        other = "DBCLUSTER_DATA_DIR=DIRECTORY takes another one"
+        raise ConfigError(f"cannot make the data directory {place}: {error.strerror}; {other}") from None
     looks: Sequence[Callable[[], Finding]] = (
         cores,
         memory,

@@ -48,6 +48,14 @@ def test_the_data_directory_is_made(tmp_path):
     assert not list((tmp_path / "cache" / "runs").iterdir())
 
 
+def test_a_data_directory_that_cannot_be_made_is_said(tmp_path):
+    """DBCLUSTER_DATA_DIR below a file, or where nobody may write: no traceback."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=r"^cannot make the data directory .*/file/runs: Not a directory; .*DATA_DIR"):
+        doctor.findings(tmp_path / "file" / "runs")
+
+
 def test_the_driver_is_pure_python(found):
     """The finding names the driver that carries the control connection."""
     assert "pure Python" in next(each.value for each in found if each.name == "control driver")
