@@ -7,6 +7,7 @@ import dataclasses
 import io
 import itertools
 import json
+import math
 
 from pytest_dbcluster import metrics, notes
 from pytest_dbcluster.ledger import Ledger
@@ -60,12 +61,13 @@ def as_csv(record: ClaimRecord) -> str:
     write = csv.writer(text, lineterminator="\n").writerow
     write([*COLUMNS, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
     for one in rounds:
-        write(
-            _own(one)
-            + [metrics.shown(one, name, record.load) if one.outcome.ledger else "" for name in tails]
-            + [_cell(one.counters.get(name)) for name in counted]
-            + [_cell(one.samples.get(name)) for name in sampled]
-        )
+        found = [
+            *_own(one),
+            *(metrics.shown(one, name, record.load) if one.outcome.ledger else None for name in tails),
+            *map(one.counters.get, counted),
+            *map(one.samples.get, sampled),
+        ]
+        write(map(_cell, found))
     return text.getvalue()
 
 
@@ -104,17 +106,20 @@ def _own(one: Round) -> list[object]:
         one.variant,
         said.seconds,
         said.operations,
-        _cell(said.commits),
+        said.commits,
         said.done,
         *(getattr(one, name) for name in SPEEDS),
         one.wall,
         int(one.settled),
         one.started,
-        *map(_cell, (said.rate, said.client_seconds, said.busiest)),
+        said.rate,
+        said.client_seconds,
+        said.busiest,
         one.limited,
         one.void,
     ]
 
 
 def _cell(value: object) -> object:
-    return "" if value is None else value
+    """Empty for what a round does not have."""
+    return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

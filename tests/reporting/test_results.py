@@ -75,6 +75,17 @@ def test_rounds_with_a_ledger_have_their_tails(tmp_path):
     assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 8
 
 
+def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
+    """Not the text of a number that is none: a percentile without operations, a drain that is that of other things."""
+    said = Outcome(2.0, 100, 0, good=0, ledger=Ledger({"x": Entry()}), span=9.0)
+    many = {name: [dataclasses.replace(found[0], outcome=said)] for name, found in record().rounds.items()}
+    text = results.Results(tmp_path).add(record(rounds=many)).rounds.read_text()
+    [row, _] = csv.DictReader(io.StringIO(text))
+
+    assert (row["p95_ms"], row["drained_throughput"], row["goodput"]) == ("", "", "0.0")
+    assert "nan" not in text
+
+
 def test_ledgers_are_kept_whole(tmp_path):
     """What a percentile over several rounds is made of, and each second of a round; the CSV has no place for them."""
     entry = Entry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
