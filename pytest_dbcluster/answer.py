@@ -151,12 +151,10 @@ def _judged(
         return answer(steps[::-1], step=claim.margin, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
     candidate, baseline = ([item.cost for item in one.rounds] for one in series)
     if claim.kind == stalls.KIND:
-        looked_at = slice(stalls.PAIRS)
-        end = over or (f"cap of {cap} pairs" if cap <= measurement.pairs < stalls.PAIRS else None)
         if over and measurement.pairs < stalls.PAIRS:
             needed = stalls.PAIRS * measurement.seconds([one.number for one in series]) / measurement.pairs
-            end = f"{over}, and its one look after {stalls.PAIRS} pairs takes {needed:.0f} s"
-        return stalls.judge_stalls(candidate[looked_at], baseline[looked_at], alpha=alpha, out_of_budget=end)
+            over = f"{over}, and its one look after {stalls.PAIRS} pairs takes {needed:.0f} s"
+        return stalls.judge_stalls(candidate, baseline, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
     answer_one = verdict.replay if drawn_before else verdict.judge
     return answer_one(
         claim,

@@ -15,24 +15,38 @@ HOLD_LEVEL = 0.05
 
 
 def judge_stalls(
-    candidate: Sequence[float], baseline: Sequence[float], *, alpha: float, out_of_budget: str | None = None
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    alpha: float,
+    cap: int = verdict.CAP,
+    out_of_budget: str | None = None,
+    blind: str | None = None,
 ) -> Verdict | None:
     """One look, after 40 pairs: fails when the candidate's stalls are too many for chance at ``alpha``.
 
-    The arguments are seconds per round. Holds when chance explains them at .05 (exact test on the discordant
-    pairs); between the two, and with fewer pairs than 40, it is inconclusive. None while pairs are missing.
+    The arguments are seconds per round; of more than 40 pairs, or than ``cap``, the first ones count, so that it makes
+    no difference what was drawn for other claims. Holds when chance explains the stalls at .05 (exact test on the
+    discordant pairs); between the two, with fewer pairs than 40, and when ``blind`` says why no answer could be
+    trusted, it is inconclusive. None while pairs are missing.
     """
-    if len(candidate) < PAIRS and not out_of_budget:
-        return None
+    most = min(cap, PAIRS)
+    candidate, baseline = candidate[:most], baseline[:most]
+    few = ""
+    if len(candidate) < PAIRS:
+        few = (f"cap of {cap} pairs" if len(candidate) == most else out_of_budget) or ""
+        if not few:
+            return None
     times = (baseline, candidate)
     ratios = [estimate.log_ratio(b, c) for b, c in zip(baseline, candidate, strict=True)]
-    base = verdict.judge(verdict.differs(), ratios, alpha=alpha, out_of_budget=out_of_budget or "one look", times=times)
+    base = verdict.judge(verdict.differs(), ratios, alpha=alpha, out_of_budget=few or "one look", times=times)
     assert base is not None
     theirs, ours, chance = estimate.stall_test(baseline, candidate)
-    outcome, words = Outcome.INCONCLUSIVE, out_of_budget or "could be chance, could be not"
+    outcome, words = Outcome.INCONCLUSIVE, few or "could be chance, could be not"
     if chance <= alpha:
         outcome, words = Outcome.FAILS, "more stalls than chance explains"
-    elif chance > HOLD_LEVEL and len(candidate) >= PAIRS:
+    elif chance > HOLD_LEVEL and not few:
         outcome, words = Outcome.HOLDS, "no more stalls than chance explains"
     reason = f"{words}: {ours} v {theirs}"
-    return dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=reason, stalls=(theirs, ours))
+    found = dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=reason, stalls=(theirs, ours))
+    return verdict.blinded(found, blind)

@@ -35,6 +35,7 @@ __all__ = [
     "Terms",
     "Verdict",
     "beats",
+    "blinded",
     "differs",
     "judge",
     "judge_ordered",
@@ -98,7 +99,7 @@ def judge(
         verdict = replace(verdict, order_effect=estimate.factor(estimate.order_effect(values, orders)) - 1)
     if times is not None:
         verdict = replace(verdict, stalls=stall_test(*times)[:2])
-    return _blinded(verdict, blind)
+    return blinded(verdict, blind)
 
 
 def replay(claim: Claim, log_ratios: Sequence[float], **terms: Unpack[Terms]) -> Verdict | None:
@@ -145,7 +146,7 @@ def judge_ordered(
     decision = _decide([(claim, values) for values in series], alpha, cap, out_of_budget)
     if decision is None:
         return None
-    parts = tuple(_blinded(_verdict(*decision, claim, values, alpha), blind) for values in series)
+    parts = tuple(blinded(_verdict(*decision, claim, values, alpha), blind) for values in series)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
     return replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
@@ -290,7 +291,7 @@ def _margin_needed(claim: Claim, centre: float, visible: float) -> float | None:
     return -math.expm1(-(shift + visible))
 
 
-def _blinded(verdict: Verdict, blind: str | None) -> Verdict:
+def blinded(verdict: Verdict, blind: str | None) -> Verdict:
     """The verdict, or an inconclusive one with a reason that no number of pairs removes."""
     if not blind:
         return verdict

@@ -176,3 +176,17 @@ def test_an_order_of_two_gives_each_name_its_own_median():
     medians = [statistics.median(one.values("throughput")[:pairs]) for one in (slow, fast)]
 
     assert f"absolute medians slow {medians[0]:.4g} v fast {medians[1]:.4g}" in answer.message
+
+
+def test_a_blind_laboratory_says_nothing_of_stalls():
+    """Whichever claim is asked first; 20 pairs show what was seen."""
+    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 1.0))
+    default, flush_2 = series(laboratory=laboratory)
+    flush_2.same_as(default, within=0.01)
+    assert flush_2.measurement.pairs > 40
+    laboratory.why_blind = "nodes share the cores"
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.verdict.pairs == 20
+    with pytest.raises(Undecided, match="nodes share the cores"):
+        bool(answer)

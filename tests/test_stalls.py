@@ -50,3 +50,24 @@ def test_few_pairs_can_fail():
     answer = judge_stalls(stalling(15), CALM, alpha=0.0005, out_of_budget="budget of 3 s used")
 
     assert answer.outcome is Outcome.FAILS
+
+
+def test_fewer_pairs_are_looked_at_where_no_more_may_be_drawn():
+    """However many another claim has drawn: the guard answers as it would have alone."""
+    for drawn in (20, PAIRS):
+        answer = judge_stalls(CALM[:drawn], CALM[:drawn], alpha=0.0005, cap=20)
+        assert (answer.pairs, answer.outcome, answer.reason) == (20, Outcome.INCONCLUSIVE, "cap of 20 pairs: 0 v 0")
+
+
+def test_a_budget_that_is_used_later_is_no_matter_of_the_look():
+    """All of its pairs were there, so that the reason is what they show."""
+    answer = judge_stalls(stalling(7), CALM, alpha=0.0005, out_of_budget="budget of 3 s used")
+
+    assert answer.reason == "could be chance, could be not: 7 v 0"
+
+
+def test_a_blind_machine_sees_no_stalls():
+    """As no answer about time can be trusted there."""
+    for ours in (0, 15):
+        answer = judge_stalls(stalling(ours), CALM, alpha=0.0005, blind="nodes share the cores")
+        assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "nodes share the cores")
