@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pytest_dbcluster.critical import ALPHAS, GUARD_LEVEL, LOOKS
 from pytest_dbcluster.errors import ConfigError
 
+STALLS = "no_more_stalls_than"  # about rounds that took twice their median, and no ratio
 GUARDS = ("no_slower_than", "same_as")
 OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
 

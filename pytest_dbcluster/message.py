@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from pytest_dbcluster import critical
-from pytest_dbcluster.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claim import STALLS, Claim, Outcome, Verdict
 
 LATENCY = "ms"  # a unit of which less is faster
 WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
@@ -70,6 +70,8 @@ def percent(ratio: float) -> str:
 def claimed(claim: Claim) -> str:
     """The range that a claim asserts, in the same units as the measured ratio."""
     low, high = map(math.exp, claim.bounds)
+    if claim.kind == STALLS:
+        return "no more stalls than the other"
     if claim.kind == "differs":
         return "other than +0.0 %"
     if claim.guard and math.isfinite(high):
@@ -112,6 +114,9 @@ def _fraction(value: float) -> str:
 
 def _error(verdict: Verdict, seconds: float) -> str:
     """How often such a verdict is wrong, or what would lead to one."""
+    if verdict.claim.kind == STALLS and verdict.outcome is Outcome.HOLDS:
+        excess = f"chance alone gives such an excess in more than 1 of {1 / critical.GUARD_LEVEL:.0f} runs"
+        return f"{excess}, and stalls too rare for {verdict.pairs} pairs are not excluded"
     if verdict.outcome is Outcome.FAILS or (verdict.outcome is Outcome.HOLDS and not verdict.claim.guard):
         return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}"
     if verdict.outcome is Outcome.HOLDS:
@@ -123,8 +128,8 @@ def needs(verdict: Verdict, seconds: float) -> str:
     """What would decide an inconclusive verdict whose pairs took so many seconds."""
     ways = []
     if verdict.needed_pairs is not None:
-        time = verdict.needed_pairs * seconds / verdict.pairs
-        ways.append(f"about {verdict.needed_pairs} pairs ({time:.0f} s)")
+        time = f" ({verdict.needed_pairs * seconds / verdict.pairs:.0f} s)" if verdict.pairs else ""
+        ways.append(f"about {verdict.needed_pairs} pairs{time}")
     if verdict.needed_margin is not None:
         ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from pytest_dbcluster import estimate, verdict
+from pytest_dbcluster import claim as claims
+from pytest_dbcluster import critical, estimate, verdict
 from pytest_dbcluster.claim import Claim
 from pytest_dbcluster.verdict import Outcome, Verdict
 
-KIND = "no_more_stalls_than"
+KIND = claims.STALLS
 PAIRS = 40
-HOLD_LEVEL = 0.05
+HOLD_LEVEL = critical.GUARD_LEVEL
 
 
 def judge_stalls(
@@ -48,5 +49,13 @@ def judge_stalls(
     elif chance > HOLD_LEVEL and not few:
         outcome, words = Outcome.HOLDS, "no more stalls than chance explains"
     reason = f"{words}: {ours} v {theirs}"
-    found = dataclasses.replace(base, outcome=outcome, claim=Claim(KIND, 0.0), reason=reason, stalls=(theirs, ours))
+    found = dataclasses.replace(
+        base,
+        outcome=outcome,
+        claim=Claim(KIND, 0.0),
+        reason=reason,
+        stalls=(theirs, ours),
+        needed_pairs=PAIRS if few and outcome is Outcome.INCONCLUSIVE else None,
+        needed_margin=None,
+    )
     return verdict.blinded(found, blind)

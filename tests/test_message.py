@@ -3,6 +3,7 @@
 import math
 import random
 
+from pytest_dbcluster.stalls import judge_stalls
 from pytest_dbcluster.verdict import beats, judge, judge_ordered, message, no_slower_than
 
 
@@ -93,3 +94,27 @@ def test_no_message_holds_a_bare_p_value():
     """A reader gets a ratio and an interval, never a significance."""
     assert "p =" not in words(judge(beats(), noise(0.3, 0.02, 20)))
     assert "p-value" not in words(judge(beats(), noise(0.3, 0.02, 20)))
+
+
+def stalls(ours, pairs=40, **terms):
+    """The message of a count of stalls, the baseline without any."""
+    seconds = [3.0] * ours + [1.0] * (pairs - ours)
+    return words(judge_stalls(seconds, [1.0] * pairs, alpha=0.0005, **terms))
+
+
+def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():
+    """It claims nothing about the ratio, and chance is no proof that there is no difference."""
+    held = stalls(2)
+
+    assert "HOLDS a.no_more_stalls_than(b)" in held
+    assert "claimed no more stalls than the other   -> no more stalls than chance explains: 2 v 0" in held
+    assert "chance alone gives such an excess in more than 1 of 20 runs" in held
+    assert "error of this verdict" not in held
+    assert "error of this verdict <= 1 in 2000" in stalls(15)
+
+
+def test_an_open_count_of_stalls_needs_its_40_pairs():
+    """It looks once: where all pairs were there, more of them are no way out."""
+    assert "needs about 40 pairs" in stalls(0, 10, out_of_budget="budget of 3 s used")
+    assert "no number of pairs is known to decide it" in stalls(7)
+    assert "needs about 40 pairs" in stalls(0, 0, out_of_budget="budget of 3 s used")
