@@ -25,9 +25,14 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
+def drawable(record: ClaimRecord) -> bool:
+    """Whether a claim has a chart: a pair to show, and what draws it."""
+    return bool(record.verdict.pairs) and available()
+
+
 def chart(record: ClaimRecord) -> str | None:
     """The chart as SVG text; None without matplotlib, or without a pair to show."""
-    if not record.verdict.pairs or not available():
+    if not drawable(record):
         return None
     import matplotlib as mpl
     from matplotlib.figure import Figure

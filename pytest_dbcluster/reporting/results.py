@@ -30,6 +30,13 @@ class Kept:
     chart: Path | None
 
 
+def clear(directory: Path) -> None:
+    """Remove the results of a run before; what others left in the directory stays."""
+    for pattern in OURS:
+        for path in directory.glob(pattern):
+            path.unlink()
+
+
 class Results:
     """The files of one run. The first claim replaces those of the run before; each is kept when it is answered."""
 
@@ -45,7 +52,9 @@ class Results:
         kept.rounds.write_text(rounds.as_csv(record))
         if ledgers := rounds.as_ledgers(record):
             kept.rounds.with_suffix(".jsonl").write_text(ledgers)
-        return self._listed(record, self._with_chart(kept, charts.chart(record)))
+        # Its line first: whatever ends the drawing loses a picture, and no verdict.
+        self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
+        return self._with_chart(kept, charts.chart(record))
 
     def adopt(self, record: ClaimRecord, theirs: Kept) -> Kept:
         """Keep one claim whose files another process has written elsewhere: they are moved."""
@@ -93,9 +102,7 @@ class Results:
         self._begun = True
         for name in ("rounds", "charts", "curves"):
             (self._directory / name).mkdir(parents=True, exist_ok=True)
-        for pattern in OURS:
-            for path in self._directory.glob(pattern):
-                path.unlink()
+        clear(self._directory)
 
     def _as_json(self, record: ClaimRecord, kept: Kept) -> dict[str, Any]:
         """Everything of the record; of its rounds the seconds and the metric's values, and where the rest is."""

@@ -15,6 +15,8 @@ from pytest_dbcluster.reporting import charts, results, rounds
 from pytest_dbcluster.workload import Outcome
 from tests.reporting.records import drained, failed, record, undecided
 
+NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
+
 
 @pytest.fixture(autouse=True)
 def _no_charts(monkeypatch, request):
@@ -154,6 +156,28 @@ def test_a_chart_is_kept_beside_the_rounds(tmp_path):
 
     assert kept.chart.read_text().startswith("<?xml")
     assert lines(tmp_path)[0]["chart_file"] == str(kept.chart.relative_to(tmp_path))
+
+
+def test_a_claim_whose_chart_cannot_be_drawn_is_kept(tmp_path, monkeypatch):
+    """The line is there before the chart is drawn, so that nothing that ends the drawing loses a verdict."""
+
+    def drawing(made):
+        assert lines(tmp_path)[0]["chart_file"].startswith("charts/01-")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(charts, "chart", drawing)
+    with pytest.raises(KeyboardInterrupt):
+        results.Results(tmp_path).add(record())
+
+    assert len(lines(tmp_path)) == 1
+
+
+def test_a_claim_without_a_chart_says_so(tmp_path):
+    """Where no pair was drawn there is nothing to be seen."""
+    kept = results.Results(tmp_path).add(record(rounds={"flush_2": [], "galera3": []}, verdict=NO_PAIR))
+
+    assert kept.chart is None
+    assert lines(tmp_path)[0]["chart_file"] is None
 
 
 def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
