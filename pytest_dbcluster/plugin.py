@@ -180,12 +180,15 @@ def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Ite
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """A run that measures writes Allure results; nothing else does by itself."""
+    """A run that measures begins with no results of the one before, and writes Allure's; nothing else does so."""
     config = session.config
     if _measuring(session.items) and not config.option.collectonly:
-        from pytest_dbcluster.reporting import allure
+        from pytest_dbcluster.reporting import allure, results
 
-        allure.start(config, settings(config).results, clean=not hasattr(config, "workerinput"))
+        directory, in_front = settings(config).results, not hasattr(config, "workerinput")
+        if in_front:
+            results.clear(directory)
+        allure.start(config, directory, clean=in_front)
 
 
 @pytest.fixture(scope="session")

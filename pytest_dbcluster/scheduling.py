@@ -23,7 +23,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from pytest_dbcluster import machine, worker_files
-from pytest_dbcluster.reporting import allure
+from pytest_dbcluster.reporting import allure, results
 from pytest_dbcluster.reporting.report import Report
 
 CONTROLLER = "dbcluster_controller"
@@ -149,6 +149,7 @@ class Controller:
         self._group = found.group
         if found.group:
             self.report = Report(self._config, self._results())
+            results.clear(self._results())
             allure.start(self._config, self._results())
             for line in found.expected:
                 self.report.line(line)

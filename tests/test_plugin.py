@@ -136,6 +136,27 @@ def test_what_the_machine_lacks_is_a_skip(run, monkeypatch):
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [([], ["mine.txt"]), (["--collect-only"], ["claims.jsonl", "mine.txt", "summary.md"]), (["-k", "other"], None)],
+    ids=["a run", "a collection", "a run that measures nothing"],
+)
+def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, pytester, words, left):
+    """They are not shown as its own where every test of it is skipped or breaks before the first claim."""
+    latest = pytester.path / "reports" / "latest"
+    latest.mkdir(parents=True)
+    for name in ("claims.jsonl", "summary.md", "mine.txt"):
+        (latest / name).touch()
+    source = (
+        "import pytest_dbcluster.errors as e\ndef test_it(measure):\n    measure(e.Unsupported('no netem'), on=[])\n"
+    )
+    run(source + "def test_other():\n    pass\n", *words)
+
+    assert sorted(one.name for one in latest.iterdir() if one.is_file()) == (
+        left or ["claims.jsonl", "mine.txt", "summary.md"]
+    )
+
+
 @pytest.mark.parametrize("how", ["mark", "option"])
 def test_reruns_until_green_are_refused(run, pytester, how):
     """A wrong verdict would only need to be drawn often enough."""
