@@ -80,12 +80,13 @@ class Outcome(enum.Enum):
 class Verdict:
     """The answer to a claim, with all that its message shows. A plain value: it is true whatever it says.
 
-    Ratios are candidate / baseline. ``low`` and ``high`` bound the ratio at all looks together (99.9 %, with
-    alpha .0001 99.98 %), ``decided_low`` and ``decided_high`` are the interval that may let the claim hold
-    (90 % for a guard). ``detectable`` and ``needed_margin`` are fractions, ``pair_sd`` is a log, and
-    ``order_effect`` is the fraction by which AB pairs lie above BA pairs. What the pairs do not tell is not a
-    number. ``needed_pairs`` and ``needed_margin`` belong to an inconclusive verdict. ``stalls`` counts
-    (baseline, candidate) rounds. The verdict on an order is that on its weakest neighbours.
+    Ratios are candidate / baseline. ``low`` and ``high`` bound the ratio at all looks together (99.9 %, with alpha
+    .0001 99.98 %), ``decided_low`` and ``decided_high`` are the interval that may let the claim hold (90 % for a
+    guard). ``detectable`` and ``needed_margin`` are fractions, ``pair_sd`` is a log (below 2 pairs nothing is
+    detectable, and both are infinite), and ``order_effect`` is the fraction by which AB pairs lie above BA pairs.
+    What the pairs do not tell is not a number. ``needed_pairs`` and ``needed_margin`` belong to an inconclusive
+    verdict. ``stalls`` counts (baseline, candidate) rounds. The verdict on an order is that on its weakest
+    neighbours.
     """
 
     outcome: Outcome

@@ -101,9 +101,9 @@ def rank_interval(values: Sequence[float], threshold: int) -> Interval:
 
 
 def pair_sd(values: Sequence[float]) -> float:
-    """Standard deviation of a pair: 1.48 MAD, or the ordinary one if most are equal; 0 below 2 pairs."""
+    """Standard deviation of a pair: 1.48 MAD, or the ordinary one if most are equal; infinite below 2 pairs."""
     if len(values) < 2:
-        return 0.0
+        return math.inf
     middle = statistics.median(values)
     deviation = statistics.median(abs(value - middle) for value in values)
     return ROBUST * deviation if deviation else statistics.stdev(values)

@@ -129,7 +129,13 @@ def test_pair_sd_resists_a_stalled_round():
     calm = [0.0, 0.1, 0.2, 0.3, 0.4]
     assert estimate.pair_sd([*calm[:4], 100.0]) == pytest.approx(estimate.pair_sd(calm))
     assert estimate.pair_sd([0.0, 0.0, 0.0, 1.0]) == 0.5
-    assert estimate.pair_sd([0.0]) == 0.0
+
+
+@pytest.mark.parametrize("values", [[], [0.1]])
+def test_less_than_two_pairs_show_nothing(values):
+    """One pair has no scatter, so that no difference is known to be visible."""
+    assert math.isinf(estimate.pair_sd(values))
+    assert math.isinf(estimate.detectable(values, 0.05))
 
 
 def test_detectable_difference_follows_its_formula():

@@ -3,6 +3,7 @@
 import math
 import random
 
+from pytest_dbcluster.reporting import results
 from pytest_dbcluster.stalls import judge_stalls
 from pytest_dbcluster.verdict import beats, judge, judge_ordered, message, no_slower_than
 
@@ -66,6 +67,15 @@ def test_an_inconclusive_message_may_know_no_way_out():
 
     assert "measured unknown (Hodges-Lehmann; sequential 99.9 % interval not bounded yet)" in text
     assert "no number of pairs is known to decide it" in text
+
+
+def test_a_message_about_one_pair_claims_to_see_nothing():
+    """Its scatter is unknown, and so are the margin that a guard could prove and the pairs that it would take."""
+    answer = judge(no_slower_than(by=0.05), [0.1], out_of_budget="budget of 120 s used")
+
+    assert (answer.needed_pairs, answer.needed_margin) == (None, None)
+    assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
+    assert results.plain(answer)["detectable"] is None
 
 
 def test_the_message_of_a_proof_gives_its_error():
