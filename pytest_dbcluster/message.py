@@ -129,7 +129,9 @@ def needs(verdict: Verdict, seconds: float) -> str:
     ways = []
     if verdict.needed_pairs is not None:
         time = f" ({verdict.needed_pairs * seconds / verdict.pairs:.0f} s)" if verdict.pairs else ""
-        ways.append(f"about {verdict.needed_pairs} pairs{time}")
+        most = critical.LOOKS[-1]
+        rest = f", but no run draws more than {most}: try longer rounds" if verdict.needed_pairs > most else ""
+        ways.append(f"about {verdict.needed_pairs} pairs in all{time}{rest}")
     if verdict.needed_margin is not None:
         ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"

@@ -51,14 +51,24 @@ def test_the_message_of_a_failure_is_whole():
 
 
 def test_an_inconclusive_message_says_what_would_decide():
-    """Pairs with their time, and for a guard the margin that these pairs could have proven."""
-    answer = judge(no_slower_than(by=0.05), noise(0, 0.3, 20), out_of_budget="budget of 120 s used")
+    """Pairs with their time, those drawn included, and for a guard the margin that these pairs could have proven."""
+    answer = judge(no_slower_than(by=0.05), noise(0, 0.1, 20), out_of_budget="budget of 120 s used")
     text = words(answer)
 
     assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
     assert "-> budget of 120 s used" in text
-    assert f"needs about {answer.needed_pairs} pairs ({4 * answer.needed_pairs} s) or a margin >= " in text
+    assert 20 < answer.needed_pairs <= 160
+    assert f"needs about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s) or a margin >= " in text
     assert "; 90 % " in text
+
+
+def test_a_message_says_when_no_run_draws_so_many_pairs():
+    """What helps then are rounds that scatter less, and a guard with a larger margin."""
+    for claim, rest in ((beats(by=0.05), ""), (no_slower_than(by=0.05), " or a margin >= ")):
+        answer = judge(claim, noise(0.0, 0.6, 20, seed=4), out_of_budget="budget of 120 s used")
+        many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
+        assert answer.needed_pairs > 160
+        assert f"needs {many}, but no run draws more than 160: try longer rounds{rest}" in words(answer)
 
 
 def test_an_inconclusive_message_may_know_no_way_out():
@@ -125,6 +135,6 @@ def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():
 
 def test_an_open_count_of_stalls_needs_its_40_pairs():
     """It looks once: where all pairs were there, more of them are no way out."""
-    assert "needs about 40 pairs" in stalls(0, 10, out_of_budget="budget of 3 s used")
+    assert "needs about 40 pairs in all" in stalls(0, 10, out_of_budget="budget of 3 s used")
     assert "no number of pairs is known to decide it" in stalls(7)
-    assert "needs about 40 pairs" in stalls(0, 0, out_of_budget="budget of 3 s used")
+    assert "needs about 40 pairs in all" in stalls(0, 0, out_of_budget="budget of 3 s used")

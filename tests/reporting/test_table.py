@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import re
 
 import pytest
 
@@ -39,7 +40,9 @@ def test_inconclusive_claims_stand_apart():
     assert " open " in shown[5]
     words = " ".join(line.strip() for line in shown[6:])
     assert words.startswith("budget of 120 s of measured time used (--db-budget); needs about ")
-    assert words.endswith(" s)")
+    assert re.search(
+        r"; needs about \d+ pairs in all \(\d+ s\), but no run draws more than 160: try longer rounds$", words
+    )
 
 
 def test_a_guard_that_is_open_names_the_margin_it_could_prove():
