@@ -9,6 +9,7 @@ import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_dbcluster import metrics
 from pytest_dbcluster.histogram import Histogram
 from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.workload import Round
@@ -19,13 +20,17 @@ ERRORS = 4  # of each variant, the most frequent ones
 
 @dataclasses.dataclass(frozen=True)
 class Books:
-    """The rounds of one variant together. seconds: measured; tried: attempts of all operations."""
+    """The rounds of one variant together. seconds: measured; tried: attempts of all operations.
+
+    latencies: by type of transactions, "" for all of them; in an open loop with what was lost.
+    """
 
     name: str
     ledger: Ledger
     seconds: float
     tried: int
     open_loop: bool
+    latencies: Mapping[str, Histogram]
 
     @property
     def total(self) -> Entry:
@@ -46,7 +51,7 @@ def lines(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
     }
     said = [f"{what}: {'; '.join(f'{one.name} {words(one)}' for one in books)}" for what, words in each.items()]
     how = "from the intended start" if books[0].open_loop else "closed loop: shown, not claimed"
-    latencies = "; ".join(f"{one.name} {percentiles(one.total.latencies)}" for one in books)
+    latencies = "; ".join(f"{one.name} {percentiles(one.latencies[''])}" for one in books)
     return [
         *_figures(rounds),
         *said,
@@ -68,14 +73,15 @@ def _medians(rounds: Mapping[str, Sequence[Round]], figure: str) -> Iterator[str
 
 
 def _added(name: str, rounds: Sequence[Round]) -> Books | None:
-    kept = [one.outcome for one in rounds if one.outcome.ledger is not None]
+    kept = [one for one in rounds if one.outcome.ledger is not None]
     if not kept:
         return None
     ledger = Ledger()
     for one in kept:
-        ledger += one.ledger or Ledger()
-    seconds, tried = sum(one.seconds for one in kept), sum(one.operations for one in kept)
-    return Books(name, ledger, seconds, tried, kept[0].rate is not None)
+        ledger += one.outcome.ledger or Ledger()
+    seconds, tried = sum(one.seconds for one in kept), sum(one.outcome.operations for one in kept)
+    latencies = {kind: metrics.latencies(kept, kind) for kind in ("", *ledger.entries)}
+    return Books(name, ledger, seconds, tried, kept[0].outcome.rate is not None, latencies)
 
 
 def _goodput(books: Books) -> str:
@@ -109,7 +115,11 @@ def _outcomes(books: Books) -> str:
 
 def percentiles(latencies: Histogram) -> str:
     """``3.1 / 9 / 14 / 22``, milliseconds; a dash without any."""
-    return " / ".join(f"{1e3 * latencies.percentile(share):.3g}" for share in SHOWN) if latencies.total else "-"
+    return " / ".join(_milliseconds(latencies.percentile(share)) for share in SHOWN) if latencies.total else "-"
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:.0f}" if seconds >= 1 else f"{1e3 * seconds:.3g}"
 
 
 def _several(books: Books) -> bool:
@@ -119,7 +129,7 @@ def _several(books: Books) -> bool:
 def _types(books: Books) -> str:
     """One line of a variant whose load has several types of transactions."""
     each = [
-        f"{kind} {entry.good / books.seconds:.4g}/s {percentiles(entry.latencies)}"
+        f"{kind} {entry.good / books.seconds:.4g}/s {percentiles(books.latencies[kind])}"
         for kind, entry in books.ledger.entries.items()
     ]
     return f"{books.name} by type, good ones and latencies: {', '.join(each)}"

@@ -87,7 +87,7 @@ def shown(one: Round, metric: str, load: str) -> float:
     """The value of a round in the metric's unit. Raises ConfigError for a metric that this round does not have."""
     name, _, kind = metric.partition(":")
     if name in QUANTILES:
-        return 1e3 * _latencies(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
+        return 1e3 * with_lost(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
         return entry(one, kind, metric, load).good / one.seconds
     if name in OF_DRAIN and one.outcome.span is not None:
@@ -97,8 +97,17 @@ def shown(one: Round, metric: str, load: str) -> float:
     return counters.value(one.counters, metric, load=load)
 
 
-def _latencies(one: Round, of: Entry, kind: str) -> Histogram:
-    """Those of an open loop with the operations that never ended as asked: a tail without them would look better.
+def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
+    """The latencies of all these rounds together, of all types of transactions or of one, as claims count them."""
+    found = Histogram()
+    for one in rounds:
+        if ledger := one.outcome.ledger:
+            found += with_lost(one, ledger.entries.get(kind, Entry()) if kind else ledger.total, kind)
+    return found
+
+
+def with_lost(one: Round, of: Entry, kind: str) -> Histogram:
+    """Latencies of a round; in an open loop with the operations that never ended as asked, or a tail would look better.
 
     Each counts as having taken twice the round, for which a run waits at the most. Which type those have that never
     began is not known, so they count among all types alone.

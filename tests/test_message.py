@@ -65,7 +65,7 @@ def test_an_inconclusive_message_says_what_would_decide():
 def test_a_message_says_when_no_run_draws_so_many_pairs():
     """What helps then are rounds that scatter less, and a guard with a larger margin."""
     for claim, rest in ((beats(by=0.05), ""), (no_slower_than(by=0.05), " or a margin >= ")):
-        answer = judge(claim, noise(0.0, 0.6, 20, seed=4), out_of_budget="budget of 120 s used")
+        answer = judge(claim, noise(0, 0.6, 20), out_of_budget="budget of 120 s used")
         many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
         assert answer.needed_pairs > 160
         assert f"needs {many}, but no run draws more than 160: try longer rounds{rest}" in words(answer)

@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 
 from pytest_dbcluster import books, metrics
-from pytest_dbcluster.ledger import Ledger
 from pytest_dbcluster.record import CurvePoint, CurveRecord
 from pytest_dbcluster.reporting.layout import Block, Row
 
@@ -41,7 +40,10 @@ def shown(point: CurvePoint) -> str:
 
 
 def as_csv(made: CurveRecord) -> str:
-    """A line for each value and variant; the latencies are those of all its rounds together, in milliseconds."""
+    """A line for each value and variant; the latencies are those of all its rounds together, in milliseconds.
+
+    Those of an open loop count what was lost, as claims do.
+    """
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
     write([made.field, *COLUMNS, *LATENCIES])
@@ -53,6 +55,5 @@ def as_csv(made: CurveRecord) -> str:
 
 
 def _latencies(point: CurvePoint) -> Sequence[object]:
-    kept = [one.outcome.ledger for one in point.rounds if one.outcome.ledger is not None]
-    latencies = sum(kept, Ledger()).total.latencies
+    latencies = metrics.latencies(point.rounds)
     return [1e3 * latencies.percentile(share) if latencies.total else "" for share in books.SHOWN]

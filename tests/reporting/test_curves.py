@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import json
 from pathlib import Path
 from xml.etree import ElementTree
@@ -13,7 +14,7 @@ import pytest
 
 import pytest_dbcluster.fixture
 import pytest_dbcluster.session  # noqa: F401 (imported once, not in each run)
-from pytest_dbcluster import estimate
+from pytest_dbcluster import estimate, metrics
 from pytest_dbcluster.histogram import Histogram
 from pytest_dbcluster.ledger import Entry, Ledger
 from pytest_dbcluster.record import CurvePoint, CurveRecord
@@ -206,6 +207,17 @@ def test_the_file_has_the_latencies_of_all_rounds():
 
     assert float(one["p95_ms"]) == pytest.approx(10, rel=0.011)
     assert other["p95_ms"] == ""
+
+
+def test_the_latencies_of_an_open_loop_count_what_was_lost():
+    """Ten of a hundred never ended: they took twice their round, as in a claim about the same rounds."""
+    found = point(1, "a", latencies=[0.01] * 90)
+    said = dataclasses.replace(found.rounds[0].outcome, good=90, rate=100.0, offered=100)
+    found = dataclasses.replace(found, rounds=[dataclasses.replace(one, outcome=said) for one in found.rounds])
+    [row] = csv.DictReader(curves.as_csv(curve([found])).splitlines())
+
+    assert float(row["p50_ms"]) == pytest.approx(10, rel=0.011)
+    assert float(row["p95_ms"]) == metrics.shown(found.rounds[0], "p95", "load") == pytest.approx(2000, rel=0.011)
 
 
 def test_the_same_curve_gives_the_same_chart():
