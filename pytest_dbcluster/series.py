@@ -10,6 +10,7 @@ from pytest_dbcluster import claim as claims
 from pytest_dbcluster import counters, metrics, registry, stalls
 from pytest_dbcluster.answer import Answer, ask
 from pytest_dbcluster.claim import Claim
+from pytest_dbcluster.critical import MOST_NEIGHBOURS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workload import Round
 
@@ -125,6 +126,10 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     """The claim: each of these series is faster than the one before it by more than ``step``."""
     if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
         raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
+    if len(slowest_first) > MOST_NEIGHBOURS + 1:
+        raise ConfigError(f"ordered takes 2 to {MOST_NEIGHBOURS + 1} variants, not {len(slowest_first)}")
+    if twice := next((one for place, one in enumerate(slowest_first) if one in slowest_first[:place]), None):
+        raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
     measurement = slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)

@@ -107,3 +107,25 @@ def test_an_order_needs_one_measurement():
     """As every other claim does."""
     with pytest.raises(ConfigError, match=r"^ordered\(\.\.\.\) takes two or more series of one measure"):
         ordered(measurement(two()).series[0], measurement(two()).series[1])
+
+
+def test_an_order_takes_each_series_once():
+    """A variant is not faster than itself; no round is drawn to find that out."""
+    laboratory = two()
+    slow, fast = measurement(laboratory).series
+
+    for given in ((slow, slow), (slow, fast, slow)):
+        with pytest.raises(ConfigError) as caught:
+            ordered(*given)
+        assert str(caught.value) == "slow is compared with itself; a claim needs two variants"
+    assert laboratory.rounds == []
+
+
+def test_an_order_takes_five_series_at_most():
+    """More steps have no critical values; that is said before the first round."""
+    laboratory = FakeLaboratory(tuple("abcdef"), noisy(*[1.0] * 6))
+
+    with pytest.raises(ConfigError) as caught:
+        ordered(*measurement(laboratory).series)
+    assert str(caught.value) == "ordered takes 2 to 5 variants, not 6"
+    assert laboratory.rounds == []
