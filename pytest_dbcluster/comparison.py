@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from pytest_dbcluster import metrics
@@ -42,6 +42,15 @@ def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
     """The tables that rounds of these loads leave, which have to be equal on all nodes; each once."""
     left = (load for load in loads if not repeats(load, profile))
     return tuple(dict.fromkeys(table for load in left for table in load.tables))
+
+
+def check_names(loads: Mapping[str, Workload]) -> None:
+    """Raise ConfigError for loads whose names are no texts: tables and files are made of them."""
+    if wrong := [name for name in loads if not isinstance(name, str) or not name.strip()]:
+        raise ConfigError(
+            f"measure({{name: load, ...}}, on=[spec]): a name is a text, got {', '.join(map(repr, wrong))}; "
+            f'write it as one, such as "{wrong[0] or 16} clients"'
+        )
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import psutil
 
-from pytest_dbcluster import client, kept, notes, secrets, sql
+from pytest_dbcluster import client, comparison, kept, notes, secrets, sql
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.floor import Floor, Twins
@@ -80,6 +80,7 @@ class DBSession:
         if isinstance(workload, Mapping):
             if len(on) > 1 or len(workload) < 2:
                 raise ConfigError("measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster")
+            comparison.check_names(workload)
             on = [*on] * len(workload)
         laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
         published = Published.of(item, self._config.rootpath)

@@ -6,7 +6,8 @@ import types
 
 import pytest
 
-from pytest_dbcluster.comparison import unique_names
+from pytest_dbcluster.comparison import check_names, unique_names
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec
 
 GALERA = ClusterSpec("galera", nodes=3)
@@ -40,3 +41,10 @@ def names(*several):
 def test_each_variant_has_a_name_of_its_own(specs, expected):
     """Rounds, tables and files are kept by it: release, proxy and needs tell variants apart, and else a number."""
     assert names(*specs) == expected
+
+
+@pytest.mark.parametrize("loads", [{1: "a", 16: "b"}, {"a": "a", "": "b"}])
+def test_a_load_has_a_name_that_is_text(loads):
+    """Known before anything starts: tables and files are made of it after all rounds are drawn."""
+    with pytest.raises(ConfigError, match=r"^measure\(\{name: load, \.\.\.\}, on=\[spec\]\): a name is a text, got "):
+        check_names(loads)

@@ -7,10 +7,11 @@ import types
 
 import pytest
 
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.machine import BUILDING, Machine, Turns
 from pytest_dbcluster.session import DBSession
 from pytest_dbcluster.settings import Settings
+from pytest_dbcluster.spec import ClusterSpec
 
 
 @pytest.fixture
@@ -68,3 +69,11 @@ def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
     session.close()
 
     assert said == ["the end of the run's servers: the supervisor still ends them"]
+
+
+def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):
+    """They would be drawn until decided, and their table would then be none."""
+    monkeypatch.setattr(session, "laboratory", lambda *_, **__: pytest.fail("started"))
+
+    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
+        session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
