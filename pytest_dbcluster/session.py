@@ -93,7 +93,7 @@ class DBSession:
 
         # Clusters that take turns are fresh at each turn: there are no two instances to compare.
         several = laboratory.instances > 1 and not laboratory.in_turns
-        floor = functools.partial(self._floor, laboratory) if several else None
+        floor = functools.partial(self._floor, laboratory, workload) if several else None
         return Measurement(
             laboratory,
             self.settings.rules(),
@@ -104,9 +104,13 @@ class DBSession:
             release=_releases(laboratory.variants),
         )
 
-    def _floor(self, laboratory: ClusterLaboratory, number: int, metric: str) -> Floor:
+    def _floor(
+        self, laboratory: ClusterLaboratory, workload: Workload | Mapping[str, Workload], number: int, metric: str
+    ) -> Floor:
         """How far two instances of a variant differ under this load in this metric, measured once a run."""
-        key = (laboratory.load, laboratory.variants[number].cluster_key, metric)
+        load = list(workload.values())[number] if isinstance(workload, Mapping) else workload
+        variant = laboratory.variants[number]
+        key = (load, variant.cluster_key, variant.dynamic, metric)
         if key not in self._floors:
             twins = Twins(laboratory, number, laboratory.instances)
             self.report.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")

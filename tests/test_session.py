@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import types
+from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.machine import BUILDING, Machine, Turns
+from pytest_dbcluster.release import Release
 from pytest_dbcluster.session import DBSession
 from pytest_dbcluster.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.variants import Variant
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.fakes import FakeLaboratory, noisy
 
 
 @pytest.fixture
@@ -77,3 +83,25 @@ def test_loads_without_texts_for_names_are_refused_before_anything_starts(sessio
 
     with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
         session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
+
+
+RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
+SLAP = MySQLSlap("write", queries=64)
+
+
+def floor_of(session, *, load=SLAP, metric="throughput", **options):
+    """The floor of a galera variant with these dynamic options."""
+    laboratory = FakeLaboratory(("one", "other"), noisy(0.2, 0.1), load=str(load))
+    variant = Variant(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
+    laboratory.variants, laboratory.instances = [variant, variant], 2
+    return session._floor(laboratory, load, 0, metric)
+
+
+@pytest.mark.parametrize(
+    "other", [{"innodb_io_capacity": "1"}, {"load": dataclasses.replace(SLAP, rows=5)}, {"metric": "goodput"}, {}]
+)
+def test_the_floor_is_that_of_a_load_a_variant_and_a_metric(session, other):
+    """Dynamic options and what a load's name leaves out are part of it; what is the same is measured once a run."""
+    session.report.progress = lambda event: None
+
+    assert (floor_of(session) is floor_of(session, **other)) == (not other)
