@@ -56,9 +56,6 @@ class Answer:
     def text(self) -> str:
         """The claim as a test writes it."""
         names = tuple(item.name for item in self.series)
-        if not self.asserted:
-            usual = self.metric == self.measurement.metric
-            return f"{names[0]} against {names[1]}" + ("" if usual else f" ({self.metric})")
         ordered = tuple(reversed(names)) if self.claim.kind == "ordered" else names
         return self.claim.call(ordered, self.metric, self.measurement.metric)
 

@@ -56,8 +56,11 @@ class Claim:
     def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
         """The claim as a test writes it; ``names``: candidate and baseline, or all variants of an order.
 
-        ``usual`` is the metric that a claim about this load need not name.
+        ``usual`` is the metric that a claim about this load need not name. A comparison beside claims nothing, and is
+        called what the table calls it.
         """
+        if self.kind == "differs":
+            return f"{names[0]} against {names[1]}" + ("" if metric == usual else f" ({metric})")
         option = OPTIONS.get(self.kind, "by")
         says = [f"{option}={self.margin:g}"] if self.margin else []
         if self.kind != "lower" and metric != usual:

@@ -11,6 +11,8 @@ from pytest_dbcluster.claim import STALLS, Claim, Outcome, Verdict
 LATENCY = "ms"  # a unit of which less is faster
 WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
 
+BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
+
 
 def message(
     verdict: Verdict,
@@ -39,7 +41,7 @@ def message(
     blocks = "pairs" if variants == 2 else "blocks"
     inverse = ", compared as a speed" if unit == LATENCY else ""
     lines = [
-        f"{WORDS[verdict.outcome]} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
+        f"{_word(verdict)} {verdict.claim.call(names, metric, usual)}   metric {metric}{inverse}   "
         f"{verdict.pairs} {blocks} x {variants} x {seconds_per_round:.2g} s = {total:.0f} s, "
         f"look {verdict.look} of {len(critical.LOOKS)}, seed {seed}",
         f"measured {_estimate(verdict)}   claimed {claimed(verdict.claim)}   -> {verdict.reason}",
@@ -53,6 +55,11 @@ def message(
     if data:
         rest.append(f"data {data}")
     return "\n  ".join([*lines, "; ".join(rest), *extra])
+
+
+def _word(verdict: Verdict) -> str:
+    """The outcome; of a comparison beside what the table says of it."""
+    return f"{BESIDE_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else WORDS[verdict.outcome]
 
 
 def percent(ratio: float) -> str:
@@ -73,7 +80,7 @@ def claimed(claim: Claim) -> str:
     if claim.kind == STALLS:
         return "no more stalls than the other"
     if claim.kind == "differs":
-        return "other than +0.0 %"
+        return "nothing"
     if claim.guard and math.isfinite(high):
         return f"between {percent(low)} and {percent(high)}"
     return f"more than {percent(low)}" if math.isinf(high) else f"less than {percent(high)}"

@@ -5,7 +5,7 @@ import random
 
 from pytest_dbcluster.reporting import results
 from pytest_dbcluster.stalls import judge_stalls
-from pytest_dbcluster.verdict import beats, judge, judge_ordered, message, no_slower_than
+from pytest_dbcluster.verdict import beats, differs, judge, judge_ordered, message, no_slower_than
 
 
 def noise(mean, sd, pairs, seed=1):
@@ -138,3 +138,12 @@ def test_an_open_count_of_stalls_needs_its_40_pairs():
     assert "needs about 40 pairs in all" in stalls(0, 10, out_of_budget="budget of 3 s used")
     assert "no number of pairs is known to decide it" in stalls(7)
     assert "needs about 40 pairs in all" in stalls(0, 0, out_of_budget="budget of 3 s used")
+
+
+def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
+    """It has the words of the table: two variants differ, or that is unclear."""
+    unclear = words(judge(differs(), noise(0, 0.3, 20), out_of_budget="cap of 20 pairs"))
+
+    assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("differ  a against b   metric throughput")
+    assert unclear.startswith("unclear  a against b   metric throughput")
+    assert "   claimed nothing   -> cap of 20 pairs" in unclear

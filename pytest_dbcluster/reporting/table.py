@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from pytest_dbcluster import notes
+from pytest_dbcluster import message, notes
 from pytest_dbcluster.claim import Outcome
-from pytest_dbcluster.message import needs
 from pytest_dbcluster.record import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting import curves, paper
 from pytest_dbcluster.reporting.layout import Block, Row
@@ -15,7 +14,7 @@ from pytest_dbcluster.workload import DRAINED
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
-BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
+BESIDE_WORDS = message.BESIDE_WORDS
 
 
 def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:
@@ -59,7 +58,7 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         str(found.pairs),
         f"{record.measured_seconds:.0f}",
     )
-    remarks = [f"{found.reason}; needs {needs(found, record.measured_seconds)}"] if undecided else []
+    remarks = [f"{found.reason}; needs {message.needs(found, record.measured_seconds)}"] if undecided else []
     remarks += [f"a guard holds by its 90 % interval: {held}"] if (held := guarded(record)) else []
     remarks += [record.pace.line] if record.pace else []
     remarks += [record.limited] if record.limited else []
@@ -126,11 +125,10 @@ def legend(records: Sequence[ClaimRecord]) -> str:
 
 
 def total(records: Sequence[ClaimRecord]) -> str:
-    """How many claims had which answer."""
-    counts = [
-        (sum(one.asserted and one.verdict.outcome is outcome for one in records), words)
-        for outcome, words in zip(Outcome, ("hold", "fail", "inconclusive"), strict=True)
-    ]
-    beside = sum(not one.asserted for one in records)
-    said = [f"{count} {words}" for count, words in [*counts, (beside, "measured beside")] if count]
-    return f"{len(records)} claim{'s' if len(records) > 1 else ''}: {', '.join(said)}"
+    """How many claims had which answer, and how many comparisons were measured beside."""
+    asserted = [record.verdict.outcome for record in records if record.asserted]
+    counts = [(asserted.count(one), word) for one, word in zip(Outcome, ("hold", "fail", "inconclusive"), strict=True)]
+    answers = ", ".join(f"{count} {word}" for count, word in counts if count)
+    claims = [f"{len(asserted)} claim{'' if len(asserted) == 1 else 's'}: {answers}"] if asserted else []
+    beside = [f"{len(records) - len(asserted)} measured beside"] if len(asserted) < len(records) else []
+    return "; ".join([*claims, *beside])

@@ -150,11 +150,12 @@ def test_one_line_says_the_verdict():
 
 
 def test_the_total_counts_every_kind():
-    """Holds, failures, inconclusive ones and comparisons are counted apart."""
+    """Holds, failures and inconclusive ones; a comparison beside is no claim."""
     assert table.total([record()]) == "1 claim: 1 hold"
     assert table.total([record(), failed(), undecided(), beside()]) == (
-        "4 claims: 1 hold, 1 fail, 1 inconclusive, 1 measured beside"
+        "3 claims: 1 hold, 1 fail, 1 inconclusive; 1 measured beside"
     )
+    assert table.total([beside(), beside()]) == "2 measured beside"
 
 
 def test_the_legend_names_the_level():
