@@ -44,18 +44,23 @@ class Curve:
     def every(self, claim: Callable[..., Answer]) -> Every:
         """One claim at every point: ``curve.every(lambda a, b: b.beats(a))``. All points are measured, then it answers.
 
-        An open or failed point loses no other. Raises ConfigError for a function that answers with no claim.
+        An open or failed point loses no other, nor does one that the run had no time for. Raises ConfigError for a
+        function that answers with no claim.
         """
-        answers = []
+        answers, missing = [], []
         for value, *series in self:
-            answer = claim(*series)
+            try:
+                answer = claim(*series)
+            except Undecided as error:
+                missing.append((value, str(error)))
+                continue
             if not isinstance(answer, Answer):
                 raise ConfigError(
                     f"curve.every takes a function that returns one claim, such as lambda a, b: b.beats(a), and at "
                     f"{self.field}={value} it returned {answer!r}"
                 )
             answers.append((value, answer))
-        return Every(self, answers)
+        return Every(self, answers, missing)
 
     def draw(self, blocks: int = BLOCKS) -> None:
         """Draw so many blocks at every point where there are fewer, for the table and the chart; nothing is claimed."""
@@ -75,30 +80,38 @@ class Every:
     """The answers at all points of a curve. True when all hold, and never False.
 
     One that fails raises ClaimFailed, and where none does one that is open raises Undecided; the text has all of them.
+    missing: why a point has no answer.
     """
 
     curve: Curve
     answers: Sequence[tuple[object, Answer]]
+    missing: Sequence[tuple[object, str]] = ()
 
     def __bool__(self) -> bool:
         for _, answer in self.answers:
             answer.read = True
         others = [one for one in self.answers if one[1].asserted and one[1].verdict.outcome is not Outcome.HOLDS]
-        if not others:
+        if not others and not self.missing:
             return True
         failed = [one for one in others if one[1].verdict.outcome is Outcome.FAILS]
-        text = self._text([*failed, *(one for one in others if one not in failed)])
+        shown = [*failed, *(one for one in others if one not in failed)]
+        text = self._text([*((value, answer.message) for value, answer in shown), *self.missing])
         raise ClaimFailed(text) if failed else Undecided(text)
 
-    def _text(self, shown: Sequence[tuple[object, Answer]]) -> str:
+    def _text(self, shown: Sequence[tuple[object, str]]) -> str:
         """How many points say what, then the messages of those that do not hold."""
-        outcomes = [answer.verdict.outcome for _, answer in self.answers]
+        outcomes = [outcome for _, outcome in self._outcomes()]
         counts = [f"{outcomes.count(one)} {one.value}" for one in Outcome if one in outcomes]
         head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
-        return "\n".join([head, *(f"{self.curve.field}={value}: {answer.message}" for value, answer in shown)])
+        return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in shown)])
+
+    def _outcomes(self) -> list[tuple[object, Outcome]]:
+        """In the order of the points, of which the last ones can be those without an answer."""
+        answered = [(value, answer.verdict.outcome) for value, answer in self.answers]
+        return [*answered, *((value, Outcome.INCONCLUSIVE) for value, _ in self.missing)]
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{value}: {answer.verdict.outcome.value}" for value, answer in self.answers)
+        said = ", ".join(f"{value}: {outcome.value}" for value, outcome in self._outcomes())
         return f"<every {self.curve.field} of {self.curve.load}: {said}>"
 
 

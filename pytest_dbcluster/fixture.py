@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import curve
 from pytest_dbcluster.curve import Curve, Point
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.errors import ConfigError, Undecided
 from pytest_dbcluster.measure import Measurement, Series
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workload import Workload
@@ -40,7 +40,8 @@ class Measure:
 
         ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
         set through its options: between topologies, vendors or releases. ``instances``: how many fresh clusters each
-        variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1.
+        variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1. Raises Undecided
+        when the run's time is used.
         """
         made = self._measurement(workload, on, across_durability, instances)
         self._asked.append([made])
@@ -76,6 +77,8 @@ class Measure:
         across_durability: bool,
         instances: int | None,
     ) -> Measurement:
+        if why := self._session.settings.rules().run_over():
+            raise Undecided(f"{why}; nothing was started")
         return self._session.measurement(
             workload, on, self._release, self._item, across_durability=across_durability, instances=instances
         )

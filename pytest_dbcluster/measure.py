@@ -14,7 +14,7 @@ from typing import Protocol
 from pytest_dbcluster import metrics, notes, ordering, verdict
 from pytest_dbcluster.answer import Answer
 from pytest_dbcluster.claim import Claim
-from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.errors import SeriesVoid, Undecided
 from pytest_dbcluster.floor import Floor, Rounds, alone, margins_of
 from pytest_dbcluster.record import Progress
 from pytest_dbcluster.series import Series, ordered
@@ -81,8 +81,16 @@ class Measurement:
         return self.laboratory.metric
 
     def check_metric(self, metric: str) -> None:
-        """Raise ConfigError for a metric that no claim about this load can have; before any round is drawn."""
+        """Raise ConfigError for a metric that no claim about this load can have; before any round is drawn.
+
+        Raises Undecided when nothing is drawn yet and the run's time is used: nothing is begun then.
+        """
         metrics.check(metric, self.laboratory.pace, self.laboratory.load)
+        self._begin()
+
+    def _begin(self) -> None:
+        if not self.pairs and (why := self.rules.run_over()):
+            raise Undecided(f"{self.laboratory.load}: {why}; nothing was drawn")
 
     @property
     def pairs(self) -> int:
@@ -94,9 +102,11 @@ class Measurement:
     ) -> None:
         """One more block; a void one is drawn again. Raises SeriesVoid when more than a tenth were void.
 
+        Raises Undecided before the first block when the run's time is used, so that not even a warm-up is run.
         For display: ``seen`` is ratio, low and high so far of the claim about the variants ``numbers``, ``cap``
         its most pairs.
         """
+        self._begin()
         if not self._warm:
             self._warm_up()
         order = next(self._order)
@@ -196,6 +206,8 @@ class Measurement:
         if self.floor is None or not margins_of(claim):
             return ""
         if (baseline, metric) not in self._floors:
+            if over := self.rules.run_over():
+                return f"{over}, before two instances of {self.laboratory.names[baseline]} were compared"
             self._floors[baseline, metric] = self.floor(baseline, metric)
         return self._floors[baseline, metric].refuses(claim)
 

@@ -90,6 +90,24 @@ def test_a_failure_weighs_more_than_an_open_point():
         bool(every)
 
 
+def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
+    """The run's time was used before it: a claim that failed at another point still fails."""
+    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    every = made.every(lambda one, other: other.beats(one))
+    assert repr(every) == "<every threads of load of 1: 1: fails, 2: inconclusive>"
+
+    with pytest.raises(ClaimFailed) as caught:
+        bool(every)
+    head, first, *_, last = str(caught.value).splitlines()
+    assert head == "load of 1 at 2 values of threads: 1 fails, 1 inconclusive"
+    assert first.startswith("threads=1: FAILED ")
+    assert last == "threads=2: load of 2: no time; nothing was drawn"
+
+    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    with pytest.raises(Undecided, match=r"^load of 1 at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
+        bool(made.every(lambda one, other: other.beats(one)))
+
+
 def test_what_is_shown_beside_opens_nothing():
     """A comparison that claims nothing is true at each point."""
     assert sweep(1.0, 1.0, sd=0.3).every(lambda one, other: other.against(one))

@@ -157,6 +157,15 @@ def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, py
     )
 
 
+def test_a_run_whose_time_is_used_prepares_nothing(run):
+    """Its other tests are undecided before their releases are looked for."""
+    source = "def test_it(measure):\n    measure(ValueError('prepared'), on=[1.0, 0.5])\n"
+    result = run(source, "--db-run-budget=0.000001", "-rs", "-v")
+
+    assert result.parseoutcomes() == {"inconclusive": 1}
+    run(source).assert_outcomes(failed=1)
+
+
 @pytest.mark.parametrize("how", ["mark", "option"])
 def test_reruns_until_green_are_refused(run, pytester, how):
     """A wrong verdict would only need to be drawn often enough."""
