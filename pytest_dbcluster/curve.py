@@ -17,6 +17,7 @@ from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
 from pytest_dbcluster.measure import Measurement
 from pytest_dbcluster.workload import Workload
 
+JOINING = ("at", "of", "on", "to")  # what says nothing without the word after it
 SAME = ("threads", "concurrency")  # two names of one thing: a load has the one or the other
 BLOCKS = 6  # the fewest whose extremes are a 95 % interval of the median
 
@@ -33,7 +34,7 @@ class Curve:
     """The points of a sweep. Iterating yields ``(value, series, ...)``: claims draw what they need at that value."""
 
     def __init__(self, load: Workload, field: str, points: Sequence[Point]) -> None:
-        self.load = str(load)
+        self.load = _shared([point.measurement.laboratory.load for point in points]) or str(load)
         self.field = field
         self.points = tuple(points)
 
@@ -47,7 +48,8 @@ class Curve:
         An open or failed point loses no other, nor does one that the run had no time for. Raises ConfigError for a
         function that answers with no claim.
         """
-        answers, missing = [], []
+        answers: list[tuple[object, Answer]] = []
+        missing: list[tuple[object, str]] = []
         for value, *series in self:
             try:
                 answer = claim(*series)
@@ -133,3 +135,26 @@ def loads(load: Workload, given: Mapping[str, Sequence[object]]) -> tuple[str, l
     if not several or len(set(values)) < len(values):
         raise ConfigError(f"measure.sweep(..., {name}={values!r}) takes the values one after the other, each once")
     return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
+
+
+def names(field: str, several: Sequence[tuple[object, Workload]]) -> list[str]:
+    """What the load is called at each value: with ``field=value`` where the loads themselves are called alike."""
+    said = [str(load) for _, load in several]
+    if len(set(said)) == len(said):
+        return said
+    return [f"{one} {field}={value}" for one, (value, _) in zip(said, several, strict=True)]
+
+
+def _shared(loads: Sequence[str]) -> str:
+    """The words that all of these names have; empty for none."""
+    first, *others = [name.split() for name in loads] or [[]]
+    kept: list[str] = []
+    left_out = False
+    for word in first:
+        # A sign goes with the number before it, as that of "70 %" does.
+        shared = all(word in other for other in others) and (not left_out or any(map(str.isalnum, word)))
+        if not shared and not left_out and kept and kept[-1] in JOINING:
+            kept.pop()
+        kept += [word] if shared else []
+        left_out = not shared
+    return " ".join(kept)

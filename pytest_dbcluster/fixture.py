@@ -64,7 +64,10 @@ class Measure:
         if isinstance(workload, Mapping):
             raise ConfigError("measure.sweep takes one load: it compares clusters at each value of a field")
         field, several = curve.loads(workload, values)
-        points = [Point(value, self._measurement(load, on, across_durability, instances)) for value, load in several]
+        points = [
+            Point(value, self._measurement(load, on, across_durability, instances, name))
+            for (value, load), name in zip(several, curve.names(field, several), strict=True)
+        ]
         self._asked.append([point.measurement for point in points])
         found = Curve(workload, field, points)
         self._session.curves.begin(found)
@@ -76,9 +79,16 @@ class Measure:
         on: Sequence[ClusterSpec],
         across_durability: bool,
         instances: int | None,
+        called: str = "",
     ) -> Measurement:
         if why := self._session.settings.rules().run_over():
             raise Undecided(f"{why}; nothing was started")
         return self._session.measurement(
-            workload, on, self._release, self._item, across_durability=across_durability, instances=instances
+            workload,
+            on,
+            self._release,
+            self._item,
+            across_durability=across_durability,
+            instances=instances,
+            called=called,
         )

@@ -68,8 +68,9 @@ class DBSession:
         *,
         across_durability: bool = False,
         instances: int | None = None,
+        called: str = "",
     ) -> Measurement:
-        """A measurement of one load on these specs, or of loads by name on one spec.
+        """A measurement of one load on these specs, or of loads by name on one spec; ``called``: what it is named.
 
         Everything is checked here; rounds are drawn by claims.
         """
@@ -83,6 +84,7 @@ class DBSession:
             comparison.check_names(workload)
             on = [*on] * len(workload)
         laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
+        laboratory.load = called or laboratory.load
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 

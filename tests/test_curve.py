@@ -57,12 +57,12 @@ def test_every_point_is_asked_before_the_first_answer_counts():
     """One that fails in the middle loses no other; the text has its message, and counts all."""
     made = sweep(2.0, 0.5, 3.0)
     every = made.every(lambda one, other: other.beats(one))
-    assert repr(every) == "<every threads of load of 1: 1: holds, 2: fails, 4: holds>"
+    assert repr(every) == "<every threads of load: 1: holds, 2: fails, 4: holds>"
 
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_ = str(caught.value).splitlines()
-    assert head == "load of 1 at 3 values of threads: 2 holds, 1 fails"
+    assert head == "load at 3 values of threads: 2 holds, 1 fails"
     assert first.startswith("threads=2: FAILED other.beats(one)")
     assert all(answer.read for point in made.points for answer in point.measurement.answers)
 
@@ -76,9 +76,7 @@ def test_an_open_point_opens_the_curve():
     """It is neither a pass nor a failure."""
     every = sweep(9.0, 1.0, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
 
-    with pytest.raises(
-        Undecided, match=r"(?s)^load of 1 at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"
-    ):
+    with pytest.raises(Undecided, match=r"(?s)^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"):
         bool(every)
 
 
@@ -94,17 +92,17 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     """The run's time was used before it: a claim that failed at another point still fails."""
     made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
     every = made.every(lambda one, other: other.beats(one))
-    assert repr(every) == "<every threads of load of 1: 1: fails, 2: inconclusive>"
+    assert repr(every) == "<every threads of load: 1: fails, 2: inconclusive>"
 
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_, last = str(caught.value).splitlines()
-    assert head == "load of 1 at 2 values of threads: 1 fails, 1 inconclusive"
+    assert head == "load at 2 values of threads: 1 fails, 1 inconclusive"
     assert first.startswith("threads=1: FAILED ")
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
     made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
-    with pytest.raises(Undecided, match=r"^load of 1 at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
+    with pytest.raises(Undecided, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
         bool(made.every(lambda one, other: other.beats(one)))
 
 
@@ -174,6 +172,35 @@ def test_a_wrong_sweep_is_refused_before_anything_starts(given, words):
     with pytest.raises(ConfigError) as caught:
         curve.loads(SLAP, given)
     assert str(caught.value).startswith(words)
+
+
+def test_points_whose_loads_are_called_alike_say_their_value():
+    """Rows are not part of a name, so claims about two tables would be told apart by nothing."""
+    field, several = curve.loads(SLAP, {"rows": (100, 1000)})
+    assert curve.names(field, several) == ["mysqlslap write c50 rows=100", "mysqlslap write c50 rows=1000"]
+
+    field, several = curve.loads(SLAP, {"concurrency": (1, 4)})
+    assert curve.names(field, several) == ["mysqlslap write c1", "mysqlslap write c4"]
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (["mysqlslap write c1", "mysqlslap write c4"], "mysqlslap write"),
+        (["mysqlslap write c50 rows=1", "mysqlslap write c50 rows=5"], "mysqlslap write c50"),
+        (["sysbench x t4 at 70 % to all", "sysbench x t4 at 50 % to all"], "sysbench x t4 to all"),
+        (["tpcc w2 t4", "tpcc w2 t4 at 100/s"], "tpcc w2 t4"),
+        (["tpcc w2 t4"], "tpcc w2 t4"),
+        (["t1", "t4"], "load of 1"),
+    ],
+)
+def test_the_title_of_a_curve_is_what_its_points_share(names, title):
+    """None of them is named in it, where they share a word."""
+    points = [
+        Point(n, Measurement(FakeLaboratory(("a",), noisy(1.0), load=one), Rules(1))) for n, one in enumerate(names)
+    ]
+
+    assert Curve(Load(), "threads", points).load == title
 
 
 def test_a_load_without_fields_has_nothing_to_sweep():

@@ -32,12 +32,13 @@ SUITE = """
     @dataclasses.dataclass(frozen=True)
     class Load:
         threads: int = 8
+        rows: int = 100
 
         def __str__(self):
             return f"load t{{self.threads}}"
 
     def test_curve(measure):
-        curve = measure.sweep(Load(), on=ON, threads=(1, 4))
+        curve = measure.sweep(Load(), on=ON, {values})
         {body}
 """
 
@@ -49,10 +50,10 @@ def run(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "100")
 
-    def run(body, *options, faster=1.5, sd=0.02):
+    def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02):
         monkeypatch.setenv("FASTER", str(faster))
         monkeypatch.setenv("SD", str(sd))
-        pytester.makepyfile(SUITE.format(body=body))
+        pytester.makepyfile(SUITE.format(body=body, values=values))
         return pytester.runpytest_inprocess("-Werror", "-p", "pytest_dbcluster.plugin", "--db-seed=1", *options)
 
     return run
@@ -76,7 +77,7 @@ def test_a_curve_is_shown_and_kept_at_the_end(run, pytester):
 
     result.stdout.fnmatch_lines(
         [
-            "*= curve: load t8, operations / s, median (95 % interval) =*",
+            "*= curve: load, operations / s, median (95 % interval) =*",
             "threads  galera3 * flush_2*",
             "1 *20* (* .. *)*",
             "4 *20* (* .. *)*",
@@ -89,7 +90,16 @@ def test_a_curve_is_shown_and_kept_at_the_end(run, pytester):
     ]  # fmt: skip
     assert all(float(row["low"]) < float(row["median"]) < float(row["high"]) for row in rows)
     assert ElementTree.parse(kept(pytester, "svg")).getroot().tag.endswith("svg")
-    assert "## curve: load t8, operations / s" in (pytester.path / "reports" / "latest" / "summary.md").read_text()
+    assert "## curve: load, operations / s" in (pytester.path / "reports" / "latest" / "summary.md").read_text()
+
+
+def test_the_claims_of_a_sweep_are_told_apart(run, pytester):
+    """By its field, where the name of the load does not say it."""
+    result = run("assert curve.every(lambda a, b: b.beats(a))", values="rows=(5, 50)")
+    result.stdout.fnmatch_lines(["*= curve: load t8, *", "rows *"])
+    lines = (pytester.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
+
+    assert [json.loads(line)["load"] for line in lines] == ["load t8 rows=5", "load t8 rows=50"]
 
 
 def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
@@ -97,7 +107,7 @@ def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
     result = run("curve.draw(3)")
     result.assert_outcomes(passed=1)
 
-    result.stdout.fnmatch_lines(["*= curve: load t8, *", "1  *", "4  *", "results: *summary.md*"])
+    result.stdout.fnmatch_lines(["*= curve: load, *", "1  *", "4  *", "results: *summary.md*"])
     result.stdout.no_fnmatch_line("*claims:*")
     assert [row["rounds"] for row in rows_of(pytester)] == ["3"] * 4
 
@@ -107,7 +117,7 @@ def test_the_points_before_a_failure_are_kept(run, pytester):
     result = run("for _, default, flush_2 in curve: assert flush_2.beats(default)", faster=0.5)
     result.assert_outcomes(failed=1)
 
-    result.stdout.fnmatch_lines(["*= curve: load t8, *", "1  *"])
+    result.stdout.fnmatch_lines(["*= curve: load, *", "1  *"])
     assert {row["threads"] for row in rows_of(pytester)} == {"1"}
 
 
@@ -142,7 +152,7 @@ def test_a_curve_is_attached_to_its_test(run, pytester):
     [path] = (pytester.path / "reports" / "latest" / "allure-results").glob("*-result.json")
     [step] = json.loads(path.read_text())["steps"]
 
-    assert step["name"] == "curve: load t8 over threads"
+    assert step["name"] == "curve: load over threads"
     assert [one["name"] for one in step["attachments"]] == ["points", "chart"]
 
 
