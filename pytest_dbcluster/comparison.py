@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from pytest_dbcluster import metrics
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.spec import HostNeeds
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.variants import Variant
 from pytest_dbcluster.workload import Paced, Repeats, Workload
 
@@ -44,8 +44,10 @@ def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(table for load in left for table in load.tables))
 
 
-def check_names(loads: Mapping[str, Workload]) -> None:
-    """Raise ConfigError for loads whose names are no texts: tables and files are made of them."""
+def check_loads(loads: Mapping[str, Workload], on: Sequence[ClusterSpec]) -> None:
+    """Raise ConfigError for a lone load or several specs, and for names that are no texts: files are made of them."""
+    if len(on) > 1 or len(loads) < 2:
+        raise ConfigError("measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster")
     if wrong := [name for name in loads if not isinstance(name, str) or not name.strip()]:
         raise ConfigError(
             f"measure({{name: load, ...}}, on=[spec]): a name is a text, got {', '.join(map(repr, wrong))}; "

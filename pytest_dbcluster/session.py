@@ -79,9 +79,7 @@ class DBSession:
         if instances is not None and (not isinstance(instances, int) or instances < 1):
             raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
         if isinstance(workload, Mapping):
-            if len(on) > 1 or len(workload) < 2:
-                raise ConfigError("measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster")
-            comparison.check_names(workload)
+            comparison.check_loads(workload, on)
             on = [*on] * len(workload)
         laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
         laboratory.load = called or laboratory.load

@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from pytest_dbcluster.comparison import check_names, unique_names
+from pytest_dbcluster.comparison import check_loads, unique_names
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -47,4 +47,4 @@ def test_each_variant_has_a_name_of_its_own(specs, expected):
 def test_a_load_has_a_name_that_is_text(loads):
     """Known before anything starts: tables and files are made of it after all rounds are drawn."""
     with pytest.raises(ConfigError, match=r"^measure\(\{name: load, \.\.\.\}, on=\[spec\]\): a name is a text, got "):
-        check_names(loads)
+        check_loads(loads, [GALERA])
