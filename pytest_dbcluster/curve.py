@@ -34,7 +34,7 @@ class Curve:
     """The points of a sweep. Iterating yields ``(value, series, ...)``: claims draw what they need at that value."""
 
     def __init__(self, load: Workload, field: str, points: Sequence[Point]) -> None:
-        self.load = _shared([point.measurement.laboratory.load for point in points]) or str(load)
+        self.load = _shared([point.measurement.laboratory.load for point in points]) or type(load).__name__
         self.field = field
         self.points = tuple(points)
 
@@ -146,7 +146,7 @@ def names(field: str, several: Sequence[tuple[object, Workload]]) -> list[str]:
 
 
 def _shared(loads: Sequence[str]) -> str:
-    """The words that all of these names have; empty for none."""
+    """The words that all of these names have; empty where they do not begin alike."""
     first, *others = [name.split() for name in loads] or [[]]
     kept: list[str] = []
     left_out = False
@@ -157,4 +157,4 @@ def _shared(loads: Sequence[str]) -> str:
             kept.pop()
         kept += [word] if shared else []
         left_out = not shared
-    return " ".join(kept)
+    return " ".join(kept) if kept[:1] == first[:1] else ""

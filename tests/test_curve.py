@@ -191,11 +191,12 @@ def test_points_whose_loads_are_called_alike_say_their_value():
         (["sysbench x t4 at 70 % to all", "sysbench x t4 at 50 % to all"], "sysbench x t4 to all"),
         (["tpcc w2 t4", "tpcc w2 t4 at 100/s"], "tpcc w2 t4"),
         (["tpcc w2 t4"], "tpcc w2 t4"),
-        (["t1", "t4"], "load of 1"),
+        (["t1", "t4"], "Load"),
+        (["Load(threads=1, rows=5)", "Load(threads=4, rows=5)"], "Load"),
     ],
 )
 def test_the_title_of_a_curve_is_what_its_points_share(names, title):
-    """None of them is named in it, where they share a word."""
+    """None of them is named in it; loads whose names begin with what is swept have that of their class."""
     points = [
         Point(n, Measurement(FakeLaboratory(("a",), noisy(1.0), load=one), Rules(1))) for n, one in enumerate(names)
     ]

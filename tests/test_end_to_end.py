@@ -178,7 +178,7 @@ def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
 
 def test_a_curve_of_real_servers_is_kept(result, place):
     """Drawn and not claimed, with what the load generator took in the files of the claims."""
-    assert "curve: mysqlslap write c2, operations / s, median (95 % interval)" in result.stdout
+    assert "curve: mysqlslap write, operations / s, median (95 % interval)" in result.stdout
     [kept] = (place / "reports" / "latest" / "curves").glob("*.csv")
     rows = [line.split(",")[:2] for line in kept.read_text().splitlines()]
 

@@ -192,7 +192,7 @@ def test_a_crashed_worker_loses_its_own_test_alone(made_up):
 
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
-        ["*worker 'gw?' crashed while running 'test_a.py::test_dies'*", "*= curve: Load(*", "5 claims: 5 hold"]
+        ["*worker 'gw?' crashed while running 'test_a.py::test_dies'*", "*= curve: Load,*", "5 claims: 5 hold"]
     )
     assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 2
 
