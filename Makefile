@@ -46,7 +46,7 @@ test: setup ## set up, fetch servers, tools and images, and run the plugin's own
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
-	$(BIN)/pytest $(FLAGSHIPS) --db-budget 20 --db-results $(RESULTS)/flagships $(ARGS)
+	$(BIN)/pytest $(FLAGSHIPS) --db-budget 25 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
 suites: setup ## run all claims of suites/
