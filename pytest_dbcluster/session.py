@@ -74,10 +74,7 @@ class DBSession:
 
         Everything is checked here; rounds are drawn by claims.
         """
-        if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
-            raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
-        if instances is not None and (not isinstance(instances, int) or instances < 1):
-            raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
+        _check(on, instances)
         if isinstance(workload, Mapping):
             comparison.check_loads(workload, on)
             on = [*on] * len(workload)
@@ -241,6 +238,14 @@ class DBSession:
             yield
         except DBClusterError as error:
             self.report.line(secrets.redact(f"the end of the run's servers: {error}"), "red")
+
+
+def _check(on: object, instances: object) -> None:
+    """Raise ConfigError for what is no list of specs, or no number of clusters."""
+    if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
+        raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
+    if instances is not None and (not isinstance(instances, int) or instances < 1):
+        raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
 
 
 def _releases(variants: Sequence[Variant]) -> str:

