@@ -17,15 +17,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import release as releases
 from pytest_dbcluster import wait
-from pytest_dbcluster.cluster import READY_SECONDS, bring_up, ready_template
-from pytest_dbcluster.node import Node
-from pytest_dbcluster.provisioners.local import LocalProvisioner
-from pytest_dbcluster.release import Release
-from pytest_dbcluster.replication import follow
+from pytest_dbcluster.clusters.cluster import READY_SECONDS, bring_up, ready_template
+from pytest_dbcluster.clusters.replication import follow
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.topology import topology
 
 NODES = 3
 TOGETHER = ((0,), (1, 2))

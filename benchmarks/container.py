@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
-from pytest_dbcluster import laboratory
-from pytest_dbcluster.cluster import bring_up, ready_template
-from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.provisioner import Provisioner, programs
-from pytest_dbcluster.provisioners.container import ContainerProvisioner
-from pytest_dbcluster.release import Release
+from pytest_dbcluster.clusters.cluster import bring_up, ready_template
+from pytest_dbcluster.hosts.provisioner import Provisioner, programs
+from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
-from pytest_dbcluster.workload import Round
+from pytest_dbcluster.testbed import testbed
+from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 
 SPEC = ClusterSpec("galera", nodes=3)
@@ -110,7 +110,7 @@ def main() -> None:
     parser.add_argument("--blocks", type=ratios.positive, default=10, metavar="N", help="rounds of each (default 10)")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=["write", "key"], metavar="MODE")
     said = parser.parse_args()
-    laboratory.JITTER = 0.0  # the pause before a round is a share of the last one's length: of the slower side's more
+    testbed.JITTER = 0.0  # the pause before a round is a share of the last one's length: of the slower side's more
     with sides() as made:
         print("| | containers | local | containers / local | |\n|---|---|---|---|---|")
         print(started(made, said.runs), flush=True)

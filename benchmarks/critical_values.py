@@ -1,4 +1,4 @@
-"""The table of pytest_dbcluster/critical.py: calibrates its critical values by simulation and prints them.
+"""The table of pytest_dbcluster/claims/critical_values.py: calibrates it by simulation and prints it.
 
     nice -n 19 env OPENBLAS_NUM_THREADS=1 python benchmarks/critical_values.py    # calibrate
     python benchmarks/critical_values.py --check --runs 1000000    # errors of the shipped table
@@ -21,7 +21,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from pytest_dbcluster import critical
+from pytest_dbcluster.claims import critical_values
 
 Floats = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], npt.NDArray[np.float32]]
@@ -33,17 +33,17 @@ PENALTY = 4.0
 
 def normal(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
     """Standard normal differences, shape (runs, pairs)."""
-    return rng.standard_normal((runs, critical.LOOKS[-1]), dtype=np.float32)
+    return rng.standard_normal((runs, critical_values.LOOKS[-1]), dtype=np.float32)
 
 
 def uniform(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
     """Differences without tails, shape (runs, pairs)."""
-    return rng.random((runs, critical.LOOKS[-1]), dtype=np.float32) - np.float32(0.5)
+    return rng.random((runs, critical_values.LOOKS[-1]), dtype=np.float32) - np.float32(0.5)
 
 
 def two_mode(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
     """Differences of rounds that are fast or 1.5 times slower at even odds, shape (runs, pairs)."""
-    shape = (runs, critical.LOOKS[-1])
+    shape = (runs, critical_values.LOOKS[-1])
     modes = rng.integers(0, 2, shape, dtype=np.int8) - rng.integers(0, 2, shape, dtype=np.int8)
     return (modes * math.log(1.5) + 0.028 * rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
 
@@ -56,7 +56,7 @@ def arcsine(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
 
 def cauchy(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
     """Differences whose mean does not exist, shape (runs, pairs)."""
-    return rng.standard_cauchy((runs, critical.LOOKS[-1])).astype(np.float32)
+    return rng.standard_cauchy((runs, critical_values.LOOKS[-1])).astype(np.float32)
 
 
 CALIBRATED: dict[str, Noise] = {"normal": normal, "uniform": uniform, "two_mode": two_mode}
@@ -117,8 +117,8 @@ def rank_sums(values: npt.NDArray[np.float32], looks: tuple[int, ...]) -> npt.ND
 
 def p_values(values: npt.NDArray[np.float32]) -> Floats:
     """Two-sided p-values at every look, shape (looks, runs)."""
-    many = tuple(pairs for pairs in critical.LOOKS if pairs >= critical.RANKS_FROM)
-    parts = [t_look(values[:, :pairs]) for pairs in critical.LOOKS if pairs < critical.RANKS_FROM]
+    many = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
+    parts = [t_look(values[:, :pairs]) for pairs in critical_values.LOOKS if pairs < critical_values.RANKS_FROM]
     for pairs, sums in zip(many, rank_sums(values, many), strict=True):
         total = pairs * (pairs + 1) // 2
         parts.append(signed_rank_p(pairs)[np.maximum(sums, total - sums)])
@@ -131,13 +131,13 @@ def first_look(one_sided: float) -> int:
     Two modes at even odds give n equal steps with the chance 4**-n, and no t value tells them from an effect:
     a look at which this alone would use more than half of the level stays silent.
     """
-    return next(k for k, pairs in enumerate(critical.LOOKS) if 2 * 4.0**-pairs <= one_sided)
+    return next(k for k, pairs in enumerate(critical_values.LOOKS) if 2 * 4.0**-pairs <= one_sided)
 
 
 def smallest_p(noise: Noise, runs: int, seed: int) -> dict[int, Floats]:
     """For each first look the smallest p-value of a run from it on: sorted, without those above ``KEEP``."""
     rng = np.random.default_rng(seed)
-    kept: dict[int, list[Floats]] = {first_look(level): [] for level in critical.LEVELS}
+    kept: dict[int, list[Floats]] = {first_look(level): [] for level in critical_values.LEVELS}
     for _ in range(runs // BATCH):
         p = p_values(noise(rng, BATCH))
         for first, lists in kept.items():
@@ -168,15 +168,15 @@ def critical_rank_sum(level: float, pairs: int) -> int:
     return int(strong[0]) if len(strong) else pairs * (pairs + 1) // 2 + 1
 
 
-def boundary(level: float, first: int) -> critical.Boundary:
+def boundary(level: float, first: int) -> critical_values.Boundary:
     """The critical values of all looks at one nominal two-sided level; infinite before the first look."""
     values: list[float] = []
-    for k, pairs in enumerate(critical.LOOKS):
-        if pairs >= critical.RANKS_FROM:
+    for k, pairs in enumerate(critical_values.LOOKS):
+        if pairs >= critical_values.RANKS_FROM:
             values.append(critical_rank_sum(level, pairs))
         else:
             values.append(critical_t(level, pairs) if k >= first else math.inf)
-    return critical.Boundary(float(f"{level / 2:.4g}"), tuple(values))
+    return critical_values.Boundary(float(f"{level / 2:.4g}"), tuple(values))
 
 
 def calibrate(runs: int, seed: int) -> None:
@@ -190,7 +190,7 @@ def calibrate(runs: int, seed: int) -> None:
         lowest[kind] = smallest_p(noise, runs, seed)
         print(f"# {kind}: {runs} runs in {time.monotonic() - started:.0f} s", flush=True)
     level = 1.0
-    for one_sided in critical.LEVELS:
+    for one_sided in critical_values.LEVELS:
         first = first_look(one_sided)
         allowed = {kind: nominal_level(p[first], runs, one_sided) for kind, p in lowest.items()}
         print(f"# {one_sided:.3g}: " + ", ".join(f"{kind} {p / 2:.4g}" for kind, p in allowed.items()))
@@ -202,17 +202,17 @@ def calibrate(runs: int, seed: int) -> None:
 
 def rejections(values: npt.NDArray[np.float32]) -> list[int]:
     """How many runs each row of the shipped table rejects towards faster, at any look."""
-    many = tuple(pairs for pairs in critical.LOOKS if pairs >= critical.RANKS_FROM)
-    few = len(critical.LOOKS) - len(many)
+    many = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
+    few = len(critical_values.LOOKS) - len(many)
     sums = rank_sums(values, many)
     ups, ts = [], []
-    for pairs in critical.LOOKS[:few]:
+    for pairs in critical_values.LOOKS[:few]:
         up = np.flatnonzero((values[:, :pairs] > 0).all(1))
         chosen = values[up, :pairs].astype(np.float64)
         ups.append(up)
         ts.append(chosen.mean(1) / (chosen.std(1, ddof=1) / math.sqrt(pairs)))
     counts = []
-    for row in map(critical.boundary, critical.LEVELS):
+    for row in map(critical_values.boundary, critical_values.LEVELS):
         hit = np.any(sums >= np.array(row.critical[few:])[:, None], axis=0)
         for up, t, threshold in zip(ups, ts, row.critical[:few], strict=True):
             hit[up[t > threshold]] = True
@@ -222,8 +222,8 @@ def rejections(values: npt.NDArray[np.float32]) -> list[int]:
 
 def check(runs: int, seed: int) -> None:
     """Prints the error of the shipped table towards one side under each kind of noise."""
-    print("| noise | " + " | ".join(f"{level:.3g}" for level in critical.LEVELS) + " |")
-    print("|---" * (1 + len(critical.LEVELS)) + "|")
+    print("| noise | " + " | ".join(f"{level:.3g}" for level in critical_values.LEVELS) + " |")
+    print("|---" * (1 + len(critical_values.LEVELS)) + "|")
     for kind, noise in CHECKED.items():
         rng = np.random.default_rng(seed)
         batches = [rejections(noise(rng, BATCH)) for _ in range(runs // BATCH)]

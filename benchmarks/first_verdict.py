@@ -21,8 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import cache
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.system import cache
 
 TARGETS = {"cached": 60.0, "empty": 180.0}
 SELECTED = ("suites/galera", "-k", "flush and write")

@@ -15,13 +15,13 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
 from benchmarks.tpcc_peers import Place
-from pytest_dbcluster import terminals
-from pytest_dbcluster.terminals import Call
-from pytest_dbcluster.tpcc_conditions import SCHEMA as TPCC_SCHEMA
-from pytest_dbcluster.workload import Outcome
+from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench import SCHEMA as SYSBENCH_SCHEMA
 from pytest_dbcluster.workloads.sysbench import SysBench
-from pytest_dbcluster.workloads.tpcc import TPCC
+from pytest_dbcluster.workloads.sysbench_driver import Call
+from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA as TPCC_SCHEMA
+from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 TARGET = 3.0  # per cent of the throughput
 LOADS = ("tpcc", "oltp_point_select")
@@ -55,7 +55,7 @@ def prepared(place: Place, name: str) -> Call:
 def one_round(place: Place, call: Call, seconds: float, *, ledger: bool) -> Speed:
     """A round of so many seconds with the ledger or without it."""
     call = dataclasses.replace(call, options={**call.options, "ledger": ledger})
-    return Speed.of(terminals.run(call, place.setting, seconds=seconds)[0])
+    return Speed.of(sysbench_driver.run(call, place.setting, seconds=seconds)[0])
 
 
 def lost(on: Sequence[float], off: Sequence[float]) -> ratios.Figure:

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from pytest_dbcluster import critical
-from pytest_dbcluster.ordering import block_orders
-from pytest_dbcluster.verdict import Claim, Outcome, Verdict, beats, no_slower_than, replay, same_as
+from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims.block_order import block_orders
+from pytest_dbcluster.claims.verdict import Claim, Outcome, Verdict, beats, no_slower_than, replay, same_as
 
 CLAIMS = (beats(), no_slower_than(by=0.05), same_as(within=0.10))
 CONFIDENCE = 0.95
@@ -49,8 +49,8 @@ def read_trace(path: Path) -> Trace:
         trace = Trace(str(raw["workload"]), str(raw["recorded"]), rounds, dict(raw.get("fingerprint", {})))
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"{path} is no trace of rounds: {error!r}")
-    if len(rounds) < 2 * critical.LOOKS[0] or not all(0 < seconds < math.inf for seconds in rounds):
-        sys.exit(f"{path}: a trace needs at least {2 * critical.LOOKS[0]} rounds of more than 0 s, each finite")
+    if len(rounds) < 2 * critical_values.LOOKS[0] or not all(0 < seconds < math.inf for seconds in rounds):
+        sys.exit(f"{path}: a trace needs at least {2 * critical_values.LOOKS[0]} rounds of more than 0 s, each finite")
     return trace
 
 
@@ -68,7 +68,7 @@ def log_ratios(rounds: Sequence[float], seed: int, effect: float) -> tuple[list[
 def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
     """The verdicts of one claim on so many windows; a window as short as the trace ends as out of rounds."""
     coin = random.Random(seed)
-    length = min(2 * critical.LOOKS[-1], len(trace.rounds))
+    length = min(2 * critical_values.LOOKS[-1], len(trace.rounds))
     verdicts = []
     for _ in range(experiments):
         start = int(coin.random() * (len(trace.rounds) - length + 1))

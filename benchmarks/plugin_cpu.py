@@ -13,8 +13,8 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA, SLAVE_THREADS_4
-from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.workload import Round
+from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 
 TARGET = 5.0

@@ -17,16 +17,16 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
-from pytest_dbcluster import critical, estimate, verdict
-from pytest_dbcluster.laboratory import ClusterLaboratory
-from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.claims import critical_values, estimators, verdict
 from pytest_dbcluster.spec import PROFILES, ClusterSpec
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.testbed import ClusterLaboratory
 from pytest_dbcluster.workloads.mysqlslap import MODES, WRITING, MySQLSlap
 
 RUNS = 20
 WITHIN = 0.15
 NOTABLE = 0.10
-LEVEL = critical.ALPHAS[0]
+LEVEL = critical_values.ALPHAS[0]
 CAUSES = {
     "key": "quick runs 5 times as many queries, so connecting, inside the measured time, weighs less on each; "
     "ids come from CONNECTION_ID() and not from the client",
@@ -63,15 +63,15 @@ class Both:
 
 def shown(values: Sequence[float], level: float = LEVEL) -> str:
     """Log ratios as ``0.97 (0.90 .. 1.05)``; unbounded below six of them."""
-    low, high = estimate.interval(values, level)
-    middle = estimate.hodges_lehmann(values)
-    return f"{estimate.factor(middle):.3g} ({estimate.factor(low):.3g} .. {estimate.factor(high):.3g})"
+    low, high = estimators.interval(values, level)
+    middle = estimators.hodges_lehmann(values)
+    return f"{estimators.factor(middle):.3g} ({estimators.factor(low):.3g} .. {estimators.factor(high):.3g})"
 
 
 def cause(mode: str, values: Sequence[float]) -> str:
     """Why the profiles differ: only when they do by more than 10 %, and the interval does not hold "equal"."""
-    low, high = estimate.interval(values, LEVEL)
-    if abs(estimate.hodges_lehmann(values)) <= math.log1p(NOTABLE):
+    low, high = estimators.interval(values, LEVEL)
+    if abs(estimators.hodges_lehmann(values)) <= math.log1p(NOTABLE):
         return "within 10 %"
     return "open: more runs would tell" if low <= 0 <= high else CAUSES.get(mode, "cause not known")
 
@@ -102,9 +102,8 @@ def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
         found = verdict.judge(verdict.same_as(WITHIN), values, cap=min(runs, verdict.CAP), out_of_budget=over)
     sides = " | ".join(shown([speed_ratio(block, profile) for block in drawn]) for profile in PROFILES)
     reason = f": {found.reason}" if found.reason else ""
-    return (
-        f"| {mode} | {len(values)} | {sides} | {shown(values, critical.GUARD_LEVEL)} | {found.outcome.value}{reason} |"
-    )
+    guarded = shown(values, critical_values.GUARD_LEVEL)
+    return f"| {mode} | {len(values)} | {sides} | {guarded} | {found.outcome.value}{reason} |"
 
 
 def main() -> None:
@@ -115,7 +114,7 @@ def main() -> None:
     parser.add_argument("--ratio", action="store_true", help="compare flush_2 / default between the profiles")
     parser.add_argument("--budget", type=float, default=3600.0, metavar="SECONDS", help="of wall time a mode, --ratio")
     said = parser.parse_args()
-    runs = said.runs or (critical.LOOKS[-1] if said.ratio else RUNS)
+    runs = said.runs or (critical_values.LOOKS[-1] if said.ratio else RUNS)
     if said.ratio:
         print(f"| mode | blocks | quick: flush_2 / default | paper | quick / paper (90 %) | same within {WITHIN:.0%} |")
         print("|---|---|---|---|---|---|")

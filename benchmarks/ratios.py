@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pytest_dbcluster.errors import DBClusterError
-from pytest_dbcluster.secrets import redact
+from pytest_dbcluster.redaction import redact
 
 INTERRUPTED = 130  # what a shell reports for SIGINT
 

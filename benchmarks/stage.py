@@ -8,15 +8,15 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import release as releases
-from pytest_dbcluster.laboratory import ClusterLaboratory
-from pytest_dbcluster.ordering import block_orders
-from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.provisioner import Provisioner
-from pytest_dbcluster.provisioners.local import LocalProvisioner
-from pytest_dbcluster.release import Release
+from pytest_dbcluster.claims.block_order import block_orders
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.round import Round, Setting, Workload
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
-from pytest_dbcluster.workload import Round, Setting, Workload
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.testbed import ClusterLaboratory
 
 ROOT = Path(__file__).parent.parent
 FRAGMENTS = ROOT / "fixtures" / "mycnf"

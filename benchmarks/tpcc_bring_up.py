@@ -16,13 +16,13 @@ import shutil
 from collections.abc import Iterator
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import release as releases
-from pytest_dbcluster import store
-from pytest_dbcluster.pool import Pool
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
-from pytest_dbcluster.variants import Variant
-from pytest_dbcluster.workload import Setting
-from pytest_dbcluster.workloads.tpcc import TPCC
+from pytest_dbcluster.testbed import datasets
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 TARGET = 10.0
 NODES = 3
@@ -47,7 +47,7 @@ def own_entry(warehouses: int) -> Iterator[Filled]:
     try:
         yield load
     finally:
-        for entry in store.entries():
+        for entry in datasets.entries():
             if entry.holds == load.store:
                 shutil.rmtree(entry.place, ignore_errors=True)
 
@@ -64,7 +64,7 @@ def filling(load: Filled) -> float:
         chosen = variant(pool, load)
         client = pool.client(chosen.release)
         return ratios.seconds(
-            lambda: store.stored(load, chosen.release, pool.provisioner, client, dict(chosen.static), stage.tell)
+            lambda: datasets.stored(load, chosen.release, pool.provisioner, client, dict(chosen.static), stage.tell)
         )
 
 

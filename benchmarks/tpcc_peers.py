@@ -18,11 +18,12 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import release as releases
-from pytest_dbcluster import secrets, terminals
+from pytest_dbcluster import redaction
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, Endpoint, ReleaseName
-from pytest_dbcluster.tpcc_conditions import SCHEMA
-from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.workloads import sysbench_driver
+from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 
 # The tables of all clients, about 100 MB a warehouse each, are in memory: none pays for another's pages.
 SERVER = ClusterSpec("standalone").with_options(innodb_buffer_pool_size="1G")
@@ -123,7 +124,7 @@ class SysbenchTPCC:
         self._call(place, "run", [f"--time={seconds:g}"], seconds + GRACE)
 
     def _call(self, place: Place, what: str, more: Sequence[str], seconds: float) -> None:
-        tool, to = terminals.sysbench(place.setting), place.account
+        tool, to = sysbench_driver.sysbench(place.setting), place.account
         secret = f"{place.setting.client.directory}/sysbench-tpcc.cnf"
         place.setting.client.push(f"mysql-user={to.user}\nmysql-password={to.password}\n".encode(), secret)
         server = [f"--mysql-host={to.host}", f"--mysql-port={to.port}", f"--mysql-db={self.schema}"]
@@ -194,7 +195,7 @@ def lone_server(warehouses: int = 1, **options: str) -> Iterator[Place]:
     with stage.clusters() as pool:
         variant = pool.variant(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
         cluster = pool.running([variant])[0].cluster
-        node, password = cluster.nodes[0], secrets.new_password()
+        node, password = cluster.nodes[0], redaction.new_password()
         node.query(f"CREATE USER {ACCOUNT}@'%' IDENTIFIED BY '{password}'")
         for schema in (GoTPC.schema, SysbenchTPCC.schema):
             node.query(f"GRANT ALL PRIVILEGES ON {schema}.* TO {ACCOUNT}@'%'")

@@ -10,18 +10,23 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
 
+# Each kind: the entry-point group in which outside packages add theirs, and the folder of our own.
+KINDS = {
+    "topology": ("pytest_dbcluster.topologies", "pytest_dbcluster.clusters.topologies"),
+    "proxy": ("pytest_dbcluster.proxies", "pytest_dbcluster.clusters.proxies"),
+    "provisioner": ("pytest_dbcluster.provisioners", "pytest_dbcluster.hosts.provisioners"),
+}
 
-def names(package: str) -> dict[str, str]:
-    """Every implementation of a folder as name -> module, with those of outside entry points.
 
-    The entry-point group is the package's name, such as ``pytest_dbcluster.topologies``.
-    """
-    spec = importlib.util.find_spec(package)
-    places = list(spec.submodule_search_locations or []) if spec else []
-    found = {entry.name: f"{package}.{entry.name}" for entry in pkgutil.iter_modules(places)}
-    for entry in importlib.metadata.entry_points(group=package):
-        found.setdefault(entry.name, entry.value)
-    return dict(sorted(found.items()))
+def names(kind: str) -> dict[str, str]:
+    """Every implementation of a kind, such as ``topology``: its name -> its module. Those of outside packages too."""
+    group, folder = KINDS[kind]
+    spec = importlib.util.find_spec(folder)
+    paths = list(spec.submodule_search_locations or []) if spec else []
+    modules = {entry.name: f"{folder}.{entry.name}" for entry in pkgutil.iter_modules(paths)}
+    for entry in importlib.metadata.entry_points(group=group):
+        modules.setdefault(entry.name, entry.value)
+    return dict(sorted(modules.items()))
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> ConfigError:
@@ -31,9 +36,9 @@ def unknown(kind: str, name: str, known: Sequence[str]) -> ConfigError:
     return ConfigError(f"unknown {kind} {name!r}; known: {', '.join(known)}{hint}")
 
 
-def find(kind: str, package: str, name: str, *, planned: Sequence[str] = ()) -> str:
+def find(kind: str, name: str, *, planned: Sequence[str] = ()) -> str:
     """The module of an implementation. Raises ConfigError (unknown) or Unsupported (planned, not built yet)."""
-    known = names(package)
+    known = names(kind)
     if name in known:
         return known[name]
     if name in planned:

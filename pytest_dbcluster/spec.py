@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import storage
+from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.errors import ConfigError
 
 VENDORS = ("mariadb", "mysql")
@@ -85,7 +85,7 @@ class HostNeeds:
         for name, kind in (("memory", "whole bytes, or a text such as 512M"), ("iops", "whole operations a second")):
             _check(name, getattr(self, name), kind, int)
         if self.storage:
-            storage.profile(self.storage)
+            storage_profiles.profile(self.storage)
 
     @property
     def powers(self) -> dict[str, str]:
@@ -132,9 +132,9 @@ class ClusterSpec:
     """A cluster as a value: topology, number of nodes, options, proxy, needs. Frozen and hashable.
 
     ``options`` are my.cnf options of the server, sorted by their normal name. ``cnf`` names the fragments of
-    ``fixtures/mycnf`` that are laid under them in order; they are read when the cluster is made, by
-    ``pytest_dbcluster.options``. ``release`` None is the release of the run (``--db-release``), ``parity`` None the
-    run's parity profile (``--db-parity``). ``instance`` tells clusters apart that are alike otherwise: each of them is
+    ``fixtures/mycnf`` that are laid under them in order; they are read when the cluster is made.
+    ``release`` None is the release of the run (``--db-release``), ``parity`` None its parity profile (``--db-parity``).
+    ``instance`` tells clusters apart that are alike otherwise: each of them is
     started afresh, with data of its own.
     """
 
@@ -197,7 +197,7 @@ class ClusterSpec:
 
     def with_storage(self, profile: str) -> ClusterSpec:
         """The same cluster on volumes of this storage profile, ``gp2-100``. Raises ConfigError that lists them."""
-        iops = storage.profile(profile).iops
+        iops = storage_profiles.profile(profile).iops
         return self._needing(dataclasses.replace(self.needs, iops=iops, storage=profile), profile)
 
     def _needing(self, needs: HostNeeds, label: str) -> ClusterSpec:
@@ -207,7 +207,7 @@ class ClusterSpec:
         """The same cluster on volumes of the run's profile; one that says itself how fast they are keeps that."""
         if not profile or self.needs.storage or self.needs.iops is not None:
             return self
-        needs = dataclasses.replace(self.needs, iops=storage.profile(profile).iops, storage=profile)
+        needs = dataclasses.replace(self.needs, iops=storage_profiles.profile(profile).iops, storage=profile)
         return dataclasses.replace(self, needs=needs)
 
     def named(self, name: str) -> ClusterSpec:

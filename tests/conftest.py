@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from pytest_dbcluster import cache, runs
-from pytest_dbcluster import release as releases
-from pytest_dbcluster.cluster import Cluster, bring_up
-from pytest_dbcluster.pool import Pool
-from pytest_dbcluster.provisioners.container import ContainerProvisioner
-from pytest_dbcluster.provisioners.local import LocalProvisioner
-from pytest_dbcluster.release import Release
+from pytest_dbcluster.clusters.cluster import Cluster, bring_up
+from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, Endpoint, ReleaseName
-from pytest_dbcluster.topology import topology
-from tests import engines
+from pytest_dbcluster.system import cache
+from pytest_dbcluster.testbed.pool import Pool
+from tests.support import engines
 
 pytest_plugins = ["pytester"]
 

@@ -9,49 +9,48 @@ import pytest
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, Unsupported
 
-PACKAGE = "pytest_dbcluster.topologies"
+GROUP = "pytest_dbcluster.topologies"
 
 
 def test_a_file_is_a_name():
     """Sorted, with the module that it is."""
-    found = registry.names(PACKAGE)
+    found = registry.names("topology")
 
-    assert found["galera"] == "pytest_dbcluster.topologies.galera"
+    assert found["galera"] == "pytest_dbcluster.clusters.topologies.galera"
     assert list(found) == sorted(found)
 
 
 def test_an_outside_package_adds_names_but_takes_none(monkeypatch):
-    """Its entry points are found under the folder's name; ours cannot be replaced."""
+    """Its entry points are found under the kind's group; ours cannot be replaced."""
     points = [
-        importlib.metadata.EntryPoint("ring", "elsewhere.ring", PACKAGE),
-        importlib.metadata.EntryPoint("galera", "elsewhere.galera", PACKAGE),
+        importlib.metadata.EntryPoint("ring", "elsewhere.ring", GROUP),
+        importlib.metadata.EntryPoint("galera", "elsewhere.galera", GROUP),
     ]
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [p for p in points if p.group == group])
 
-    assert registry.find("topology", PACKAGE, "ring") == "elsewhere.ring"
-    assert registry.find("topology", PACKAGE, "galera") == "pytest_dbcluster.topologies.galera"
+    assert registry.find("topology", "ring") == "elsewhere.ring"
+    assert registry.find("topology", "galera") == "pytest_dbcluster.clusters.topologies.galera"
 
 
 def test_an_unknown_name_lists_the_known_ones():
     """With the nearest one, when there is one."""
+    known = ", ".join(sorted([*registry.names("topology"), "drbd"]))
     with pytest.raises(ConfigError) as caught:
-        registry.find("topology", PACKAGE, "standalon", planned=["drbd"])
+        registry.find("topology", "standalon", planned=["drbd"])
 
-    assert str(caught.value) == (
-        f"unknown topology 'standalon'; known: {', '.join(sorted([*registry.names(PACKAGE), 'drbd']))}; "
-        "did you mean standalone?"
-    )
+    assert str(caught.value) == (f"unknown topology 'standalon'; known: {known}; did you mean standalone?")
     assert str(registry.unknown("mode", "xyz", ["read", "write"])) == "unknown mode 'xyz'; known: read, write"
 
 
 def test_a_planned_name_is_not_unknown():
     """It is said to be planned, until its file exists."""
     with pytest.raises(Unsupported, match=r"^topology 'ring' is planned and not built yet; built: "):
-        registry.find("topology", PACKAGE, "ring", planned=["ring", "galera"])
+        registry.find("topology", "ring", planned=["ring", "galera"])
 
-    assert registry.find("topology", PACKAGE, "galera", planned=["galera"])
+    assert registry.find("topology", "galera", planned=["galera"])
 
 
-def test_a_folder_that_does_not_exist_has_no_names():
-    """Not even an error."""
-    assert registry.names("pytest_dbcluster.nothing") == {}
+@pytest.mark.parametrize("kind", registry.KINDS)
+def test_a_kind_has_a_folder_of_ours(kind):
+    """Each of them holds implementations alone, so none is without a name."""
+    assert registry.names(kind)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pytest_dbcluster import cache, shims
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.release import Release
-from pytest_dbcluster.releases import cached, installed, layout
+from pytest_dbcluster.releases import fetched, installed, layout, shims
 from pytest_dbcluster.releases.catalogue import PROGRAMS
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.system import cache
 
 _BINS = ("bin", "sbin", "scripts", "libexec")
 
@@ -27,7 +27,7 @@ def find(name: ReleaseName) -> Release:
     if manifest:
         if (manifest.product, manifest.version) != (name.product, name.version):
             raise ConfigError(f"{name}: {directory} holds {manifest.product} {manifest.version}")
-        return cached.from_entry(directory, manifest)
+        return fetched.from_entry(directory, manifest)
     for prefix in (directory / part for part in layout.PREFIXES):
         programs = _programs(prefix, directory, name)
         if any(server in programs for server in layout.SERVERS[name.product]):
@@ -47,6 +47,6 @@ def _at(name: ReleaseName, directory: Path, prefix: Path, programs: dict[str, Pa
     whole = prefix != directory and shims.has_loader(directory)
     entry = installed.linked(name.product, str(directory), programs, directory if whole else None)
     if whole and not (entry / "share").exists():
-        cached.link_prefix(entry)
+        fetched.link_prefix(entry)
     found = installed.release(name, entry / "bin", prefix, str(directory))
     return installed.with_prefix(found, entry) if whole else found

@@ -8,11 +8,11 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from pytest_dbcluster import cache, shims
 from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
-from pytest_dbcluster.release import Release
-from pytest_dbcluster.releases import apt, layout
+from pytest_dbcluster.releases import apt, layout, shims
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.system import cache
 
 _SIGNATURE = "programs.json"
 

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.release import Release
 from pytest_dbcluster.releases import apt, installed, layout
 from pytest_dbcluster.releases.catalogue import OFFERS, PROGRAMS
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ReleaseName
 
 APPARMOR = Path("/sys/kernel/security/apparmor/profiles")

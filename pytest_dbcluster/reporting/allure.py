@@ -13,10 +13,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_dbcluster.claim import Outcome
-from pytest_dbcluster.record import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting import matrix, table
-from pytest_dbcluster.reporting.results import Kept, about_run
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.results_directory import Kept, about_run
+from pytest_dbcluster.reporting.tables import closing, matrix
 
 DIRECTORY = "allure-results"
 LISTENER = "allure_listener"
@@ -108,7 +108,7 @@ def claim(config: Any, record: ClaimRecord, kept: Kept) -> None:
     began = min((one.started for many in record.rounds.values() for one in many), default=time.time())
     parameters = [Parameter(name=name, value=value) for name, value in _parameters(record).items()]
     parameters.append(Parameter(name="seed", value=str(record.seed), excluded=True))
-    step = TestStepResult(name=table.one_line(record), start=int(began * 1000), parameters=parameters)
+    step = TestStepResult(name=closing.one_line(record), start=int(began * 1000), parameters=parameters)
     identity = str(uuid.uuid4())
     found.allure_logger.start_step(None, identity, step)
     allure.attach(record.message, "verdict", allure.attachment_type.TEXT)
@@ -143,16 +143,16 @@ def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> 
 
 
 def _parameters(record: ClaimRecord) -> dict[str, str]:
-    published = {} if record.published is None else {"published": table.number(record.published)}
+    published = {} if record.published is None else {"published": closing.number(record.published)}
     return {
         "candidate": record.candidate,
         "baseline": record.baseline,
         "metric": record.metric,
         "release": record.release,
         "profile": record.profile,
-        "ratio": table.estimate(record),
+        "ratio": closing.estimate(record),
         **published,
-        **({} if record.drained is None else {"ratio with drain": table.number(record.drained)}),
+        **({} if record.drained is None else {"ratio with drain": closing.number(record.drained)}),
         **{f"durability of {name}": said for name, said in record.durability.items()},
     }
 

@@ -8,9 +8,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster import critical, estimate, metrics
-from pytest_dbcluster.record import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting import rounds, table
+from pytest_dbcluster.claims import critical_values, estimators
+from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.rounds import metrics
 
 MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
 INCHES = (8.0, 4.0)
@@ -87,13 +89,13 @@ def _draw_curve(axes: Any, record: CurveRecord, name: str, colour: str) -> None:
 
 
 def _title(record: ClaimRecord) -> str:
-    word = table.WORDS[record.verdict.outcome] if record.asserted else "beside"
-    return f"{record.text}, {record.load}: {word}, {table.estimate(record)}"
+    word = closing.WORDS[record.verdict.outcome] if record.asserted else "beside"
+    return f"{record.text}, {record.load}: {word}, {closing.estimate(record)}"
 
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
     """The metric of each round; rounds of one pair stand above each other, joined by a thin line."""
-    shown = {name: rounds.values(record, name) for name in record.rounds}
+    shown = {name: rounds_csv.values(record, name) for name in record.rounds}
     numbers = range(1, record.verdict.pairs + 1)
     for pair, block in zip(numbers, zip(*shown.values(), strict=True), strict=True):
         axes.plot([pair] * len(block), block, color="#bbbbbb", linewidth=0.8, zorder=1)
@@ -107,21 +109,21 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
 
 def _draw_ratio(axes: Any, record: ClaimRecord) -> None:
     """Each pair's ratio, the estimate and its interval as they stood at that pair, the claim, the published ratio."""
-    several = len(rounds.steps(record)) > 1
-    for (fast, slow), colour in zip(rounds.steps(record), COLOURS[1:], strict=False):
+    several = len(rounds_csv.steps(record)) > 1
+    for (fast, slow), colour in zip(rounds_csv.steps(record), COLOURS[1:], strict=False):
         ratios = _log_ratios(record, fast, slow)
         drawn = range(1, len(ratios) + 1)
-        axes.plot(drawn, [estimate.factor(one) for one in ratios], ".", markersize=4, color="#999999")
+        axes.plot(drawn, [estimators.factor(one) for one in ratios], ".", markersize=4, color="#999999")
         label = f"{fast} / {slow}" if several else "ratio so far"
         axes.plot(drawn, _running(ratios), color=colour, linewidth=1.6, label=label)
         _draw_interval(axes, ratios, record.verdict.alpha, colour, 0.16, "" if several else "interval")
         if record.verdict.claim.guard:
-            _draw_interval(axes, ratios, critical.GUARD_LEVEL, colour, 0.3, "interval")
+            _draw_interval(axes, ratios, critical_values.GUARD_LEVEL, colour, 0.3, "interval")
     word = "claim" if record.asserted else "equal"
     for bound in _bounds(record):
-        axes.axhline(bound, color=CLAIM, linewidth=1.0, label=f"{word}: {table.number(bound)}")
+        axes.axhline(bound, color=CLAIM, linewidth=1.0, label=f"{word}: {closing.number(bound)}")
     if record.published is not None:
-        label = f"published: {table.number(record.published)}"
+        label = f"published: {closing.number(record.published)}"
         axes.axhline(record.published, color=PUBLISHED, linewidth=1.2, linestyle="--", label=label)
     axes.set_yscale("log")
     axes.set_ylim(*_limits(record))
@@ -150,10 +152,10 @@ def _plain(axes: Any) -> None:
 
 def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str, opacity: float, label: str) -> None:
     """The interval of all looks together: it changes at looks only."""
-    looks = [look for look in critical.LOOKS if look <= len(ratios)]
+    looks = [look for look in critical_values.LOOKS if look <= len(ratios)]
     pairs, lows, highs = [], [], []
     for look, end in zip(looks, [*looks, len(ratios)][1:], strict=True):
-        low, high = map(estimate.factor, estimate.interval(ratios[:look], alpha))
+        low, high = map(estimators.factor, estimators.interval(ratios[:look], alpha))
         if not math.isinf(high):
             pairs += [look, end]
             lows += [low, low]
@@ -165,13 +167,13 @@ def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str
 
 
 def _log_ratios(record: ClaimRecord, fast: str, slow: str) -> list[float]:
-    both = zip(rounds.values(record, fast), rounds.values(record, slow), strict=True)
+    both = zip(rounds_csv.values(record, fast), rounds_csv.values(record, slow), strict=True)
     sign = -1 if metrics.unit(record.metric) == "ms" else 1  # of two latencies the lower one is the faster
-    return [sign * estimate.log_ratio(one, other) for one, other in both]
+    return [sign * estimators.log_ratio(one, other) for one, other in both]
 
 
 def _running(ratios: Sequence[float]) -> list[float]:
-    return [estimate.factor(estimate.hodges_lehmann(ratios[:end])) for end in range(1, len(ratios) + 1)]
+    return [estimators.factor(estimators.hodges_lehmann(ratios[:end])) for end in range(1, len(ratios) + 1)]
 
 
 def _bounds(record: ClaimRecord) -> list[float]:
@@ -183,7 +185,7 @@ def _bounds(record: ClaimRecord) -> list[float]:
 
 def _limits(record: ClaimRecord) -> tuple[float, float]:
     """Room for every ratio and line, but not for a counter that was zero in one variant."""
-    found = [one for fast, slow in rounds.steps(record) for one in _log_ratios(record, fast, slow)]
+    found = [one for fast, slow in rounds_csv.steps(record) for one in _log_ratios(record, fast, slow)]
     lines = [math.log(one) for one in (*_bounds(record), record.published) if one]
     seen = [one for one in (*found, *lines, 0.0) if abs(one) < 20]
     low, high = min(seen), max(seen)

@@ -6,9 +6,10 @@ import dataclasses
 import statistics
 from collections.abc import Callable, Mapping
 
-from pytest_dbcluster import client, estimate
-from pytest_dbcluster.curve import Curve, Point
-from pytest_dbcluster.record import CurvePoint, CurveRecord
+from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
+from pytest_dbcluster.rounds import load_generator
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +66,7 @@ def _points(point: Point) -> list[CurvePoint]:
     for one in point.measurement.series:
         if one.rounds:
             values = one.values(point.measurement.metric)
-            low, high = estimate.median_interval(values) or (None, None)
+            low, high = estimators.median_interval(values) or (None, None)
             rounds = tuple(one.rounds)
             found.append(CurvePoint(point.value, one.name, rounds, statistics.median(values), low, high))
     return found
@@ -81,4 +82,4 @@ def _blind(curve: Curve) -> list[str]:
 def _marks(curve: Curve) -> list[str]:
     """At which values the load generator was the limit."""
     rounds = {point.value: {one.name: one.rounds for one in point.measurement.series} for point in curve.points}
-    return [f"{curve.field}={value}: {said}" for value, many in rounds.items() if (said := client.mark(many))]
+    return [f"{curve.field}={value}: {said}" for value, many in rounds.items() if (said := load_generator.mark(many))]

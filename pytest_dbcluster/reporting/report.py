@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from pytest_dbcluster.record import ClaimRecord, CurveRecord, Progress
-from pytest_dbcluster.reporting import allure, curves, matrix, terminal
-from pytest_dbcluster.reporting.results import Results
+from pytest_dbcluster.reporting import allure, terminal
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Progress
+from pytest_dbcluster.reporting.results_directory import Results
+from pytest_dbcluster.reporting.tables import curves, matrix
 
 WORKER = "dbcluster_worker"  # the plugin of a worker that sends
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pytest_dbcluster.record import ClaimRecord, CurveRecord, Progress
-from pytest_dbcluster.reporting import layout, matrix, table
-from pytest_dbcluster.workload import Round
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Progress
+from pytest_dbcluster.reporting.tables import closing, layout, matrix
+from pytest_dbcluster.rounds.round import Round
 
 # In a log, seconds between two lines about the same claim; looks are always shown.
 LOG_SECONDS = 2.0
@@ -115,8 +115,8 @@ class Reporter:
         if verbosity > 0:
             self.line(f"{before}{record.message}")
         elif verbosity > -2:
-            colour = table.COLOURS[record.verdict.outcome] if record.asserted else ""
-            self.line(f"{before}{table.one_line(record)}", colour)
+            colour = closing.COLOURS[record.verdict.outcome] if record.asserted else ""
+            self.line(f"{before}{closing.one_line(record)}", colour)
 
 
 class Distant(Reporter):
@@ -160,7 +160,7 @@ def _so_far(event: Progress) -> list[str]:
         return []
     said = []
     if event.ratio is not None and event.low is not None and event.high is not None:
-        said.append(table.with_interval(event.ratio, event.low, event.high))
+        said.append(closing.with_interval(event.ratio, event.low, event.high))
     if event.next_look is not None:
         said.append(f"next look {event.next_look}")
     if event.budget is not None:
@@ -179,12 +179,12 @@ def summary(
     """The closing tables: decided claims, inconclusive ones, what was measured beside, curves, releases; the notes."""
     if not records and not curves:
         return
-    for block in table.blocks(records, curves):
+    for block in closing.blocks(records, curves):
         reporter.write_sep("=", block.title)
         for line, colour in layout.text(block, width):
             reporter.write_line(line, **({colour: True} if colour else {}))
     matrix.show(reporter, releases, width)
     reporter.write_line("")
-    total = (table.total(records), *textwrap.wrap(table.legend(records), width)) if records else ()
+    total = (closing.total(records), *textwrap.wrap(closing.legend(records), width)) if records else ()
     for line in (*total, *notes):
         reporter.write_line(line)

@@ -15,13 +15,14 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import blame, registry
+from pytest_dbcluster import registry
+from pytest_dbcluster.clusters import blame
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
-from pytest_dbcluster.workload import Outcome, Setting
+from pytest_dbcluster.rounds.round import Outcome, Setting
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.cluster import Cluster
-    from pytest_dbcluster.flavour import Flavour
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.dialects.lookup import Flavour
     from pytest_dbcluster.spec import Endpoint
 
 MODES = ("key", "mixed", "read", "update", "write")
@@ -260,7 +261,9 @@ class MySQLSlap:
 
 
 def _words(setting: Setting) -> Flavour:
-    from pytest_dbcluster.flavour import flavour  # here, because suites name their loads when they are collected
+    from pytest_dbcluster.clusters.dialects.lookup import (
+        flavour,  # here, because suites name their loads when they are collected
+    )
 
     return flavour(setting.release.product, setting.release.version)
 
@@ -276,6 +279,3 @@ def parse(text: str, *, clients: int) -> Outcome:
     if seconds <= 0:
         raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)
     return Outcome(seconds, 0, least=least, most=most)
-
-
-WORKLOAD = MySQLSlap

@@ -10,15 +10,16 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster import quantity, registry
+from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.pace import Pace
-from pytest_dbcluster.workload import Outcome, Setting
+from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.round import Outcome, Setting
+from pytest_dbcluster.workloads import arguments
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.schema_mark import SchemaMark
     from pytest_dbcluster.spec import Endpoint
-    from pytest_dbcluster.terminals import Call
+    from pytest_dbcluster.workloads.schema_mark import SchemaMark
+    from pytest_dbcluster.workloads.sysbench_driver import Call
 
 SCHEMA = "dbcluster_sysbench"
 VERSION = 1  # raised when what prepare makes changes
@@ -89,9 +90,9 @@ class SysBench:
                 raise registry.unknown(f"sysbench {name}", str(given), [each for each in known if each])
         for least, names in enumerate((FROM_ZERO, FROM_ONE)):
             for name in names:
-                quantity.whole(f"sysbench {name}", getattr(self, name), least)
-        quantity.whole("sysbench seed", self.seed, 0)
-        quantity.round_seconds("sysbench seconds", self.seconds)
+                arguments.whole(f"sysbench {name}", getattr(self, name), least)
+        arguments.whole("sysbench seed", self.seed, 0)
+        arguments.round_seconds("sysbench seconds", self.seconds)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
         Pace.of(self.rate)
@@ -129,7 +130,7 @@ class SysBench:
 
         Their values are others each time, whatever ``seed`` is: sysbench 1.0 heeds --rand-seed only when it runs.
         """
-        from pytest_dbcluster import terminals
+        from pytest_dbcluster.workloads import sysbench_driver
 
         setting.progress(f"{self}: making {self.table_count} x {self.size} rows")
         node = setting.cluster.writers[0]
@@ -138,8 +139,8 @@ class SysBench:
         own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
         threads = min(self.table_count, FILL_THREADS)
         to = [setting.cluster.writer()]
-        making = terminals.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
-        terminals.command(making, setting, "prepare", seconds=FILL_SECONDS)
+        making = sysbench_driver.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
+        sysbench_driver.command(making, setting, "prepare", seconds=FILL_SECONDS)
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -148,12 +149,12 @@ class SysBench:
         Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench,
         ConfigError for what writes and is sent where no writes are taken.
         """
-        from pytest_dbcluster import terminals
+        from pytest_dbcluster.workloads import sysbench_driver
 
         if self.writes:
-            to = terminals.endpoints(setting.cluster, self.to, writes=True)
+            to = sysbench_driver.endpoints(setting.cluster, self.to, writes=True)
             setting.cluster.require_writers(to, str(self))
-        terminals.sysbench(setting)
+        sysbench_driver.sysbench(setting)
         node = setting.cluster.writers[0]
         there = (
             {f"{SCHEMA}.{name}" for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}
@@ -169,7 +170,7 @@ class SysBench:
 
     @property
     def _mark(self) -> SchemaMark:
-        from pytest_dbcluster.schema_mark import SchemaMark
+        from pytest_dbcluster.workloads.schema_mark import SchemaMark
 
         return SchemaMark(SCHEMA, VERSION, f"{self.table_count}x{self.size}")
 
@@ -201,23 +202,25 @@ class SysBench:
 
     def run(self, setting: Setting) -> Outcome:
         """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
-        from pytest_dbcluster import terminals
+        from pytest_dbcluster.workloads import sysbench_driver
 
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: a share has no rate before it was measured what the variants can do")
-        done, _ = terminals.run(self._call(setting), setting, seconds=self.seconds, rate=self.rate, seed=self.seed)
+        done, _ = sysbench_driver.run(
+            self._call(setting), setting, seconds=self.seconds, rate=self.rate, seed=self.seed
+        )
         commits = (done.commits or 0) * self._commits_each if self.writes else None
         return dataclasses.replace(done, commits=commits)
 
     def _call(self, setting: Setting) -> Call:
-        from pytest_dbcluster import terminals
+        from pytest_dbcluster.workloads import sysbench_driver
 
-        to: Sequence[Endpoint] = terminals.endpoints(setting.cluster, self.to, writes=self.writes)
+        to: Sequence[Endpoint] = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
         own |= {"auto_inc": False, "isolation": self.isolation or ""}
         if self.writes and self._commits_each > 1:
             own["attempts"] = 1  # another one would repeat what has been committed of it
-        return terminals.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
+        return sysbench_driver.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
 
     @property
     def _commits_each(self) -> int:
@@ -233,6 +236,3 @@ class SysBench:
     def clean(self, setting: Setting) -> None:
         """Drop the schema."""
         setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
-
-
-WORKLOAD = SysBench

@@ -8,12 +8,14 @@ from collections import Counter
 import psutil
 import pytest
 
-from pytest_dbcluster import client, rounds, wait
-from pytest_dbcluster.cluster import bring_up
-from pytest_dbcluster.node import LOAD
-from pytest_dbcluster.proxy_host import through
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import bring_up
+from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.rounds import load_generator
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.contracts import test_workloads as contract
@@ -94,10 +96,10 @@ def test_loads_have_their_own_account(setting):
 
 def test_a_round_counts_what_the_client_takes(setting, load):
     """CPU of the program in the client's container, which is no child of ours, and of each server in its own."""
-    done = rounds.measured(load, setting, variant="contained", block=0, position=0)
+    done = round_runner.measured(load, setting, variant="contained", block=0, position=0)
     cores = done.samples
 
-    assert 0 < client.used_cores(done) <= cores["client_cores"]
+    assert 0 < load_generator.used_cores(done) <= cores["client_cores"]
     assert cores["cpu_client"] > 0
     assert [psutil.Process(node.process.pid).name() for node in setting.cluster.nodes] == ["mariadbd", "mariadbd"]
     assert cores["cpu_node1"] + cores["cpu_node2"] > 0  # one of them may take less than a tick of 10 ms

@@ -6,13 +6,14 @@ import contextlib
 
 import pytest
 
-from pytest_dbcluster import engine, registry
+from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, Unsupported
-from pytest_dbcluster.provisioner import PLANNED, provisioner_class
+from pytest_dbcluster.hosts.provisioner import PLANNED, provisioner_class
+from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from tests import engines
+from tests.support import engines
 
-NAMES = sorted(registry.names("pytest_dbcluster.provisioners"))
+NAMES = sorted(registry.names("provisioner"))
 
 
 SPEC = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))

@@ -12,15 +12,15 @@ import psutil
 import pytest
 
 from pytest_dbcluster import registry, wait
-from pytest_dbcluster import release as releases
-from pytest_dbcluster.durability import Durability
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.clusters.topology import PLANNED, fewest, health, readers, topology
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
-from pytest_dbcluster.node import LOAD
-from pytest_dbcluster.runs import Run
-from pytest_dbcluster.sql import Connection, SQLError
-from pytest_dbcluster.topology import PLANNED, fewest, health, readers, topology
+from pytest_dbcluster.hosts.runs import Run
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.testbed.durability import Durability
 
-NAMES = sorted(registry.names("pytest_dbcluster.topologies"))
+NAMES = sorted(registry.names("topology"))
 ONE_NODE = {"standalone"}
 ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its own test that it is refused
 SIZES = {"mariadb:10.11": 3, "mariadb:11.8": 2, "mysql:9.7": 3}

@@ -1,201 +1,111 @@
-"""Releases that were really fetched. They come out of this machine's own cache, so each is fetched once."""
+"""Making an entry of the cache: what a fetch that went wrong says, and what it leaves."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
-from pytest_dbcluster import cache, release, wait
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.releases import apt, catalogue, fetched, shims
+from pytest_dbcluster.releases.catalogue import Origin
+from pytest_dbcluster.releases.sources import Candidate
+from pytest_dbcluster.system import cache
 
-ROOT = Path(__file__).parents[2]
-FETCH = """\
-import sys
-from pytest_dbcluster.release import find
-print(find(sys.argv[1], progress=lambda line: print(line, flush=True)).bin, flush=True)
-"""
-
-
-def run(program, *arguments, **environment):
-    """What a program printed; it has to succeed."""
-    variables = {"PATH": "/usr/bin:/bin", **environment}
-    done = subprocess.run([program, *arguments], env=variables, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+OFFER = catalogue.offer("mariadb", "10.11")
+FIRST, SECOND = (
+    Candidate(Origin(suite, ("mariadb-server",)), (), where=f"{suite} of this system's apt sources")
+    for suite in ("bookworm", "noble")
+)
 
 
-@pytest.fixture(params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
-def found(request):
-    """Each release that is supported."""
-    return release.find(request.param, progress=print)
+@pytest.fixture
+def fetches(tmp_path, monkeypatch):
+    """A fetch whose server prints what the test says, or that raises it; by suite."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    outcomes = {}
+
+    def fetch(name, candidate, staging, into, progress):
+        outcome = outcomes[candidate.origin.suite]
+        if isinstance(outcome, Exception):
+            raise outcome
+        into.mkdir()
+        (into / "mariadbd").write_text(f"#!/bin/sh\n{outcome}\n")
+        return apt.Fetched(
+            (apt.Package("mariadb-server", "1", "x.deb", 7),), candidate.origin.suite, candidate.where, ()
+        )
+
+    def make(entry, patterns, architecture):
+        (entry / "bin").mkdir()
+        for program in (entry / shims.ROOT).iterdir():
+            program.chmod(0o755)
+            (entry / "bin" / program.name).symlink_to(f"../{shims.ROOT}/{program.name}")
+
+    monkeypatch.setattr(apt, "fetch", fetch)
+    monkeypatch.setattr(shims, "make", make)
+    return outcomes
 
 
-def test_a_fetched_server_says_its_version(found):
-    """The programs of every suite run on this host, and their version is the named one."""
-    assert f"Ver {found.version}-MariaDB" in run(found.program("mariadbd"), "--version")
-    assert f"{found.version}.".startswith(found.name.partition(":")[2] + ".")
+def test_the_manifest_tells_what_was_fetched(fetches):
+    """Exact version, suite, packages and sizes are kept with the entry."""
+    fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
+
+    found = fetched.fetch(OFFER, [FIRST], print)
+
+    manifest = cache.read(found.bin.parent)
+    assert (found.version, manifest.exact, manifest.suite) == ("10.11.19", "10.11.19", "bookworm")
+    assert (manifest.packages, manifest.downloaded) == ({"mariadb-server": "1"}, 7)
+    assert manifest.size > 0
 
 
-def test_every_path_of_a_release_exists(found):
-    """Whatever is told to a server or a client is there."""
-    paths = [*found.server_options.values(), *found.client_options.values(), found.wsrep_provider]
+def test_the_next_place_is_tried_when_one_fails(fetches):
+    """A suite that cannot be read does not end the search."""
+    fetches |= {"bookworm": ProvisionError("no answer"), "noble": "echo 'mariadbd Ver 10.11.8-MariaDB'"}
 
-    assert [path for path in paths if not Path(path).exists()] == []
-    assert {"basedir", "plugin-dir", "lc-messages-dir", "character-sets-dir"} == set(found.server_options)
+    assert fetched.fetch(OFFER, [FIRST, SECOND], print).version == "10.11.8"
+
+
+def test_every_place_has_its_reason_in_the_error(fetches):
+    """The user reads why each of them failed."""
+    fetches |= {"bookworm": ProvisionError("no answer"), "noble": OSError(28, "No space left on device")}
+
+    with pytest.raises(ProvisionError, match=r"^no answer; \[Errno 28\] No space left on device$"):
+        fetched.fetch(OFFER, [FIRST, SECOND], print)
 
 
 @pytest.mark.parametrize(
-    ("program", "argument"),
+    ("server", "text"),
     [
-        ("mariadb", "--version"),
-        ("mariadb-admin", "--version"),
-        ("mariadb-slap", "--version"),
-        ("mysqlslap", "--version"),
-        ("mariadb-backup", "--version"),
-        ("mbstream", "-?"),
-        ("my_print_defaults", "--version"),
-        ("socat", "-V"),
-        ("pv", "--version"),
-        ("ss", "--version"),
-        ("ip", "-V"),
-        ("ps", "--version"),
+        (
+            "echo 'mariadbd Ver 11.4.2-MariaDB'",
+            r"bookworm of this system's apt sources has mariadb 11\.4\.2, not 10\.11",
+        ),
+        (
+            "echo no such library >&2; exit 127",
+            r"the fetched mariadb:10\.11 does not run on this system: .*no such library",
+        ),
     ],
 )
-def test_what_a_cluster_needs_runs(found, program, argument):
-    """Clients, backup, and what the SST scripts call: nothing of it is asked of the host."""
-    run(found.program(program), argument)
+def test_a_server_that_will_not_do_is_no_entry(fetches, server, text):
+    """Before an entry appears its server has run, and is the version that was asked for."""
+    fetches["bookworm"] = server
+
+    with pytest.raises(ProvisionError, match=text):
+        fetched.fetch(OFFER, [FIRST], print)
+    assert list(cache.releases().iterdir()) == []
 
 
-def test_the_sst_scripts_find_each_other(found):
-    """The script that others read lies beside them, as do the programs that it prefers."""
-    scripts = {path.name for path in found.bin.glob("wsrep_sst_*")}
+def test_packages_without_a_server_are_no_entry(fetches, monkeypatch):
+    """The error names the programs that were looked for."""
+    fetches["bookworm"] = "true"
+    monkeypatch.setattr(shims, "make", lambda entry, *_: (entry / "bin").mkdir())
 
-    assert {"wsrep_sst_common", "wsrep_sst_mariabackup", "wsrep_sst_rsync"} <= scripts
-    assert os.access(found.bin / "wsrep_sst_mariabackup", os.X_OK)
-
-
-def test_a_process_has_its_programs_name(found):
-    """The SST scripts look for "socat" among the listeners; the loader's name would tell them nothing."""
-    process = subprocess.Popen([found.program("socat"), "-u", "PIPE", "STDOUT"], env={"PATH": "/usr/bin:/bin"})
-    try:
-        comm = Path(f"/proc/{process.pid}/comm")
-        wait.until(lambda: [] if comm.read_text() == "socat\n" else [comm.read_text()], "socat", seconds=10)
-    finally:
-        process.kill()
-        process.wait()
+    with pytest.raises(ProvisionError, match=r"^the packages of mariadb:10\.11 hold no mariadbd or mysqld$"):
+        fetched.fetch(OFFER, [FIRST], print)
 
 
-def test_children_do_not_inherit_the_libraries(found):
-    """Programs of the host that a server starts run with the host's libraries."""
-    said = run(found.program("socat"), "-u", "SYSTEM:env", "STDOUT")
+def test_an_entry_that_vanishes_at_once_is_named(fetches, monkeypatch):
+    """Somebody who empties the cache meanwhile gets an error, not a half release."""
+    fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
+    monkeypatch.setattr(fetched, "lookup", lambda product, version: None)
 
-    assert "LD_LIBRARY_PATH" not in said
-
-
-def test_a_shim_runs_through_path_and_links(found, tmp_path):
-    """A program finds its files when it is called by its name alone, by a link, or from its own directory."""
-    link = tmp_path / "my_print_defaults"
-    link.symlink_to(found.program("my_print_defaults"))
-
-    run("my_print_defaults", "--version", PATH=f"{found.bin}:/usr/bin:/bin")
-    run(link, "--version")
-    subprocess.run(["./my_print_defaults", "--version"], cwd=found.bin, check=True, capture_output=True)
-
-
-@pytest.mark.parametrize("name", ["mariadb:10.5", "mariadb:11.8"])
-@pytest.mark.parametrize("place", ["the cache", "its unpacked packages"])
-def test_a_server_of_another_suite_answers(name, place, tmp_path):
-    """Data directory, start, a plugin, a query and shutdown, with the older and the newer libc than the host's."""
-    found = release.find(name, progress=print)
-    if place == "its unpacked packages":
-        found = release.find(f"{name}={found.bin.parent / 'root'}")
-    os_user = [f"--user={'root' if os.getuid() == 0 else os.environ.get('USER', '')}"]
-    options = [f"--{option}={value}" for option, value in found.server_options.items()]
-    places = [f"--datadir={tmp_path}/data", f"--socket={tmp_path}/s", f"--log-error={tmp_path}/log.err"]
-    run(
-        found.program("mariadb-install-db"), "--no-defaults", *options, f"--datadir={tmp_path}/data",
-        "--auth-root-authentication-method=normal", "--skip-test-db", *os_user,
-    )  # fmt: skip
-    server = subprocess.Popen(
-        [found.program("mariadbd"), "--no-defaults", *options, *places, *os_user, "--skip-networking"]
-    )
-    try:
-        client = [f"--{option}={value}" for option, value in found.client_options.items()]
-        login = ["--no-defaults", *client, f"--socket={tmp_path}/s", "-uroot"]
-        wait.until(lambda: [] if (tmp_path / "s").exists() else ["no socket"], name, seconds=30)
-        query = "INSTALL SONAME 'auth_ed25519'; SELECT 1, VERSION()"
-        assert run(found.program("mariadb"), *login, "-BNe", query).startswith(f"1\t{found.version}-MariaDB")
-        assert Path(f"/proc/{server.pid}/comm").read_text() == "mariadbd\n"
-        run(found.program("mariadb-admin"), *login, "shutdown")
-        assert server.wait(30) == 0
-    finally:
-        server.kill()
-        server.wait()
-
-
-def test_sysbench_finds_its_scripts():
-    """The script's full path and the variables of the release are all it takes."""
-    found = release.find("sysbench", progress=print)
-
-    said = run(found.program("sysbench"), found.scripts / "oltp_read_write.lua", "help", **found.environment)
-
-    assert "oltp_read_write.lua options:" in said
-
-
-def test_haproxy_checks_a_configuration(tmp_path):
-    """The fetched HAProxy reads its configuration and finds it valid."""
-    found = release.find("haproxy", progress=print)
-    timeouts = "defaults\n timeout connect 1s\n timeout client 1s\n timeout server 1s\n"
-    (tmp_path / "haproxy.cfg").write_text(f"{timeouts}listen galera\n bind 127.0.0.1:3306\n server a 127.0.0.1:3307\n")
-
-    run(found.program("haproxy"), "-c", "-f", tmp_path / "haproxy.cfg")
-
-
-def test_a_cache_may_be_copied_to_another_place(tmp_path, monkeypatch):
-    """Nothing in an entry knows where it lies: a copy runs when the original is not there."""
-    entry = release.find("haproxy", progress=print).bin.parent
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
-    shutil.copytree(entry, cache.releases() / entry.name, symlinks=True)
-    monkeypatch.setattr(release, "_fetched", lambda *_: pytest.fail("it was fetched again"))
-
-    copied = release.find("haproxy")
-
-    assert str(copied.bin).startswith(str(tmp_path))
-    assert str(entry) not in (copied.bin / "haproxy").read_text()
-    assert "HAProxy version" in run(copied.program("haproxy"), "-v")
-
-
-def fetching(home):
-    """A process that fetches haproxy into a cache of its own."""
-    variables = {**os.environ, "XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT)}
-    return subprocess.Popen(
-        [sys.executable, "-c", FETCH, "haproxy"], env=variables, stdout=subprocess.PIPE, text=True, bufsize=1
-    )
-
-
-def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeypatch):
-    """SIGKILL in mid-fetch leaves no half entry; of two processes after it one fetches and the other waits."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    killed = fetching(tmp_path)
-    for line in killed.stdout:
-        if line.startswith("fetching haproxy from"):
-            break
-    killed.kill()
-    killed.communicate()
-    assert release.cached() == []
-    (stale,) = cache.releases().glob(".fetching-*")
-
-    first = fetching(tmp_path)
-    assert first.stdout.readline().startswith("reading ")
-    wait.until(lambda: [str(stale)] if stale.exists() else [], "removing what the killed one left", seconds=10)
-    second = fetching(tmp_path)
-    said = [process.communicate(timeout=300)[0].splitlines() for process in (first, second)]
-
-    architecture = cache.entries()[0][1].architecture
-    assert said[1][0] == f"waiting for another process that fetches haproxy-{architecture}"
-    assert said[0][-1] == said[1][-1] == str(cache.releases() / f"haproxy-{architecture}" / "bin")
-    assert [path.name for path in cache.releases().iterdir()] == [f"haproxy-{architecture}"]
+    with pytest.raises(ProvisionError, match=r"^mariadb:10.11 was fetched and is gone again from /"):
+        fetched.fetch(OFFER, [FIRST], print)

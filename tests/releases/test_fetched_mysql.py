@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster import cache, release
-from pytest_dbcluster.cluster import ready_template
-from pytest_dbcluster.node import Node
-from pytest_dbcluster.releases import path
+from pytest_dbcluster.clusters.cluster import ready_template
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.releases import path, release
 from pytest_dbcluster.spec import ClusterSpec
-from tests.releases.test_fetched import run
+from pytest_dbcluster.system import cache
+from tests.releases.test_fetched_mariadb import run
 
 PLUGINS = {
     "group_replication": "group_replication.so",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.reporting import allure
-from tests.reporting.test_outcomes import FAKE, TEST, UNDECIDED
+from tests.plugin.test_outcomes import FAKE, TEST, UNDECIDED
 
 SEVERAL = """
     from pytest_dbcluster.spec import ClusterSpec
@@ -43,7 +43,7 @@ def run(pytester, monkeypatch):
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
         pytester.makepyfile(source.replace("{load!r}", repr(load)))
-        plugins = ["-p", "pytest_dbcluster.plugin", *(["-p", "allure_pytest"] if allure else [])]
+        plugins = ["-p", "pytest_dbcluster.plugin.hooks", *(["-p", "allure_pytest"] if allure else [])]
         return pytester.runpytest_inprocess("-Werror", *plugins, "--db-seed=1", *arguments)
 
     return run

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from pytest_dbcluster import claim as claims
-from pytest_dbcluster.histogram import Histogram
-from pytest_dbcluster.ledger import Entry, Ledger
+from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting import charts
-from tests.reporting.records import beside, record, rounds, undecided
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from tests.support.records import beside, record, rounds, undecided
 
 
 def words(svg):

@@ -5,12 +5,12 @@ import types
 
 import pytest
 
-from pytest_dbcluster.histogram import Histogram
-from pytest_dbcluster.ledger import Entry, Ledger
-from pytest_dbcluster.record import Progress
 from pytest_dbcluster.reporting import terminal
-from pytest_dbcluster.workload import Outcome, Round
-from tests.reporting.records import failed, record, undecided
+from pytest_dbcluster.reporting.records import Progress
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome, Round
+from tests.support.records import failed, record, undecided
 
 
 class Screen:

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from pytest_dbcluster import store
-from pytest_dbcluster.cluster import Cluster, bring_up
-from pytest_dbcluster.provisioners.local import LocalProvisioner
-from pytest_dbcluster.release import Release
+from pytest_dbcluster.clusters.cluster import Cluster, bring_up
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workload import Setting
-from pytest_dbcluster.workloads.tpcc import TPCC
+from pytest_dbcluster.testbed import datasets
+from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 Loaded = Callable[..., Setting]
 
@@ -33,9 +33,9 @@ def tpcc_templates(
         if vendor not in made:
             release = {"mariadb": mariadb, "mysql": mysql}[vendor]
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(store, "directory", lambda: own)
+                patch.setattr(datasets, "directory", lambda: own)
                 patch.setattr(os, "cpu_count", lambda: {"mariadb": 2, "mysql": 3}[vendor])
-                made[vendor] = store.stored(TPCC(), release, provisioner, client, {}, lambda line: None)
+                made[vendor] = datasets.stored(TPCC(), release, provisioner, client, {}, lambda line: None)
         return made[vendor]
 
     yield template

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, UnreadableOutput
-from pytest_dbcluster.provisioners.fake import FakeHost
-from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap, parse
 
 REPORT = """\

@@ -14,7 +14,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
-from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
 LONG = MySQLSlap("read", concurrency=2, queries=20_000, quick_queries=20_000)

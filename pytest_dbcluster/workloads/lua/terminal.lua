@@ -31,7 +31,7 @@ extern int optind, optopt;
 -- Linux, <time.h> and <sys/prctl.h>
 local MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 1, 2, 3, 1, 29
 
--- Buckets of latencies as in pytest_dbcluster/histogram.py.
+-- Buckets of latencies as in pytest_dbcluster/rounds/histogram.py.
 local PER_OCTAVE, TOP = 64, 30 * 64 - 1
 local PER_E = PER_OCTAVE / math.log(2)
 

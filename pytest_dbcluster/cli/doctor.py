@@ -1,0 +1,267 @@
+"""What this machine offers to a measurement, and what that rules out. Findings first, text second."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import platform
+import resource
+import shutil
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.clusters.servers import connection
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.container import engine, engine_socket, images
+from pytest_dbcluster.system import cgroups, ports
+from pytest_dbcluster.system.cgroup_tree import POWERS
+from pytest_dbcluster.system.cgroups import Limits
+
+BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
+MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
+FSYNCS, FSYNC_SECONDS = 200, 2.0
+NO_CONTAINERS = "--db-provisioner container cannot run here"
+NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
+CGROUP = Path("/sys/fs/cgroup")
+CONNECTIONS = 4096  # open files: two of a proxy for each of its connections
+GIB = 2**30
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One thing about this machine; ``rules_out`` says what cannot be claimed here because of it."""
+
+    name: str
+    value: str
+    rules_out: str = ""
+
+
+@functools.cache
+def fsync_seconds(directory: str | Path) -> float:
+    """The median time of appending 4 KiB to a file there and making them durable; measured once per process.
+
+    Raises ConfigError for a directory that cannot be written.
+    """
+    block = bytes(4096)
+    seen: list[float] = []
+    try:
+        with tempfile.TemporaryFile(dir=directory, prefix=".fsync-", buffering=0) as file:
+            limit = time.monotonic() + FSYNC_SECONDS
+            while len(seen) < FSYNCS and (not seen or time.monotonic() < limit):
+                start = time.perf_counter()
+                file.write(block)
+                os.fdatasync(file.fileno())
+                seen.append(time.perf_counter() - start)
+    except OSError as error:
+        raise ConfigError(f"cannot measure an fsync in {directory}: {error.strerror}") from None
+    return statistics.median(seen)
+
+
+def findings(directory: Path | None = None) -> list[Finding]:
+    """Everything that is known about this machine; ``directory`` is where the servers' data will lie.
+
+    Raises ConfigError for a directory that cannot be made or written.
+    """
+    place = directory or runs.directory()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        other = "DBCLUSTER_DATA_DIR=DIRECTORY takes another one"
+        raise ConfigError(f"cannot make the data directory {place}: {error.strerror}; {other}") from None
+    looks: Sequence[Callable[[], Finding]] = (
+        cores,
+        memory,
+        lambda: Finding("kernel", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        lambda: data_directory(place),
+        lambda: fsync(fsync_seconds(place), place),
+        containers,
+        lambda: netem(root=os.geteuid() == 0),
+        user_mode_linux,
+        lambda: limits(cgroups.find(place)),
+        port_range,
+        lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
+        lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
+        lambda: Finding("control driver", connection.driver()),
+        apt,
+    )
+    return [look() for look in looks]
+
+
+def text(found: Sequence[Finding]) -> str:
+    """The findings for people: one line each, and under it what it rules out."""
+    width = max((len(each.name) for each in found), default=0)
+    lines = []
+    for each in found:
+        lines.append(f"{each.name.ljust(width)}  {each.value}")
+        if each.rules_out:
+            lines.append(f"{' ' * width}  ! {each.rules_out}")
+    return "\n".join(lines)
+
+
+def usable_cores(count: int | None = None) -> float:
+    """The CPUs that we may use, which need not be a whole number where a quota of our cgroup limits them."""
+    usable = count or len(os.sched_getaffinity(0))
+    quota, _, period = _read(CGROUP / "cpu.max").partition(" ")
+    limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
+    return min(limit, float(usable))
+
+
+def cores(count: int | None = None) -> Finding:
+    """The CPUs that we may use, and that servers on one machine share them, however many there are.
+
+    One server alone may use all of them, one of three nodes beside each other a third: that is no scaling of nodes.
+    """
+    number, usable = count or len(os.sched_getaffinity(0)), usable_cores(count)
+    value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
+    return Finding("cores", value, shared_cores(usable))
+
+
+def shared_cores(usable: float) -> str:
+    """What is ruled out where all nodes run on these cores."""
+    return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
+
+
+def memory(total: int | None = None) -> Finding:
+    """The memory of this machine; a limit of our cgroup counts."""
+    import psutil
+
+    machine = total or psutil.virtual_memory().total
+    said = _read(CGROUP / "memory.max").strip()
+    usable = min(machine, int(said)) if said.isdigit() else machine
+    limited = f", limited to {usable / GIB:.1f} GiB by the cgroup" if usable < machine else ""
+    tight = usable < 4 * GIB
+    return Finding(
+        "memory",
+        f"{machine / GIB:.1f} GiB{limited}",
+        "two clusters of three nodes do not fit side by side: variants of static options are not paired"
+        if tight
+        else "",
+    )
+
+
+def data_directory(directory: Path) -> Finding:
+    """The file system under the servers' data, and what is free there."""
+    kind, free = file_system(directory), shutil.disk_usage(directory).free
+    rules_out = ""
+    if kind in MEMORY_FILE_SYSTEMS:
+        rules_out = (
+            f"on {kind} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
+            "DBCLUSTER_DATA_DIR=DIRECTORY takes a real disk"
+        )
+    elif free < 2 * GIB:
+        rules_out = "two clusters of three nodes need 2 GiB and more for their data; DBCLUSTER_DATA_DIR=DIRECTORY"
+    return Finding("data directory", f"{directory}: {kind}, {free / GIB:.1f} GiB free", rules_out)
+
+
+def file_system(directory: Path, mounts: str | None = None) -> str:
+    """The type of the file system that a directory lies on, ``ext4``; ``unknown`` where the kernel does not say."""
+    found, best = "unknown", -1
+    for line in (_read(Path("/proc/self/mounts")) if mounts is None else mounts).splitlines():
+        _, point, kind, *_ = line.split(" ")
+        mounted = Path(point.replace("\\040", " "))
+        depth = len(mounted.parts)
+        if directory.resolve().is_relative_to(mounted) and depth >= best:  # of two on one point the last is seen
+            found, best = kind, depth
+    return found
+
+
+def fsync(seconds: float, directory: Path) -> Finding:
+    """What a flush of the log costs."""
+    blind = seconds < BLIND_FSYNC
+    return Finding(
+        "fsync",
+        f"{seconds * 1e6:.0f} us (4 KiB appended, median) in {directory}",
+        "nothing is written that fast: claims about flushing are inconclusive" if blind else "",
+    )
+
+
+def containers() -> Finding:
+    """Which container engine answers, and its images of ours; or why none does."""
+    if not engine_socket.present():
+        return Finding("containers", f"nobody listens on {', '.join(engine_socket.places())}", NO_CONTAINERS)
+    try:
+        with contextlib.closing(engine.connect()) as reached:
+            made = [image.tag for image in images.found(reached) if image.tag]
+            value = f"{reached.name} {reached.version} on {reached.socket}, images: {', '.join(made) or 'none of ours'}"
+    except (ProvisionError, Unsupported) as error:
+        return Finding("containers", str(error), NO_CONTAINERS)
+    without = "releases without an image need `dbcluster image build NAME:VERSION`, or --db-image"
+    return Finding("containers", value, "" if made else without)
+
+
+def netem(*, root: bool) -> Finding:
+    """Whether the kernel can delay packets: tried in a network namespace of its own, which only root can make."""
+    if not root:
+        return Finding("netem", "unknown: only root can try", "RTT claims may need another host")
+    missing = [program for program in ("unshare", "ip", "tc") if not shutil.which(program)]
+    if missing:
+        return Finding("netem", f"unknown: no {', '.join(missing)} here", "RTT claims may need another host")
+    command = ["unshare", "--net", "sh", "-c", NETEM]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return Finding("netem", "unknown: no answer in 10 s", "RTT claims may need another host")
+    if done.returncode == 0:
+        return Finding("netem", "yes")
+    words = " ".join(done.stderr.split())[:120]
+    return Finding("netem", f"no ({words})", "no netem: RTT claims need another host")
+
+
+def user_mode_linux() -> Finding:
+    """Whether guests of user-mode-linux can be booted, which have DRBD and netem of their own."""
+    found = shutil.which("linux") or shutil.which("linux.uml")
+    if found:
+        return Finding("user-mode-linux", found)
+    return Finding("user-mode-linux", "not installed", "no DRBD without it or another host (package user-mode-linux)")
+
+
+def limits(found: Limits) -> Finding:
+    """What of this machine a host may be limited to, tried; a spec that needs more of it is skipped here."""
+    offered = [power for power in POWERS if power in found.offers]
+    versions = sorted({str(found.trees[power].version) for power in offered})
+    value = f"{', '.join(offered)} (control groups, version {' and '.join(versions)})" if offered else "none"
+    rules_out = "; ".join(f"no {power}=: {why}" for power, why in found.missing.items())
+    if "iops" in found.missing:
+        rules_out += "; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here"
+    return Finding("host limits", value, rules_out)
+
+
+def port_range(kernel: tuple[int, int] | None = None) -> Finding:
+    """The ports that the kernel hands out by itself, and how many that leaves for servers."""
+    low, high = kernel or ports.ephemeral_range()
+    left = sum(1 for port in range(ports.LOWEST, ports.HIGHEST) if not low <= port <= high)
+    return Finding(
+        "ip_local_port_range",
+        f"{low} to {high}, {left} ports left for servers",
+        "servers find no port of their own; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
+    )
+
+
+def open_files(soft: int, hard: int) -> Finding:
+    """The limit of open files; programs raise the soft one by themselves."""
+    shown = " to ".join("unlimited" if n == resource.RLIM_INFINITY else str(n) for n in (soft, hard))
+    few = hard != resource.RLIM_INFINITY and hard < CONNECTIONS
+    return Finding("open files", shown, f"a proxy takes fewer than {CONNECTIONS // 2} connections" if few else "")
+
+
+def apt() -> Finding:
+    """Whether releases can be fetched here."""
+    missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
+    if not missing:
+        return Finding("apt", "yes")
+    why = "releases cannot be fetched; --db-release NAME:VERSION=DIRECTORY takes an unpacked one"
+    return Finding("apt", f"no {', '.join(missing)}", why)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError:
+        return ""

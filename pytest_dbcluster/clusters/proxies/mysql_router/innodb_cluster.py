@@ -1,0 +1,93 @@
+"""InnoDB Cluster: a replication group that MySQL Shell has adopted, and a router that asks it where to lead.
+
+Only MySQL Shell (mysqlsh) can write the metadata that ``mysqlrouter --bootstrap`` reads. All of that is written before
+the router starts, through the group like any other transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.hosts.host import Host, own_port
+from pytest_dbcluster.redaction import redact
+from pytest_dbcluster.releases.release import Release, elsewhere
+
+SHELL = "mysqlsh"
+NAME = "dbcluster"  # of the cluster in its own metadata, and of the router there
+ADOPT_SECONDS, BOOTSTRAP_SECONDS = 120.0, 60.0
+
+# disableClone: otherwise the shell installs a plugin in the primary, which then has variables that no other node has.
+# stats_updates_frequency: otherwise a router writes to the group every 5 s that it lives, which falls into rounds and
+# between the readings of a check; with 0 it does so when it starts, and never again.
+# https://www.percona.com/blog/mysql-router-8-4-how-to-deal-with-metadata-updates-overhead
+ADOPT = """\
+shell.connect({connection!r})
+cluster = dba.create_cluster({name!r}, {options!r})
+cluster.set_routing_option("stats_updates_frequency", 0)
+"""
+NOT_NEEDED = {"disableClone": True}
+# Listeners that nobody uses: a router that has not heard of one of these options does not have its listener, except
+# those of the X protocol, which then get ports of their own.
+LEFT_OUT = ("--disable-rest", "--disable-rw-split", "--conf-skip-x-protocol")
+UNUSED = {"routing:bootstrap_x_rw": 6448, "routing:bootstrap_x_ro": 6449}
+# What a bootstrapped router calls the listeners of our roles.
+LISTENERS = {"writer": "routing:bootstrap_rw", "reader": "routing:bootstrap_ro"}
+
+
+def shell(release: Release) -> Path | None:
+    """MySQL Shell: beside the release's programs, else on PATH, else of a release of MySQL in the cache."""
+    return release.beside(SHELL) or elsewhere(SHELL, "mysql")
+
+
+def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, object]) -> None:
+    """Make the running group of this primary an InnoDB Cluster; ``adoption`` are options of dba.create_cluster.
+
+    The shell runs on ``host`` and keeps its files there. Raises ProvisionError with its words.
+    """
+    endpoint = primary.endpoint
+    connection = {"scheme": "mysql", "host": endpoint.host, "port": endpoint.port, "user": endpoint.user}
+    script = ADOPT.format(
+        connection={**connection, "password": endpoint.password}, name=NAME, options={**adoption, **NOT_NEEDED}
+    )
+    try:
+        host.run(
+            [str(program), "--py", "--no-wizard"],
+            seconds=ADOPT_SECONDS,
+            environment={"MYSQLSH_USER_CONFIG_HOME": host.directory, "MYSQLSH_TERM_COLOR_MODE": "nocolor"},
+            text=script,
+        )
+    except CommandFailed as error:
+        raise ProvisionError(
+            f"could not make the group of {primary.name} an InnoDB Cluster: {redact(str(error))} -- where there is no "
+            f"{SHELL} beside the release's programs or on PATH, the router has static routes"
+        ) from None
+
+
+def bootstrap(host: Host, router: Path, primary: Node, settings: Mapping[str, object]) -> str:
+    """The configuration of a router before the InnoDB Cluster of this primary, all in the host's directory.
+
+    ``settings`` are its options as SECTION.OPTION. The cluster gets an account for it. Raises ProvisionError with the
+    router's words.
+    """
+    endpoint, directory = primary.endpoint, f"{host.directory}/router"
+    command = [
+        *(str(router), "--bootstrap", f"{endpoint.user}@{endpoint.host}:{endpoint.port}"),
+        *("--directory", directory, "--name", NAME, "--report-host", host.address),
+        *("--conf-bind-address", host.address),
+        # No TLS is added or ended: what client and server agree on is what is measured.
+        *("--client-ssl-mode", "PASSTHROUGH", "--server-ssl-mode", "AS_CLIENT"),
+        *(["--user", "root"] if host.root else []),  # it refuses to run as root without being told to
+    ]
+    try:
+        known = host.run([str(router), "--help"]).stdout
+        left_out = [option for option in LEFT_OUT if option in known]
+        unused = {} if LEFT_OUT[-1] in known else {f"{name}.bind_port": own_port(host, n) for name, n in UNUSED.items()}
+        options = {"DEFAULT.logging_folder": "", **unused, **settings}
+        command += left_out + [f"--conf-set-option={name}={value}" for name, value in options.items()]
+        host.run(command, seconds=BOOTSTRAP_SECONDS, text=f"{endpoint.password}\n")
+    except CommandFailed as error:
+        raise ProvisionError(f"no router could be bootstrapped from {primary.name}: {redact(str(error))}") from None
+    return f"{directory}/mysqlrouter.conf"

@@ -1,0 +1,212 @@
+"""Node: one server on one host. Written once; where the host comes from makes no difference here."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects.lookup import Flavour, flavour
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.errors import NodeDied
+from pytest_dbcluster.hosts.host import Host, Limited, Process
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import Endpoint
+
+ADMIN = "dbcluster"
+LOAD = "dbcluster_load"
+LAST_LINES = 15
+# Beside the data directory, in which a server is when it listens: a socket's path has at most 107 bytes (unix(7)), and
+# that of a host's directory may be longer.
+SOCKET = "../sql.sock"
+CONNECT_SECONDS = 5.0
+
+
+class Node:
+    """One server: its options, its process, its control connection, its error log."""
+
+    def __init__(self, name: str, host: Host, release: Release, port: int, password: str) -> None:
+        self.name = name
+        self.host = host
+        self.release = release
+        self.port = port
+        self.flavour: Flavour = flavour(release.product, release.version)
+        self.password = password
+        self.data = f"{host.directory}/data"
+        self.log = f"{host.directory}/error.log"
+        self.options: dict[str, str] = {}
+        self.process: Process | None = None
+        self._log_seen = 0
+        # Another program may have taken the port and never answer; the server says so in its log.
+        self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS)
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where clients reach this node directly."""
+        tls = self.flavour.control_tls
+        return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
+
+    def configure(self, options: Mapping[str, str]) -> None:
+        """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
+        places = {
+            "datadir": self.data,
+            "bind_address": self.host.address,
+            "port": str(self.port),
+            "socket": SOCKET,
+            "log_error": self.log,
+            "pid_file": f"{self.host.directory}/server.pid",
+            "tmpdir": self.host.directory,
+        }
+        self.options = {**self.flavour.preset, **self.release.server_options, **places, **options}
+        lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
+        client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
+        client += [word.removeprefix("--") for word in self.flavour.plain]
+        text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
+        self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
+
+    def start(self, *arguments: str) -> None:
+        """Start the server; it is not ready yet. Raises ProvisionError when it cannot even be started."""
+        environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
+        self.process = self.host.spawn(
+            [*self.command, *arguments], log=self.log, directory=self.host.directory, environment=environment
+        )
+
+    @property
+    def command(self) -> list[str]:
+        """The call of the server with the node's my.cnf."""
+        command = [str(self.release.program(self.flavour.server)), f"--defaults-file={self.host.directory}/my.cnf"]
+        # The server refuses to run as root without being told to.
+        return [*command, "--user=root"] if self.host.root else command
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        return self.process is not None and self.process.status() is None
+
+    def problems(self) -> list[str]:
+        """What keeps the server from answering; empty when it does. Raises NodeDied when it has ended."""
+        self.alive()
+        try:
+            self.sql.query("SELECT 1")
+        except SQLError as error:
+            return [f"{self.name}: {error}"]
+        return []
+
+    def alive(self) -> None:
+        """Raise NodeDied when the server's process has ended, with its error log's last lines."""
+        status = self.process.status() if self.process else 0
+        if status is not None:
+            ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
+            if hasattr(self.host, "limit_reached") and (limit := cast(Limited, self.host).limit_reached()):
+                ended += f": {limit}"
+            raise NodeDied(self.name, ended, self.log, self.last_lines())
+
+    def wait_answering(self, seconds: float = 60.0) -> None:
+        """Wait until the server answers. Raises NodeDied or NotReady."""
+        wait.until(self.problems, f"node {self.name}", seconds=seconds)
+
+    def stop(self, seconds: float = 60.0) -> None:
+        """Shut the server down in good order; kill it when that takes longer than ``seconds``."""
+        self.sql.close()
+        self._end(signal.SIGTERM, seconds)
+
+    def kill(self) -> None:
+        """End the server at once, as a crash would."""
+        self.sql.close()
+        self._end(signal.SIGKILL, 10)
+
+    def _end(self, number: int, seconds: float) -> None:
+        if self.process is None or not self.running:
+            return
+        self.process.signal(number)
+        limit = time.monotonic() + seconds
+        while self.process.status() is None:
+            if time.monotonic() > limit:
+                self.process.signal(signal.SIGKILL)
+                limit = time.monotonic() + 10
+            time.sleep(0.01)
+
+    def variables(self) -> dict[str, str]:
+        """Every global variable, names in lower case."""
+        return self.pairs("SHOW GLOBAL VARIABLES")
+
+    def status(self, pattern: str = "") -> dict[str, str]:
+        """The global status, or the part of it that is LIKE the pattern; names in lower case."""
+        return self.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
+
+    def unflushed(self) -> list[str]:
+        """Flush InnoDB's log now; what is still not on disk, empty when all is."""
+        lazy = self.query(f"SELECT @@global.{self.flavour.lazy_flush}")[0][0]
+        if not self._unflushed():
+            return []
+        if lazy != 1:
+            self.query(f"SET GLOBAL {self.flavour.lazy_flush} = 1")
+        try:
+            self.query(self.flavour.flush)
+        finally:
+            if lazy != 1:
+                self.query(f"SET GLOBAL {self.flavour.lazy_flush} = {lazy}")
+        return self._unflushed()
+
+    def _unflushed(self) -> list[str]:
+        current, flushed = self.flavour.log_current, self.flavour.log_flushed
+        log = self.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ('{current}', '{flushed}')")
+        if log[flushed] == log[current]:
+            return []
+        return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
+
+    def query(self, statement: str) -> list[tuple[Any, ...]]:
+        """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""
+        with self._lost_or_dead():
+            return self.sql.query(statement)
+
+    def pairs(self, statement: str) -> dict[str, str]:
+        """A statement of two columns as a mapping, names in lower case. Raises what ``query`` raises."""
+        with self._lost_or_dead():
+            return self.sql.pairs(statement)
+
+    def records(self, statement: str) -> list[dict[str, str]]:
+        """The rows of a statement by column, names in lower case. Raises what ``query`` raises."""
+        with self._lost_or_dead():
+            return self.sql.records(statement)
+
+    @contextlib.contextmanager
+    def _lost_or_dead(self) -> Iterator[None]:
+        try:
+            yield
+        except SQLError as error:
+            if error.lost:
+                self.survived()
+            raise
+
+    def survived(self, seconds: float = 5.0) -> None:
+        """Raise NodeDied unless the server answers, or neither answers nor ends for so long.
+
+        To be asked when a connection was lost: a killed process closes its sockets before its end can be seen.
+        """
+        limit = time.monotonic() + seconds
+        while self.problems():
+            if time.monotonic() > limit:
+                return
+            time.sleep(0.02)
+
+    def last_lines(self, number: int = LAST_LINES) -> list[str]:
+        """The last lines of the error log, after the [ERROR] lines before them: the cause often stands far above."""
+        lines = self._log_text().decode("utf-8", "replace").splitlines()
+        earlier = [line for line in lines[:-number] if "[ERROR]" in line]
+        return earlier[:number] + lines[-number:]
+
+    def _log_text(self, offset: int = 0) -> bytes:
+        try:
+            return self.host.pull(self.log, offset=offset)
+        except FileNotFoundError:
+            return b""
+
+    def new_errors(self) -> list[str]:
+        """The [ERROR] lines that came into the log since this was last asked; one that is being written comes later."""
+        whole = self._log_text(self._log_seen).rpartition(b"\n")
+        self._log_seen += len(whole[0] + whole[1])
+        return [line for line in whole[0].decode("utf-8", "replace").splitlines() if "[ERROR]" in line]

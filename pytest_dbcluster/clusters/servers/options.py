@@ -1,0 +1,230 @@
+"""Server options: read from my.cnf fragments, checked against the server's own list, compared after a start."""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.servers.data_template import Template, Variable
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ClusterSpec, normal_option
+
+# What servers read of a my.cnf, by their own --verbose --help; sections of one version are not followed.
+SECTIONS = {
+    "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "galera"),
+    "mysql": ("mysqld", "server"),
+}
+Sections = Mapping[str, Mapping[str, str]]
+OURS = frozenset(
+    """
+    datadir port socket log_error pid_file tmpdir bind_address basedir plugin_dir lc_messages_dir character_sets_dir
+    wsrep_provider wsrep_cluster_name wsrep_cluster_address wsrep_node_name wsrep_node_address wsrep_sst_auth
+    wsrep_sst_receive_address init_file server_id report_host report_port group_replication_bootstrap_group
+    group_replication_force_members group_replication_group_name group_replication_group_seeds
+    group_replication_local_address group_replication_start_on_boot
+    """.split()  # noqa: SIM905  (a list of thirty quoted words is no easier to read)
+)
+FILES = frozenset({"log_bin"})  # as a variable ON or OFF, as an option the name of a file
+PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
+FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
+
+
+def read_cnf(path: Path) -> dict[str, dict[str, str]]:
+    """The server options of a my.cnf file by its sections, and by their normal names.
+
+    Sections are those of servers of any vendor, and at least one is there. Raises ConfigError with file and line.
+    """
+    parser = configparser.ConfigParser(
+        allow_no_value=True, strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#", ";")
+    )
+    try:
+        text = path.read_text()
+        if directive := re.search(r"^\s*!include.*$", text, re.MULTILINE):
+            raise ConfigError(f"{path}: {directive.group().strip()!r} is not followed; put the options into this file")
+        # In a my.cnf an indented line is an option like any other; to the parser it continues the one before.
+        parser.read_string(re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE), source=str(path))
+    except FileNotFoundError:
+        beside = sorted(entry.stem for entry in path.parent.glob("*.cnf"))
+        raise ConfigError(f"there is no {path}; in its place: {', '.join(beside) or 'no .cnf file'}") from None
+    except (configparser.Error, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is no my.cnf: {str(error).replace(chr(10), ' ')}") from None
+    except OSError as error:
+        raise ConfigError(f"{path} is no my.cnf: {error.strerror}") from None
+    known = list(dict.fromkeys(itertools.chain.from_iterable(SECTIONS.values())))
+    found = {section: _of_section(parser.items(section)) for section in known if parser.has_section(section)}
+    if not found:
+        raise ConfigError(f"{path} holds no server option; they stand in a section [{'], ['.join(known)}]")
+    return found
+
+
+def _of_section(items: Iterable[tuple[str, str | None]]) -> dict[str, str]:
+    return {normal_option(name): re.sub(r"\s+#.*$", "", value or "").strip("'\"") for name, value in items}
+
+
+def of_server(product: str, sections: Sections, source: str) -> tuple[dict[str, str], list[str]]:
+    """The options that a vendor's servers read of these sections, and a line on those of others, where there are any.
+
+    ``source`` is the file's name for people.
+    """
+    own = SECTIONS[product]
+    options = {name: value for section in own for name, value in sections.get(section, {}).items()}
+    skipped = [f"[{name}] ({', '.join(held)})" for name, held in sections.items() if held and name not in own]
+    if not skipped:
+        return options, []
+    read = " and ".join(f"[{name}]" for name in own)
+    return options, [f"{product} servers do not read {' and '.join(skipped)} of {source}, only {read}"]
+
+
+def resolve(
+    spec: ClusterSpec,
+    product: str,
+    *,
+    fragments: Path,
+    below: Sections,
+    memory: int,
+) -> tuple[dict[str, str], list[str]]:
+    """The options of a spec on servers of this vendor, and a line for each that is not read or not taken.
+
+    Not read are sections of other vendors, not taken those of ``below`` (``--db-cnf``) that the spec overrides.
+    ``memory`` is one node's share of its host in bytes: ``80 %`` of it is what a value in percent means.
+    """
+    lowest, lines = of_server(product, below, "--db-cnf")
+    own: dict[str, str] = {}
+    for name in spec.cnf:
+        options, skipped = of_server(product, read_cnf(fragments / f"{name}.cnf"), f"{name}.cnf")
+        own.update(options)
+        lines += skipped
+    own.update(spec.options)
+    lines += [
+        f"{spec}: {name} = {own[name]} overrides {lowest[name]} of --db-cnf"
+        for name in sorted(own.keys() & lowest.keys())
+        if own[name] != lowest[name]
+    ]
+    return {name: share(value, memory) for name, value in {**lowest, **own}.items()}, lines
+
+
+def share(value: str, memory: int) -> str:
+    """A value in percent of memory as bytes, in whole MiB; any other value as it is."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value)
+    if not match:
+        return value
+    return f"{int(memory * float(match.group(1)) / 100 / 2**20)}M"
+
+
+def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[dict[str, str], list[str]]:
+    """The options that this server takes, and a line for each that it lacks because it always behaves so.
+
+    Those of our own that it lacks are named too. Raises what ``check`` raises, and ConfigError for an option that it
+    lacks because it always behaves otherwise.
+    """
+    words = flavour(release.product, release.version)
+    lacking = {name: known for name, known in words.always.items() if name not in made.variables.keys() | made.words}
+    lines = []
+    for name, value in {**words.pinned, **options}.items():
+        if name in lacking and not _equal(value, lacking[name].value):
+            raise ConfigError(
+                f"option {name}={value!r} of {release.name}: the server has no such option and behaves as with "
+                f"{lacking[name].value}: {lacking[name].because}"
+            )
+        if name in lacking:
+            lines.append(f"{release.name} has no {name}={value} and behaves so: {lacking[name].because}")
+    taken = {name: value for name, value in options.items() if name not in lacking}
+    check(taken, made.variables, made.words, release.name)
+    return taken, lines
+
+
+def _equal(asked: str, value: str) -> bool:
+    left, right = (TRUTH.get(text.strip().lower(), text.strip().upper()) for text in (asked, value))
+    return left == right
+
+
+def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: str) -> None:
+    """Raise ConfigError for the first option that this server does not know or whose value it would refuse."""
+    for name, value in options.items():
+        if name.removeprefix("loose_") in OURS:
+            raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
+        if name.startswith("loose_"):
+            continue
+        plain = next((name[len(p) :] for p in PREFIXES if name.startswith(p) and name not in words), name)
+        if plain not in variables and plain not in words:
+            close = difflib.get_close_matches(plain, [*variables, *words], n=1)
+            hint = f"; did you mean {close[0]}?" if close else ""
+            raise ConfigError(f"unknown option {name!r} of {release}{hint}")
+        if plain in variables and plain == name:
+            _check_value(variables[name], value, release)
+
+
+def _check_value(variable: Variable, value: str, release: str) -> None:
+    wanted = ""
+    if (
+        variable.kind == "ENUM"
+        and variable.choices
+        and value.upper() not in map(str.upper, variable.choices)
+        and not value.isdigit()
+    ):
+        wanted = f"one of {', '.join(variable.choices)}"
+    elif variable.name in FILES:
+        return
+    elif variable.kind == "BOOLEAN" and value.upper() not in ("ON", "OFF", "1", "0", "TRUE", "FALSE", ""):
+        wanted = "ON or OFF"
+    elif variable.maximum and "INT" in variable.kind:
+        number = as_number(value)
+        if number is None or not float(variable.minimum) <= number <= float(variable.maximum):
+            wanted = f"a number from {variable.minimum} to {variable.maximum}"
+    elif variable.kind in ("DOUBLE", "NUMERIC") and as_number(value) is None:
+        wanted = "a number"
+    if wanted:
+        raise ConfigError(f"option {variable.name}={value!r} of {release}: the server takes {wanted}")
+
+
+def as_number(value: str) -> float | None:
+    """A value of my.cnf as a number, with the suffixes K, M, G, T; None when it is none."""
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([KMGT]?)", value.strip(), re.IGNORECASE)
+    return float(match.group(1)) * FACTORS[match.group(2).upper()] if match else None
+
+
+TRUTH = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
+
+
+def same(asked: str, running: str) -> bool:
+    """Whether a server that says ``running`` has taken ``asked``; sizes may be rounded up to a chunk.
+
+    Text that differs is no refusal: utf8 is called utf8mb3, a mode is spelt out, log_bin=FILE says ON. A server
+    ends on text that it does not know, and rounds only numbers.
+    """
+    left, right = (as_number(TRUTH.get(value.strip().lower(), value)) for value in (asked, running))
+    if left is None or right is None:
+        return True
+    return left == right or (left >= 2**20 and 0 < right - left < SIZE_SLACK)
+
+
+def compare_started(options: Mapping[str, str], running: Mapping[str, str], release: str) -> None:
+    """Raise ConfigError when a started server runs with another value than it was asked to."""
+    for name, asked in options.items():
+        if name in running and not same(asked, running[name]):
+            raise ConfigError(
+                f"{release} was started with {name}={asked} and runs with {running[name]}: it refused the value"
+            )
+
+
+def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """A topology's own options with the user's over them; provider options, a list, are joined."""
+    joined = {**needed, **options}
+    name = "wsrep_provider_options"
+    if name in needed and name in options:
+        joined[name] = f"{needed[name]};{options[name]}"
+    return joined
+
+
+def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """The names on which two sets of variables differ, with both values; a missing one is ''."""
+    names: Sequence[str] = sorted(one.keys() | other.keys())
+    pairs = {name: (one.get(name, ""), other.get(name, "")) for name in names}
+    return {name: both for name, both in pairs.items() if both[0] != both[1]}

@@ -1,0 +1,292 @@
+"""Group Replication: every member certifies each commit; one primary takes writes, or all members do.
+
+Servers start read-only and without a transaction from one template, and nothing is written before the group has
+begun, so no member can have transactions of its own (errant). The first one begins the group, then the others join
+one after the other: of two that ask at the same moment the group refuses one, which asks again after 5 s.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.servers.data_template import plugin_directory
+from pytest_dbcluster.clusters.servers.health import Health
+from pytest_dbcluster.clusters.servers.node import ADMIN, Node
+from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.topologies.group_replication import members
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.host import own_port
+from pytest_dbcluster.releases.release import Release
+
+PLUGIN = "group_replication.so"
+CONSISTENCY = "group_replication_consistency"
+EVERYWHERE = "group_replication_enforce_update_everywhere_checks"
+APPLIED = ("AFTER", "BEFORE_AND_AFTER")
+GROUP_PORT = 33061
+TAKEN = "Port already in use"  # XCom's words for it
+JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
+POLL = 0.01
+
+
+class GroupReplication:
+    """N members of one group, single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
+
+    needs: frozenset[str] = frozenset()
+    adoption: Mapping[str, object] = {"adoptFromGR": True}
+
+    def __init__(self) -> None:
+        self._name = str(uuid.uuid4())
+        self._ports: dict[str, int] = {}
+        self._starts: dict[str, members.Start] = {}
+
+    def lacks(self, release: Release) -> str:
+        """Why a release cannot do it: its vendor has no such thing, or the plugin is missing."""
+        if PLUGIN not in flavour(release.product, release.version).plugins:
+            return f"{release.name} ({release.source}): {release.product} servers have no Group Replication"
+        if not release.has(plugin_directory(release) / PLUGIN):
+            return f"{release.name} ({release.source}) has no {PLUGIN} in {plugin_directory(release)}"
+        return ""
+
+    def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
+        """A commit returns when a majority has received it; with consistency AFTER when all have applied it."""
+        if nodes == 1:
+            return "one server"
+        applied = variables.get(CONSISTENCY, "") in APPLIED
+        return "applied by all members" if applied else "received by a majority of the group"
+
+    def consistency(self, variables: Mapping[str, str]) -> str:
+        """Which statements wait until the member has applied what was committed before them."""
+        return f"{CONSISTENCY}={variables.get(CONSISTENCY, '?')}"
+
+    def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
+        """The plugin, and what it wants of a server. Raises Unsupported for a release without it."""
+        if lacking := self.lacks(node.release):
+            raise Unsupported(lacking)
+        return {
+            **node.flavour.replication.every,
+            "server_id": str(1 + peers.index(node)),
+            "super_read_only": "ON",
+            "report_host": node.host.address,
+            "report_port": str(node.port),
+            "plugin_load_add": PLUGIN,
+            "group_replication_group_name": self._name,
+            "group_replication_start_on_boot": "OFF",
+            "group_replication_recovery_get_public_key": "ON",
+        }
+
+    def health(self, node: Node, nodes: Sequence[Node]) -> Health:
+        """Online, in the majority, and of the role that is asked for."""
+        well = {"member_state": "ONLINE", "majority": "YES"}
+        roles = len(nodes) > 1 and not members.multi_primary(node)
+        reader = {**well, "member_role": "SECONDARY"} if roles else well
+        return Health(members.HEALTH, reader, {**well, "member_role": "PRIMARY"})
+
+    def form(self, nodes: Sequence[Node]) -> None:
+        """Start all servers at once, begin the group on the first one, let the others join one by one.
+
+        Raises ConfigError for a user's option that contradicts the topology, before anything is started.
+        """
+        self._refuse_contradictions(nodes)
+        for node in nodes:
+            node.start()
+        first, *others = nodes
+        self._prepared(first, nodes, bootstrap=True).begin()
+        joining = [self._prepared(node, nodes) for node in others]
+        self._wait_begun(first)
+        for number, start in enumerate(joining):
+            if number:
+                self._wait_let_in(others[number - 1], first)
+            start.begin()
+
+    def _refuse_contradictions(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            for option, needed in self.options(node, nodes).items():
+                given = node.options.get(option, needed)
+                if not same(needed, given):
+                    raise ConfigError(
+                        f"option {option}={given} contradicts group_replication: it needs {option}={needed} on every "
+                        f"node; leave it out of options and my.cnf"
+                    )
+
+    def _prepared(
+        self, node: Node, nodes: Sequence[Node], *, bootstrap: bool = False, left: bool = False
+    ) -> members.Start:
+        node.wait_answering()
+        start = members.Start(node, self.before_start(node, nodes, bootstrap=bootstrap, left=left))
+        self._starts[node.name] = start
+        return start
+
+    def before_start(self, node: Node, nodes: Sequence[Node], *, bootstrap: bool, left: bool = False) -> list[str]:
+        """What a server is told before it joins; none of it is logged. ``left``: it was a member before."""
+        said = {
+            "group_replication_local_address": self._address(node),
+            "group_replication_group_seeds": self._seeds(nodes),
+            "group_replication_bootstrap_group": "ON" if bootstrap else "OFF",
+        }
+        if members.multi_primary(node) and not members.asked(node, EVERYWHERE):
+            said[EVERYWHERE] = "ON"
+        return [
+            # A member that was expelled has closed itself to everybody but administrators.
+            *(["STOP GROUP_REPLICATION", "SET GLOBAL offline_mode = OFF"] if left else []),
+            *(f"SET GLOBAL {name} = '{value}'" for name, value in said.items()),
+            f"CHANGE REPLICATION SOURCE TO SOURCE_USER = '{ADMIN}', SOURCE_PASSWORD = '{node.password}' "
+            "FOR CHANNEL 'group_replication_recovery'",
+        ]
+
+    def _seeds(self, nodes: Sequence[Node]) -> str:
+        return ",".join(map(self._address, nodes))
+
+    def _address(self, node: Node) -> str:
+        """Where other members reach one: a port of its own, the server's port with the communication stack MYSQL."""
+        if members.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
+            return f"{node.host.address}:{node.port}"
+        if node.name not in self._ports:
+            self._ports[node.name] = own_port(node.host, GROUP_PORT)
+        return f"{node.host.address}:{self._ports[node.name]}"
+
+    def _wait_begun(self, node: Node) -> None:
+        self._wait_let_in(node, node, ("ONLINE",))
+        node.query("SET GLOBAL group_replication_bootstrap_group = OFF")
+
+    def _wait_let_in(self, node: Node, seed: Node, states: Sequence[str] = members.ALIVE) -> None:
+        """Wait until another node can join: the last one must have been let in. Raises ProvisionError."""
+
+        def problems() -> list[str]:
+            node.alive()
+            self._refused(node)
+            state = members.view(seed, [node]).states.get(node.name, "no member")
+            return [] if state in states else [f"{node.name} is {state}, as {seed.name} sees it"]
+
+        wait.until(problems, f"member {node.name} of the group", seconds=JOIN_SECONDS, poll=POLL)
+
+    def _refused(self, node: Node) -> None:
+        """Raise ProvisionError when a node could not join, or tries in vain on a port that others have."""
+        start = self._starts.get(node.name)
+        if start is None or not (start.error or start.overdue):
+            return
+        lines = node.last_lines()
+        taken = " (Address already in use)" if any(TAKEN in line for line in lines) else ""
+        if start.error or taken:
+            log = "\n    ".join(lines)
+            raise ProvisionError(
+                f"node {node.name} could not join its group{taken}: {start.error or 'it goes on trying'}; the last "
+                f"lines of its error log ({node.log}):\n    {log}"
+            )
+
+    def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
+        """Start one node again, or let one that left the group join again.
+
+        The others are told to expel it as soon as they suspect it, which takes them 5 s. When they are no majority
+        without it, they are told to be the whole group. The one who calls this knows that it is dead and not cut off.
+        """
+        living = [peer for peer in nodes if peer is not node and peer.running]
+        left = node.running
+        if not left:
+            node.start()
+            self._move(node)
+        if living:
+            self._let_go(node, living, nodes)
+        self._prepared(node, nodes, bootstrap=not living, left=left).begin()
+        if not living:
+            self._wait_begun(node)
+
+    def _move(self, node: Node) -> None:
+        # Others have called a dead member in vain, less and less often: its old port they try again seconds later.
+        if node.name in self._ports:
+            self._ports[node.name] = own_port(node.host, self._ports[node.name] + 1)
+
+    def _let_go(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
+        seen: dict[str, members.View] = {}
+
+        def problems() -> list[str]:
+            seen.update({peer.name: members.view(peer, nodes) for peer in living})
+            return [
+                f"{node.name} is still {one.states[node.name]}, as {name} sees it"
+                for name, one in seen.items()
+                if one.states.get(node.name, "ERROR") not in ("ERROR", "OFFLINE") and one.has_majority
+            ]
+
+        members.tell(living, f"SET GLOBAL group_replication_group_seeds = '{self._seeds(nodes)}'")
+        if problems():
+            with members.expelling_at_once(living):
+                wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
+        if not any(one.has_majority for one in seen.values()):
+            living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'")
+            living[0].query("SET GLOBAL group_replication_force_members = ''")
+
+    def problems(self, nodes: Sequence[Node]) -> list[str]:
+        """Nodes that do not answer, members that are not online for every other one, and not one primary.
+
+        Raises NodeDied, and ProvisionError for a node that could not join or that an error has stopped.
+        """
+        unanswered = [problem for node in nodes for problem in node.problems()]
+        if unanswered:
+            return unanswered
+        for node in nodes:
+            self._refused(node)
+        return [problem for node in nodes for problem in members.unsettled(node, nodes)]
+
+    def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """The primary; every online member of a multi-primary group. Raises ProvisionError for none."""
+        seen = members.common_view(nodes)
+        found = [node for node in nodes if node.name in seen.primaries and node.running]
+        if not found:
+            raise ProvisionError(f"no node takes writes: the group has elected no primary; its members: {seen.states}")
+        return found
+
+    def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """The secondaries; every online member of a multi-primary group. Raises ProvisionError for no group."""
+        secondaries = members.common_view(nodes).secondaries
+        return [node for node in nodes if node.name in secondaries and node.running] or self.writers(nodes)
+
+    def backlog(self, nodes: Sequence[Node]) -> list[str]:
+        """Queues of certification and of appliers that are not empty, and what members have not executed of others.
+
+        Raises ProvisionError for a member that an error has stopped: it will never catch up.
+        """
+        executed, found = {}, []
+        for node in nodes:
+            rows = node.query(members.QUEUES)
+            if not rows:
+                found.append(f"{node.name} {members.NO_STATISTICS}")
+                continue
+            state, gtids, certifying, applying = rows[0]
+            members.driven_out(node, state)
+            executed[node] = members.divided(gtids, self._names(node))[0]
+            if int(certifying) + int(applying):
+                found.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
+        return found + [f"{node.name} has still to apply {gtids}" for node, gtids in members.lacking(executed).items()]
+
+    def violations(self, nodes: Sequence[Node]) -> list[str]:
+        """Transactions that only some members have, and those that did not come through the group."""
+        executed = {node: node.query("SELECT @@global.gtid_executed")[0][0] for node in nodes}
+        foreign = {node: members.divided(gtids, self._names(node))[1] for node, gtids in executed.items()}
+        return [
+            f"{node.name} has errant transactions, which did not come through the group: {gtids}"
+            for node, gtids in foreign.items()
+            if gtids
+        ] + [
+            f"{node.name} lacks {gtids}, which other members have" for node, gtids in members.lacking(executed).items()
+        ]
+
+    def _names(self, node: Node) -> list[str]:
+        """The UUIDs under which the group itself writes."""
+        return [self._name, members.asked(node, "group_replication_view_change_uuid").lower()]
+
+    def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Each member's state as one that lives in the majority sees it, the primary, and the number of the view."""
+        try:
+            seen = members.common_view(nodes)
+            number = members.number(seen)
+        except (ProvisionError, SQLError) as error:
+            return {members.PRIMARY: "", members.VIEW_ID: str(error)}
+        ended = {node.name: "not running" for node in nodes if not node.running}
+        return {members.PRIMARY: members.MANY.join(seen.primaries), members.VIEW_ID: number, **seen.states, **ended}
+
+    def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
+        """A primary that changed, a member that left, came or is not online."""
+        return members.changed(before, after)

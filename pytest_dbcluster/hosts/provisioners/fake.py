@@ -1,0 +1,140 @@
+"""Fake provisioner: hosts that do nothing, record what they were asked, and answer from a table. For unit tests."""
+
+from __future__ import annotations
+
+import dataclasses
+import fnmatch
+import shlex
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster.hosts.host import Completed, Host
+from pytest_dbcluster.spec import ClusterSpec
+
+FIRST_PORT = 20_001
+
+
+@dataclasses.dataclass
+class FakeProcess:
+    """A program that was never started. ``ends`` is its exit status, None while it "runs"."""
+
+    pid: int
+    ends: int | None = None
+    signals: list[int] = dataclasses.field(default_factory=list)
+
+    def status(self) -> int | None:
+        """What ``ends`` says."""
+        return self.ends
+
+    def signal(self, number: int) -> None:
+        """Record the signal; the program ends by it."""
+        self.signals.append(number)
+        self.ends = -number
+
+
+class FakeHost:
+    """Records commands; files are a dictionary.
+
+    ``answers`` maps patterns of a whole command line (``*--only-print``) to what it prints, or to an exception that
+    it raises; a command that matches none of them prints nothing.
+    """
+
+    root = False
+
+    def __init__(
+        self,
+        name: str = "node1",
+        *,
+        address: str = "127.0.0.1",
+        directory: str = "/fake",
+        answers: Mapping[str, str | Exception] | None = None,
+    ) -> None:
+        self.name = name
+        self.address = address
+        self.directory = directory
+        self.answers = dict(answers or {})
+        self.commands: list[list[str]] = []
+        self.spawned: list[list[str]] = []
+        self.files: dict[str, bytes] = {}
+        self.next_port = FIRST_PORT
+        self.next_process = FakeProcess(1)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        seconds: float = 60.0,
+        environment: Mapping[str, str] | None = None,
+        text: str = "",
+    ) -> Completed:
+        """Record the command and give its answer."""
+        self.commands.append(list(command))
+        line = shlex.join(command)
+        said = next((answer for pattern, answer in self.answers.items() if fnmatch.fnmatchcase(line, pattern)), "")
+        if isinstance(said, Exception):
+            raise said
+        return Completed(said, "", 0.0)
+
+    def spawn(
+        self,
+        command: Sequence[str],
+        *,
+        log: str,
+        directory: str,
+        environment: Mapping[str, str] | None = None,
+    ) -> FakeProcess:
+        """Record the command and give ``next_process``."""
+        self.spawned.append(list(command))
+        return self.next_process
+
+    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
+        """Keep the file."""
+        self.files[path] = content
+
+    def pull(self, path: str, *, offset: int = 0) -> bytes:
+        """The file from ``offset`` on."""
+        try:
+            return self.files[path][offset:]
+        except KeyError:
+            raise FileNotFoundError(path) from None
+
+    def port(self) -> int:
+        """One port after the other."""
+        self.next_port += 1
+        return self.next_port - 1
+
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Copy what was kept below ``source``."""
+        inside = f"{source.rstrip('/')}/"
+        for path, content in list(self.files.items()):
+            if path.startswith(inside):
+                self.files[f"{target}/{path.removeprefix(inside)}"] = content
+
+    def remove_tree(self, path: str) -> None:
+        """Forget what was kept below ``path``."""
+        inside = f"{path.rstrip('/')}/"
+        self.files = {name: content for name, content in self.files.items() if not name.startswith(inside)}
+
+
+class FakeProvisioner:
+    """Hands out fake hosts, and knows which of them it has not got back."""
+
+    def __init__(self, *, keep: bool = False, offers: frozenset[str] = frozenset()) -> None:
+        self.offers = offers
+        self.keep = keep
+        self.hosts: list[Host] = []
+        self._clusters = 0
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[FakeHost]:
+        """One fake host for each node."""
+        self._clusters += 1
+        place = f"/fake/{self._clusters}"
+        made = [FakeHost(f"node{n}", directory=f"{place}/node{n}") for n in range(1, spec.nodes + 1)]
+        self.hosts += made
+        return made
+
+    def release(self, hosts: Sequence[Host]) -> None:
+        """Take them back."""
+        self.hosts = [host for host in self.hosts if host not in hosts]
+
+
+PROVISIONER = FakeProvisioner

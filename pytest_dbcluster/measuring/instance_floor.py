@@ -1,0 +1,129 @@
+"""The instance floor: how far two fresh instances of one and the same variant differ.
+
+Two servers of the same release differ by where their memory and their files lie. Where a comparison is between
+servers and not between settings of one server, that difference is part of it: a margin below it claims more than
+anybody can know. So one variant is measured against itself, instance against instance, before such a margin counts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol, cast
+
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.round import Round
+
+
+class Rounds(Protocol):
+    """What of a laboratory draws rounds and checks them: all that is needed to compare instances of one variant."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The short name of each variant."""
+
+    @property
+    def load(self) -> str:
+        """The name of the workload."""
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """One round: switch, reset, settle, run. Its ``void`` says why it does not count.
+
+        Where variants have several instances, the block's number modulo theirs says which one it is on.
+        """
+
+    @property
+    def metric(self) -> str:
+        """What claims about the load are about that name no metric."""
+
+    @property
+    def pace(self) -> Pace | None:
+        """The rate of an open loop; None of a closed one."""
+
+    def check(self) -> None:
+        """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
+
+
+class Alone(Protocol):
+    """An extra power: rounds of one block that nothing else on the machine comes between."""
+
+    def alone(self) -> AbstractContextManager[None]:
+        """For the rounds inside of it."""
+
+
+def alone(laboratory: Rounds) -> AbstractContextManager[None]:
+    """The extra power of a laboratory that has it."""
+    return cast(Alone, laboratory).alone() if hasattr(laboratory, "alone") else contextlib.nullcontext()
+
+
+class Twins:
+    """A laboratory whose two variants are the first two instances of one variant of another laboratory."""
+
+    def __init__(self, laboratory: Rounds, number: int, instances: int) -> None:
+        self._laboratory, self._number, self._instances = laboratory, number, instances
+        self.load, self.metric = laboratory.load, laboratory.metric
+        self.names = [f"{laboratory.names[number]} instance {n + 1}" for n in range(2)]
+
+    @property
+    def pace(self) -> Pace | None:
+        """That of the laboratory."""
+        return self._laboratory.pace
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """One round of one instance."""
+        done = self._laboratory.round(self._number, block=block * self._instances + variant, position=position)
+        return dataclasses.replace(done, variant=self.names[variant], block=block)
+
+    def alone(self) -> AbstractContextManager[None]:
+        """The laboratory's way to have the machine for a block."""
+        return alone(self._laboratory)
+
+    def check(self) -> None:
+        """What the laboratory checks."""
+        self._laboratory.check()
+
+    def blind(self, kind: str, *numbers: int) -> str:
+        """Nothing keeps the two from being compared."""
+        return ""
+
+    def notes(self, *numbers: int) -> list[str]:
+        """They differ in nothing that could be named."""
+        return []
+
+
+@dataclasses.dataclass(frozen=True)
+class Floor:
+    """The ratio of two instances of one variant, measured over so many pairs."""
+
+    name: str
+    ratio: float
+    pairs: int
+
+    @property
+    def distance(self) -> float:
+        """How far the two are apart, as a log ratio; never negative."""
+        return abs(math.log(self.ratio))
+
+    @property
+    def line(self) -> str:
+        """What a message says of it."""
+        percent = 100 * math.expm1(self.distance)
+        return f"instance floor: two instances of {self.name} differ by {percent:.1f} % ({self.pairs} pairs)"
+
+    def refuses(self, claim: Claim) -> str:
+        """Why a claim's margin cannot be known here; empty when it can, or when the claim has none."""
+        margins = margins_of(claim)
+        if not margins or min(margins) >= self.distance:
+            return ""
+        return f"{self.line}, and the margin of {claim.kind} is smaller: no answer would be about the variants"
+
+
+def margins_of(claim: Claim) -> list[float]:
+    """The margins of a claim about speed as log ratios; none for a claim that has none, or that counts something."""
+    if claim.kind == "lower":
+        return []
+    return [abs(bound) for bound in claim.bounds if math.isfinite(bound) and bound]

@@ -1,0 +1,208 @@
+"""The options of a run, checked: what ``--db-...`` said, as one value."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_dbcluster import registry, storage_profiles
+from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.measuring.measurement import Rules
+
+# Loaded by every run of pytest where the plugin is installed: whatever is heavier is imported when it is used.
+# Seconds by profile. Rounds of paper may take 30 s, and no claim is decided before its sixth pair: that is 360 s.
+BUDGETS = {"quick": 120.0, "paper": 1200.0}
+FLAGS = ("--db-keep", "--db-strict")  # options that no value follows
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Every option of a run.
+
+    ``below`` are the server options of ``--db-cnf`` by their sections. ``storage`` is the profile of clusters that name
+    none, empty for the machine's own disk.
+    """
+
+    releases: tuple[ReleaseName, ...]
+    provisioner: str
+    images: Mapping[str, str]
+    storage: str
+    profile: str
+    parity: str
+    below: Mapping[str, Mapping[str, str]]
+    fragments: Path
+    results: Path
+    max_pairs: int
+    budget: float
+    run_budget: float | None
+    alpha: float
+    seed: int
+    strict: bool
+    keep: bool
+    began: float = dataclasses.field(default_factory=time.monotonic)
+
+    def said(self, words: Sequence[object]) -> list[str]:
+        """Our options of a command line, in the order in which they stand there; with the seed, if it has none."""
+        ours: list[str] = []
+        value_follows = False
+        for word in map(str, words):
+            if value_follows or word.startswith("--db-"):
+                ours.append(word)
+            value_follows = word.startswith("--db-") and "=" not in word and word not in FLAGS
+        seeded = any(word.startswith("--db-seed") for word in ours)
+        return ours if seeded else [*ours, f"--db-seed={self.seed}"]
+
+    @classmethod
+    def read(cls, option: Any, root: Path) -> Settings:
+        """The settings from parsed command-line options. Raises ConfigError for the first one that is wrong."""
+        from pytest_dbcluster.hosts.provisioner import module_of
+
+        names = option.db_release or [DEFAULT_RELEASE]
+        module_of(option.db_provisioner)
+        if option.db_profile not in PROFILES:
+            raise registry.unknown("profile", option.db_profile, PROFILES)
+        if option.db_parity not in PARITIES:
+            raise registry.unknown("parity", option.db_parity, PARITIES)
+        if option.db_alpha not in critical_values.ALPHAS:
+            known = ", ".join(f"{alpha:g}" for alpha in critical_values.ALPHAS)
+            raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
+        for name in ("db_max_pairs", "db_budget", "db_run_budget"):
+            value = getattr(option, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+        if option.db_max_pairs > critical_values.LOOKS[-1]:
+            raise ConfigError(
+                f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} at the most"
+            )
+        return cls(
+            releases=tuple(ReleaseName.parse(name) for name in names),
+            provisioner=option.db_provisioner,
+            images=given_images(option.db_image or (), option.db_provisioner),
+            storage=storage_profiles.profile(option.db_storage).name if option.db_storage else "",
+            profile=option.db_profile,
+            parity=option.db_parity,
+            below=_below(option.db_cnf),
+            fragments=root / "fixtures" / "mycnf",
+            results=root / option.db_results,
+            max_pairs=option.db_max_pairs,
+            budget=BUDGETS[option.db_profile] if option.db_budget is None else option.db_budget,
+            run_budget=option.db_run_budget,
+            alpha=option.db_alpha,
+            seed=secrets.randbelow(10**6) if option.db_seed is None else option.db_seed,
+            strict=option.db_strict,
+            keep=option.db_keep,
+        )
+
+    def rules(self) -> Rules:
+        """How long claims draw."""
+        from pytest_dbcluster.measuring.measurement import Rules
+
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)
+
+    def _run_over(self) -> str:
+        if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
+            return ""
+        return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+
+
+def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
+    """The images of ``--db-image`` by the names of their releases. Raises ConfigError."""
+    if given and provisioner != "container":
+        raise ConfigError(f"an image ({given[0]}): the provisioner {provisioner} uses no images, container does")
+    found = {}
+    for text in given:
+        name, _, image = text.partition("=")
+        if not image:
+            raise ConfigError(
+                f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
+            )
+        found[str(ReleaseName.parse(name))] = image
+    return found
+
+
+def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
+    if not cnf:
+        return {}
+    from pytest_dbcluster.clusters.servers.options import read_cnf
+
+    return read_cnf(Path(cnf))
+
+
+def add_options(group: Any) -> None:
+    """Add every ``--db-...`` option to an option group of pytest."""
+    add = group.addoption
+    add(
+        "--db-release",
+        action="append",
+        metavar="NAME:VERSION[=DIRECTORY]",
+        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
+    )
+    add(
+        "--db-provisioner",
+        default="local",
+        metavar="NAME",
+        help="where clusters run: local (default) or container; vm and ec2 are planned",
+    )
+    add(
+        "--db-image",
+        action="append",
+        metavar="NAME:VERSION=IMAGE",
+        help="image of a release's containers, repeatable (default: what `dbcluster image build NAME:VERSION` makes)",
+    )
+    add(
+        "--db-storage",
+        metavar="PROFILE",
+        help=f"volumes of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
+        "(default this machine's own disk)",
+    )
+    add(
+        "--db-profile",
+        default="quick",
+        metavar="quick|paper",
+        help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
+    )
+    add(
+        "--db-parity",
+        default=PARITIES[0],
+        metavar="vendor|normalised",
+        help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
+        "isolation and character set on all",
+    )
+    add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
+    add(
+        "--db-max-pairs",
+        type=int,
+        default=critical_values.LOOKS[-1],
+        metavar="N",
+        help="most pairs of rounds that a claim may draw (default and most: 160)",
+    )
+    add(
+        "--db-budget",
+        type=float,
+        metavar="SECONDS",
+        help=f"most measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
+    )
+    add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
+    add(
+        "--db-alpha",
+        type=float,
+        default=critical_values.ALPHAS[0],
+        metavar="A",
+        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001",
+    )
+    add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
+    add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
+    add(
+        "--db-keep",
+        action="store_true",
+        help="leave the last clusters (with -n: of each worker) running and print how to connect",
+    )
+    add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")

@@ -1,0 +1,124 @@
+"""Releases of the cache: read from their entries, and made by fetching."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
+from pytest_dbcluster.releases import apt, layout, shims
+from pytest_dbcluster.releases.catalogue import Offer
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.releases.sources import Candidate
+from pytest_dbcluster.system import cache
+
+
+def key(product: str, version: str, architecture: str) -> str:
+    """The name of an entry: ``mariadb-10.11-amd64``, ``sysbench-amd64``."""
+    return "-".join(part for part in (product, version, architecture) if part)
+
+
+def lookup(product: str, version: str) -> Release | None:
+    """The release out of the cache, None when it is not there."""
+    for entry, manifest in cache.entries():
+        if (manifest.product, manifest.version) == (product, version) and _runs_here(manifest.architecture):
+            return from_entry(entry, manifest)
+    return None
+
+
+def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
+    """The release that an entry holds, wherever the cache lies now."""
+    tool = not manifest.version
+    return Release(
+        name=manifest.product if tool else f"{manifest.product}:{manifest.version}",
+        product=manifest.product,
+        version=manifest.exact,
+        bin=entry / "bin",
+        server_options={} if tool else layout.server_options(entry),
+        client_options={} if tool else layout.client_options(entry),
+        environment=layout.sysbench_environment(entry) if manifest.product == "sysbench" else {},
+        scripts=entry / "share/sysbench" if manifest.product == "sysbench" else None,
+        wsrep_provider=None if tool else layout.wsrep_provider(entry),
+        source=f"{manifest.source} (in {entry})",
+    )
+
+
+def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Callable[[str], None]) -> Release:
+    """The release, from the first candidate that has it. Raises ProvisionError with every candidate's reason."""
+    native = apt.architecture()
+    name = key(offer.product, offer.version, native)
+    reasons = []
+    with cache.lock(name, progress=progress):
+        found = lookup(offer.product, offer.version)
+        if found:
+            return found
+        for candidate in candidates:
+            try:
+                with cache.staged(name) as staging:
+                    _build(offer, candidate, staging, native, progress)
+            except (DBClusterError, OSError) as error:
+                reasons.append(str(error))
+                continue
+            return _whole(offer)
+    raise ProvisionError("; ".join(reasons) or _nowhere(offer))
+
+
+def _nowhere(offer: Offer) -> str:
+    suites = ", ".join(origin.suite for origin in offer.origins)
+    return f"it is in {suites}, and the apt sources of this system name no mirror of that"
+
+
+def _whole(offer: Offer) -> Release:
+    found = lookup(offer.product, offer.version)
+    if found is None:
+        raise ProvisionError(f"{offer.name} was fetched and is gone again from {cache.releases()}")
+    return found
+
+
+def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]) -> None:
+    fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
+    shims.make(staging, offer.programs, native)
+    shims.add_other_names(staging / "bin", offer.product)
+    link_prefix(staging)
+    exact = _ask(staging / "bin", offer)
+    if not f"{exact}.".startswith(f"{offer.version}." if offer.version else ""):
+        raise ProvisionError(f"{fetched.where} has {offer.product} {exact}, not {offer.version}")
+    manifest = cache.Manifest(
+        product=offer.product,
+        version=offer.version,
+        exact=exact,
+        architecture=native,
+        suite=fetched.suite,
+        source="; ".join([fetched.where, *fetched.remarks]),
+        packages={package.name: package.version for package in fetched.packages},
+        downloaded=fetched.downloaded,
+        size=cache.size(staging),
+        fetched=datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+    )
+    cache.write(staging, manifest)
+
+
+def link_prefix(entry: Path) -> None:
+    """Give an entry the shape of an installation: a basedir with bin, sbin, share and lib."""
+    for part, target in (("sbin", "bin"), *((part, f"{shims.ROOT}/usr/{part}") for part in ("share", "lib"))):
+        if not (entry / part).is_symlink():
+            (entry / part).symlink_to(target)
+
+
+def _ask(bin_: Path, offer: Offer) -> str:
+    """The version as the program itself says, which also shows that it runs on this host."""
+    names = layout.SERVERS.get(offer.product, (offer.product,))
+    program = next((bin_ / name for name in names if (bin_ / name).exists()), None)
+    if program is None:
+        raise ProvisionError(f"the packages of {offer.name} hold no {' or '.join(names)}")
+    option = "-v" if offer.product == "haproxy" else "--version"
+    try:
+        words = apt.run([str(program), option], seconds=60)
+    except CommandFailed as error:
+        raise ProvisionError(f"the fetched {offer.name} does not run on this system: {error}") from error
+    return layout.exact_version(words)
+
+
+def _runs_here(architecture: str) -> bool:
+    return {"amd64": "x86_64", "arm64": "aarch64"}.get(architecture) == shims.machine()

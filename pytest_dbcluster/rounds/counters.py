@@ -1,0 +1,166 @@
+"""Replication and storage counters of a round, as deltas over the nodes; and those of the load's ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.node import Node
+    from pytest_dbcluster.rounds.ledger import Ledger
+
+# Monotonic server statuses: name of the counter -> what it is the delta of. Vendors and versions have different names
+# for some; the first that all nodes have is taken.
+DELTAS: Mapping[str, tuple[str, ...]] = {
+    "fsyncs": ("innodb_data_fsyncs",),  # of InnoDB: its log is among them, the binlog is not
+    "log_fsyncs": ("innodb_os_log_fsyncs",),
+    "log_waits": ("innodb_log_waits",),
+    "log_writes": ("innodb_log_writes",),
+    "log_bytes": ("innodb_os_log_written",),
+    "pages_written": ("innodb_buffer_pool_pages_flushed",),
+    "pages_read": ("innodb_buffer_pool_reads",),
+    "row_lock_waits": ("innodb_row_lock_waits",),
+    "row_lock_time_ms": ("innodb_row_lock_time",),
+    "deadlocks": ("innodb_deadlocks", "lock_deadlocks"),
+    "rows_inserted": ("innodb_rows_inserted",),
+    "rows_read": ("innodb_rows_read",),
+    "rows_updated": ("innodb_rows_updated",),
+    "binlog_fsyncs": ("binlog_fsyncs",),
+    "binlog_bytes": ("binlog_bytes_written",),
+    "binlog_groups": ("binlog_group_commits",),
+    "paused_ns": ("wsrep_flow_control_paused_ns",),
+    "flow_control_sent": ("wsrep_flow_control_sent",),
+    "bf_aborts": ("wsrep_local_bf_aborts",),
+    "cert_failures": ("wsrep_local_cert_failures",),
+    "certified": ("count_transactions_checked",),
+    "conflicts": ("count_conflicts_detected",),
+    "replicated": ("wsrep_replicated", "count_transactions_local_proposed"),
+    "replicated_bytes": ("wsrep_replicated_bytes",),
+    "received": ("wsrep_received", "count_transactions_remote_applied"),
+    "rolled_back": ("count_transactions_local_rollback",),
+    "local_commits": ("wsrep_local_commits",),
+    "causal_reads": ("wsrep_causal_reads",),  # statements that waited for what was committed before (wsrep_sync_wait)
+    "semisync_acknowledged": ("rpl_semi_sync_master_yes_tx", "rpl_semi_sync_source_yes_tx"),
+    "semisync_unacknowledged": ("rpl_semi_sync_master_no_tx", "rpl_semi_sync_source_no_tx"),
+    "semisync_waits": ("rpl_semi_sync_master_tx_waits", "rpl_semi_sync_source_tx_waits"),
+    "semisync_wait_us": ("rpl_semi_sync_master_tx_wait_time", "rpl_semi_sync_source_tx_wait_time"),
+    "connections": ("connections",),
+    "questions": ("questions",),
+}
+# Every member of a group counts these for every transaction, whoever sent it: the largest delta, and no sum.
+EVERYWHERE = ("certified", "conflicts")
+# MySQL has these statuses with the plugin only: a server without it has waited for nobody.
+PLUGIN = "semisync_"
+# What a server says of this moment or of its whole life: read after the round, the largest over the nodes.
+STATES: Mapping[str, tuple[str, ...]] = {
+    "cert_deps_distance": ("wsrep_cert_deps_distance",),
+    "cert_queue": ("count_transactions_in_queue",),
+    "cert_rows": ("count_transactions_rows_validating",),
+    "recv_queue_max": ("wsrep_local_recv_queue_max",),
+    "send_queue_max": ("wsrep_local_send_queue_max",),
+    "applier_queue": ("count_transactions_remote_in_applier_queue",),
+    "appliers": ("wsrep_applier_thread_count",),
+    "history_list": ("innodb_history_list_length", "trx_rseg_history_len"),
+    "checkpoint_age": ("innodb_checkpoint_age", "redo_log_checkpoint_age"),
+    "dirty_pages": ("innodb_buffer_pool_pages_dirty",),
+}
+_EACH = (
+    "fsyncs", "binlog_fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts", "conflicts",
+    "semisync_wait_us", "causal_reads",
+)  # fmt: skip
+LEDGER = ("abort_share", "retries")  # of loads that keep a ledger; all others the servers count
+PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}
+PER_ROUND = ("drain_seconds", "paused_share", "abort_share")
+NAMES = tuple(sorted({*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND, *LEDGER}))
+_WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
+_STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
+_MEMBER = "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
+# What a vendor tells elsewhere than in its statuses: one statement of names and values.
+_MORE = {
+    "mysql": " UNION ALL ".join(
+        [
+            # Of the binlog's operations those that neither read nor write: each is a flush to disk.
+            "SELECT 'binlog_fsyncs', count_misc FROM performance_schema.file_summary_by_event_name "
+            "WHERE event_name = 'wait/io/file/sql/binlog'",
+            "SELECT name, count FROM information_schema.innodb_metrics "
+            "WHERE name IN ('lock_deadlocks', 'trx_rseg_history_len')",
+            f"SELECT 'redo_log_checkpoint_age', ({_STATUS}'innodb_redo_log_current_lsn') - "
+            f"({_STATUS}'innodb_redo_log_checkpoint_lsn')",
+            *(
+                f"SELECT '{name}', {name} FROM {_MEMBER}"
+                for names in (*DELTAS.values(), *STATES.values())
+                for name in names
+                if name.startswith("count_")
+            ),
+        ]
+    )
+}
+
+Reading = list[dict[str, float]]
+
+
+def read(nodes: Sequence[Node]) -> Reading:
+    """The statuses of each node now; what a release lacks is missing."""
+    statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
+    readings = []
+    for node in nodes:
+        more = _MORE.get(node.release.product)
+        found = {**node.pairs(statement), **(node.pairs(more) if more else {})}
+        readings.append({name: float(value) for name, value in found.items() if value})
+    return readings
+
+
+def deltas(
+    before: Reading, after: Reading, *, seconds: float, commits: int | None, ledger: Ledger | None = None
+) -> dict[str, float]:
+    """The counters of two readings that are ``seconds`` apart; those per commit only of loads that committed."""
+    found: dict[str, float] = {}
+    if ledger:
+        found |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}
+    for name, statuses in DELTAS.items():
+        if status := _everywhere(statuses, (*before, *after)):
+            of_nodes = [b[status] - a[status] for a, b in zip(before, after, strict=True)]
+            found[name] = max(of_nodes) if name in EVERYWHERE else sum(of_nodes)
+    for name, statuses in STATES.items():
+        if values := [reading[status] for reading in after for status in statuses if status in reading]:
+            found[name] = max(values)
+    if "paused_ns" in found:
+        found["paused_share"] = found["paused_ns"] / 1e9 / seconds / len(after)
+    if commits:
+        found.update({per: found[name] / commits for per, name in PER_COMMIT.items() if name in found})
+    return found
+
+
+def _everywhere(statuses: Sequence[str], readings: Sequence[Mapping[str, float]]) -> str:
+    """The first of the statuses that all readings have; empty for none."""
+    return next((status for status in statuses if all(status in reading for reading in readings)), "")
+
+
+def comparable(counters: Mapping[str, float], name: str, *, load: str, commits: int | None) -> float:
+    """One counter of a round for a ratio: a count gets half an event more, so that none at all has a logarithm.
+
+    Raises what ``value`` raises. Shares and seconds, which are no counts, get a thousandth more.
+    """
+    found = value(counters, name, load=load)
+    if name in PER_ROUND:
+        return found + 1e-3
+    return found + 0.5 / (commits or 1) if name in PER_COMMIT else found + 0.5
+
+
+def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
+    """One counter of a round. Raises ConfigError for a name that does not exist or that this load cannot have."""
+    if name not in NAMES:
+        raise registry.unknown("counter", name, NAMES)
+    if name not in counters:
+        if name.startswith(PLUGIN) and PER_COMMIT.get(name, name) not in counters:
+            return 0.0
+        if PER_COMMIT.get(name, name) in LEDGER and PER_COMMIT.get(name, name) not in counters:
+            raise ConfigError(f"counter {name!r}: {load} keeps no ledger of its transactions")
+        if name in PER_COMMIT:
+            raise ConfigError(f"counter {name!r}: {load} commits nothing, so there is no value per commit")
+        statuses = " or ".join({**DELTAS, **STATES}.get(name, (name,)))
+        raise ConfigError(f"counter {name!r}: these servers do not have {statuses}")
+    return counters[name]

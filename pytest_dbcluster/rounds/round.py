@@ -1,0 +1,214 @@
+"""Workload: a load that is prepared once and run in rounds. Round: what one run of it measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pytest_dbcluster.rounds.ledger import Ledger
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.hosts.host import Host
+    from pytest_dbcluster.releases.release import Release
+
+# Properties of a Round in operations a second, and each of them with the drain included.
+DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
+SPEEDS = (*DRAINED, *DRAINED.values())
+USUAL = "throughput"  # what claims about a load are about that names no metric of its own
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a load itself says about one run.
+
+    seconds: the measured time. operations: statements or transactions tried in it, those that a conflict ended
+    included. commits: committed writing statements or transactions while counters were read, None for a load that
+    writes nothing. least, most: of a tool that repeats by itself and reports its average, the shortest and the
+    longest repetition in seconds. good: of the operations those that ended as asked, None for all. ledger: what
+    became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
+    second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
+    measured time of an open loop that counts them; delay: seconds by which the last operations of its threads began
+    late, on average. span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself (see
+    ``Repeats``); None where they cover the measured time. client_seconds: CPU seconds of the load generator in the
+    measured time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what
+    else a load is known by, such as tpmC.
+    """
+
+    seconds: float
+    operations: int
+    commits: int | None = None
+    least: float | None = None
+    most: float | None = None
+    good: int | None = None
+    ledger: Ledger | None = None
+    by_second: tuple[int, ...] = ()
+    rate: float | None = None
+    offered: int | None = None
+    delay: float | None = None
+    span: float | None = None
+    client_seconds: float | None = None
+    busiest: float | None = None
+    figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+    @property
+    def done(self) -> int:
+        """The operations that ended as asked."""
+        return self.operations if self.good is None else self.good
+
+
+@dataclasses.dataclass(frozen=True)
+class Round:
+    """One measurement of one variant.
+
+    variant: the spec's short name. block: number of the block, warm-up blocks count separately. position: place
+    in its block, 0 first. throughput: operations a second. wall: seconds with reset, switch and settle.
+    counters: deltas over the round, summed over nodes, and what is derived from them. samples: OS metrics of
+    the round. void: why the round does not count; empty when it does. limited: what of the load generator set the
+    speed of the round, so that it says little about the servers; empty when nothing did. behind: whether an open loop
+    took notably longer than its time to do what was to start in it.
+    """
+
+    variant: str
+    block: int
+    position: int
+    outcome: Outcome
+    wall: float
+    started: float
+    settled: bool = True
+    counters: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    samples: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    void: str = ""
+    limited: str = ""
+    behind: bool = False
+
+    @property
+    def seconds(self) -> float:
+        """The measured time."""
+        return self.outcome.seconds
+
+    @property
+    def throughput(self) -> float:
+        """Operations a second; higher is better."""
+        return self.outcome.operations / self.outcome.seconds
+
+    @property
+    def drained_throughput(self) -> float:
+        """Operations a second until every node has applied them: a backlog is not free. Higher is better."""
+        return self.outcome.operations / self.drained_seconds
+
+    @property
+    def goodput(self) -> float:
+        """Operations a second that ended as asked; what a conflict ended is not among them. Higher is better."""
+        return self.outcome.done / self.outcome.seconds
+
+    @property
+    def drained_goodput(self) -> float:
+        """The same until every node has applied them."""
+        return self.outcome.done / self.drained_seconds
+
+    @property
+    def drained_seconds(self) -> float:
+        """The measured time and the drain after it; nan where other operations than the measured ones drained too."""
+        if self.outcome.span is not None:
+            return math.nan
+        return self.outcome.seconds + self.counters.get("drain_seconds", 0.0)
+
+    @functools.cached_property
+    def cost(self) -> float:
+        """Seconds of one good operation, to be compared between rounds of any length; infinite without any.
+
+        The inverse of the goodput. An open loop, whose speed is given, has its mean latency instead.
+        """
+        if self.outcome.rate is not None and self.outcome.ledger:
+            mean = self.outcome.ledger.total.latencies.mean
+            return math.inf if math.isnan(mean) else mean
+        return 1 / self.goodput if self.outcome.done else math.inf
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What a load may use: the cluster, the host of the client, and the one client release of a comparison.
+
+    ``block`` is the number of the block that a round belongs to; all variants of a block get the same inputs.
+    """
+
+    cluster: Cluster
+    client: Host
+    release: Release
+    profile: str
+    progress: Callable[[str], None]
+    block: int = 0
+
+
+class Workload(Protocol):
+    """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables.
+
+    Its attribute ``metric``, where it has one, is what claims about it are about that name none.
+    """
+
+    @property
+    def writes(self) -> bool:
+        """Whether a run changes its tables, so that they are returned to their preload before each round."""
+
+    @property
+    def tables(self) -> Sequence[str]:
+        """The tables that have to be equal on all nodes after the rounds."""
+
+    def prepare(self, setting: Setting) -> None:
+        """Make the tables; a second call on the same cluster costs nothing."""
+
+    def reset(self, setting: Setting) -> None:
+        """Return the tables to what ``prepare`` made; unmeasured."""
+
+    def run(self, setting: Setting) -> Outcome:
+        """One round. Raises WorkloadError with the tool's own words."""
+
+    def clean(self, setting: Setting) -> None:
+        """Drop the tables."""
+
+
+class Repeats(Protocol):
+    """An extra power: in some profile the load's program does all by itself, and more than once in a round.
+
+    It makes its tables, fills and drops them each time: none is left to be compared, and what was counted and what
+    has to drain is that of all its repetitions.
+    """
+
+    def repeats(self, profile: str) -> bool:
+        """Whether it does so in this profile."""
+
+
+class Stored(Protocol):
+    """An extra power: the tables are made once for each release and scale, and kept as a data directory.
+
+    Servers of a measurement of this load start from a copy of it.
+    """
+
+    @property
+    def store(self) -> str:
+        """What the tables hold: tool, version of the schema, scale; equal names mean equal tables."""
+
+    def fill(self, setting: Setting) -> None:
+        """Make the tables on a lone fresh server. Raises WorkloadError with the tool's own words."""
+
+
+class Paced(Protocol):
+    """An extra power: operations can start at a rate instead of one after the other."""
+
+    @property
+    def rate(self) -> float | str | None:
+        """Operations a second; ``"70 %"`` of what the slowest variant can do; None is a closed loop."""
+
+    def at_rate(self, rate: float | None) -> Workload:
+        """The same load at this rate; None is the closed loop. It keeps its tables."""
+
+
+class Verifies(Protocol):
+    """An extra power: the load has conditions of its own that must hold after any of its rounds."""
+
+    def violations(self, cluster: Cluster) -> list[str]:
+        """Which of them do not hold on a cluster that has drained, and on which node; empty when all do."""

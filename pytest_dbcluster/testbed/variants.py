@@ -1,0 +1,296 @@
+"""Variants: specs that one running cluster can serve in turn, and the switch between them.
+
+Reading back what was set is not enough: setting one variable may move another, and setting it back may leave
+that one moved. So each variant has a cold-start reference, all global variables of a server that was started
+with its options, and after a switch all global variables of every node must equal it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+from filelock import FileLock
+
+from pytest_dbcluster.clusters.cluster import Cluster, bring_up
+from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.servers.data_template import Variable
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.clusters.topology import fewest, topology
+from pytest_dbcluster.errors import NotReady, ProvisionError
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.rounds.round import Stored, Workload
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import cache
+
+# Sizes of memory and of the log change a server's state for long after a SET GLOBAL; provider options are many in one.
+ALWAYS_STATIC = frozenset(
+    {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
+)
+# Of Group Replication's options a running member follows these. The others it reads when it joins, takes in the
+# meantime without a word, or refuses in the second after it is ready, in which its START has not returned.
+GROUP = "group_replication_"
+GROUP_FOLLOWED = frozenset(
+    f"{GROUP}{name}"
+    for name in """
+    consistency exit_state_action flow_control_applier_threshold flow_control_certifier_threshold
+    flow_control_hold_percent flow_control_max_quota flow_control_member_quota_percent flow_control_min_quota
+    flow_control_min_recovery_quota flow_control_mode flow_control_period flow_control_release_percent
+    transaction_size_limit
+    """.split()  # noqa: SIM905  (a list of twelve quoted words is no easier to read)
+)
+# What differs between two servers with the same options, belongs to a node's role, or moves by itself.
+IDENTITY = frozenset(
+    """
+    aria_log_dir_path auto_increment_increment auto_increment_offset bind_address datadir general_log_file
+    group_replication_group_name group_replication_group_seeds group_replication_local_address
+    group_replication_view_change_uuid gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed
+    gtid_owned gtid_purged gtid_slave_pos hostname
+    innodb_buffer_pool_dump_now innodb_buffer_pool_load_now log_bin_basename log_bin_index log_error pid_file port
+    read_only relay_log relay_log_basename relay_log_index replica_load_tmpdir report_host report_port server_id
+    server_uid server_uuid slave_load_tmpdir slow_query_log_file socket super_read_only timestamp tmpdir
+    wsrep_cluster_address wsrep_cluster_name wsrep_data_home_dir wsrep_node_address wsrep_node_incoming_address
+    wsrep_node_name wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
+    """.split()  # noqa: SIM905  (a list of fifty quoted words is no easier to read)
+)
+# MariaDB 11 shows each provider option as a variable of its own; most hold addresses and directories.
+IDENTITY_PREFIX = "wsrep_provider_"
+FORMAT = 4  # raised when what a reference holds changes
+APPLIERS = "wsrep_slave_threads"
+DRAIN_TABLE = "dbcluster_control.drain"
+
+
+@dataclasses.dataclass(frozen=True)
+class Variant:
+    """A spec with its release and its resolved options, split into what a start needs and what a switch does.
+
+    holds: the load whose tables its servers start with, None for servers that start empty.
+    """
+
+    spec: ClusterSpec
+    release: Release
+    static: tuple[tuple[str, str], ...]
+    dynamic: tuple[tuple[str, str], ...]
+    holds: Stored | None = None
+
+    @property
+    def options(self) -> dict[str, str]:
+        """All of its options."""
+        return {**dict(self.static), **dict(self.dynamic)}
+
+    def on_instance(self, number: int) -> Variant:
+        """The same variant on another cluster that is alike."""
+        return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
+
+    def holding(self, load: Workload) -> Variant:
+        """The same variant on servers that start with the tables of this load, where it keeps them.
+
+        An option that shapes tables takes servers of its own then: they hold tables that were made with it.
+        """
+        if not hasattr(load, "store"):
+            return self
+        shaping = flavour(self.release.product, self.release.version).shaping
+        static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
+        dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
+        return dataclasses.replace(
+            self, static=tuple(sorted(static.items())), dynamic=dynamic, holds=cast(Stored, load)
+        )
+
+    @property
+    def cluster_key(self) -> tuple[object, ...]:
+        """Variants with equal keys share one running cluster."""
+        spec, store = self.spec, self.holds.store if self.holds else ""
+        own = (spec.topology, spec.nodes, self.release.key, spec.proxy, spec.needs, spec.instance)
+        return (*own, self.static, store)
+
+
+def is_identity(name: str) -> bool:
+    """Whether a variable differs between servers with the same options, so that it says nothing of a variant."""
+    return name in IDENTITY or name.startswith(IDENTITY_PREFIX)
+
+
+def split(
+    spec: ClusterSpec,
+    release: Release,
+    options: Mapping[str, str],
+    variables: Mapping[str, Variable],
+    common: Mapping[str, str] | None = None,
+) -> Variant:
+    """A variant whose options are dynamic where the server says that it can change them while it runs.
+
+    Those of IDENTITY are not, a switch neither sets nor compares them; nor are those that a server takes and does
+    not follow before its replication is started again.
+    ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
+    wants another value switches to it.
+    """
+    base, words = dict(common or {}), flavour(release.product, release.version)
+    at_start = ALWAYS_STATIC | words.replication.read_at_start
+    dynamic = {
+        name: value
+        for name, value in options.items()
+        if name in variables and base.get(name) != value and not (name in at_start or _needs_start(variables[name]))
+    }
+    static = base | {name: value for name, value in options.items() if name not in dynamic}
+    return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
+
+
+def _needs_start(variable: Variable) -> bool:
+    name = variable.name
+    late = name.startswith(GROUP) and name not in GROUP_FOLLOWED
+    return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)
+
+
+class References:
+    """What a switch to a variant has to set, found on the smallest clusters of the topology and kept in the cache."""
+
+    def __init__(self, provisioner: Provisioner, progress: Callable[[str], None]) -> None:
+        self._provisioner = provisioner
+        self._progress = progress
+
+    def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
+        """Every variable that the variant's dynamic options move, with its cold-start value.
+
+        None when a running server cannot be brought there and back so that all of its variables are those of a
+        cold start: then only a server that was started with the options can measure them.
+        """
+        if not variant.dynamic:
+            return {}
+        said = self._reference(variant, variables)
+        changes: dict[str, str] = said["changes"]
+        return None if said["obstacle"] else changes
+
+    def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
+        release, form = variant.release, variant.spec.topology
+        # Where nodes have roles, options may ask for as many of them as the spec has.
+        nodes = 1 if fewest(topology(form)) == 1 else variant.spec.nodes
+        alone = variant.spec.nodes == 1
+        key = json.dumps([FORMAT, release.key, form, alone, nodes, variant.static, variant.dynamic])
+        name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
+        file = cache.root() / "references" / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with FileLock(f"{file}.lock"):
+            if not file.exists():
+                self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
+                said = self._find(variant, variables, nodes)
+                if said["obstacle"]:
+                    self._progress(f"{variant.spec} gets servers of its own: {said['obstacle']}")
+                fresh = file.with_suffix(".new")
+                fresh.write_text(json.dumps(said))
+                fresh.rename(file)
+            found: dict[str, Any] = json.loads(file.read_text())
+        return found
+
+    def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> dict[str, Any]:
+        with self._server(variant, variant.options, nodes) as server:
+            wanted = server.nodes[0].variables()
+        # A lone node applies nothing, so its surplus appliers never wake and end; two nodes write to each other.
+        if APPLIERS in dict(variant.dynamic):
+            nodes = min(2, variant.spec.nodes)
+        with self._server(variant, dict(variant.static), nodes) as server:
+            moved = differences(server.nodes[0].variables(), wanted)
+            changes = {name: after for name, (_, after) in moved.items() if not is_identity(name)}
+            fixed = [name for name in changes if name in variables and variables[name].read_only]
+            obstacle = f"its options move variables that are read-only: {', '.join(fixed)}" if fixed else ""
+            if not fixed:
+                try:
+                    there_and_back = Switch(server)
+                    there_and_back.to(changes)
+                    there_and_back.to({})
+                except ProvisionError as error:
+                    obstacle = str(error)
+        return {"changes": changes, "obstacle": obstacle}
+
+    @contextlib.contextmanager
+    def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
+        spec = ClusterSpec(variant.spec.topology, nodes=nodes, release=variant.release.asked, name="reference")
+        cluster = bring_up(spec, variant.release, self._provisioner, options=options)
+        try:
+            yield cluster
+        finally:
+            cluster.close()
+            self._provisioner.release(cluster.hosts)
+
+
+class Switch:
+    """Turns one running cluster from variant to variant, and proves each time that it has arrived."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self._cold = {node.name: node.variables() for node in cluster.nodes}
+        self._now: dict[str, str] = {}
+
+    def to(self, changes: Mapping[str, str]) -> None:
+        """Set every variable of ``changes`` to its value and every other one to its cold-start value.
+
+        Raises ProvisionError with the variables that did not arrive.
+        """
+        if dict(changes) == self._now:
+            return
+        for node in self.cluster.nodes:
+            self._set(node, changes)
+        self._match_appliers(changes)
+        self._now = dict(changes)
+
+    def _set(self, node: Node, changes: Mapping[str, str]) -> None:
+        cold = self._cold[node.name]
+        wanted = {**cold, **changes}
+        wrong = _wrong(wanted, {**cold, **self._now})
+        for _ in range(3):  # setting one may move another: the second pass sets that one back
+            for name in sorted(wrong):
+                try:
+                    node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
+                except SQLError as error:
+                    raise ProvisionError(f"could not switch {node.name} to {name}={wanted[name]}: {error}") from error
+            wrong = _wrong(wanted, node.variables())
+            if not wrong:
+                return
+        left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
+        raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
+
+    def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
+        """Surplus appliers end only when a writeset wakes them: write until their number is the asked one."""
+        nodes, cold = self.cluster.nodes, self._cold[self.cluster.nodes[0].name]
+        if cold.get("wsrep_on") != "ON":  # servers that could be Galera nodes have the variable too, and no applier
+            return
+        wanted = int({**cold, **changes}[APPLIERS])
+        limit = time.monotonic() + seconds
+        wrote = False
+        while wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]:
+            if time.monotonic() > limit:
+                raise NotReady(f"{wanted} appliers on each node", seconds, wrong)
+            self._write(first=not wrote)
+            wrote = True
+
+    def _write(self, *, first: bool) -> None:
+        nodes = self.cluster.nodes
+        if first:
+            nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {DRAIN_TABLE.split('.')[0]}")
+            nodes[0].query(f"CREATE TABLE IF NOT EXISTS {DRAIN_TABLE} (id INT AUTO_INCREMENT PRIMARY KEY)")
+        for node in nodes:  # a node applies what others write
+            for _ in range(4):
+                node.query(f"INSERT INTO {DRAIN_TABLE} () VALUES ()")
+        nodes[0].query(f"DELETE FROM {DRAIN_TABLE}")
+
+
+def _appliers(node: Node) -> int | None:
+    said = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
+    return None if said is None else int(said)
+
+
+def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
+    return {name: now for name, (_, now) in differences(wanted, running).items() if not is_identity(name)}
+
+
+def _literal(value: str) -> str:
+    if value.lstrip("-").replace(".", "", 1).isdigit():
+        return value
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,85 @@
+"""Claims: what they mean, which margins they take, and how they print."""
+
+import math
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.claim import beats, differs, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.wording import claimed
+from pytest_dbcluster.errors import ConfigError
+
+
+@pytest.mark.parametrize("margin", [None, "5 %", True])
+@pytest.mark.parametrize(("make", "option"), [(no_slower_than, "by"), (same_as, "within")])
+def test_a_guard_without_a_number_is_refused(make, option, margin):
+    """A guard needs its margin, and the text says which are usual."""
+    with pytest.raises(ConfigError) as refused:
+        make(margin)
+    assert str(refused.value) == (
+        f"{make.__name__}({option}={margin!r}): {option} must be a number, 0 < {option} < 1; "
+        "a guard needs its margin, .05 and .10 are usual"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "margin", "text"),
+    [
+        (no_slower_than, 0, "no_slower_than(by=0): by is out of range, 0 < by < 1"),
+        (no_slower_than, 5, "no_slower_than(by=5): by is out of range, 0 < by < 1"),
+        (same_as, 1.0, "same_as(within=1.0): within is out of range, 0 < within < 1"),
+        (beats, -0.1, "beats(by=-0.1): by is out of range, 0 <= by < inf"),
+        (beats, math.nan, "beats(by=nan): by is out of range, 0 <= by < inf"),
+        (beats, "much", "beats(by='much'): by must be a number, 0 <= by < inf"),
+        (scales, 0, "scales(at_least=0): at_least is out of range, 0 < at_least < inf"),
+        (scales, math.inf, "scales(at_least=inf): at_least is out of range, 0 < at_least < inf"),
+        (lower, 1, "lower(by=1): by is out of range, 0 <= by < 1"),
+        (claims.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < inf"),
+    ],
+)
+def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
+    """The text names the claim, what was given, and what is allowed."""
+    with pytest.raises(ConfigError) as refused:
+        make(margin)
+    assert str(refused.value) == text
+
+
+@pytest.mark.parametrize(
+    ("claim", "call", "says"),
+    [
+        (beats(), "a.beats(b)", "more than +0.0 %"),
+        (beats(by=1.5), "a.beats(b, by=1.5)", "more than x2.5"),
+        (no_slower_than(by=0.05), "a.no_slower_than(b, by=0.05)", "more than -5.0 %"),
+        (same_as(within=0.1), "a.same_as(b, within=0.1)", "between -10 % and +11 %"),
+        (scales(at_least=1.5), "a.scales(b, at_least=1.5)", "more than +50 %"),
+        (lower(by=0.5), 'a.lower("fsyncs", than=b, by=0.5)', "less than -50 %"),
+        (differs(), "a against b", "nothing"),
+    ],
+)
+def test_a_claim_prints_as_it_was_written(claim, call, says):
+    """The call of the test and the range that it means."""
+    assert claim.call(("a", "b"), "fsyncs" if claim.kind == "lower" else "throughput") == call
+    assert claimed(claim) == says
+
+
+def test_another_metric_is_part_of_the_call():
+    """The claim is about that one, so it is printed as the test wrote it."""
+    assert beats(by=0.5).call(("a", "b"), "drained_throughput") == 'a.beats(b, by=0.5, metric="drained_throughput")'
+
+
+def test_only_guards_may_hold_at_the_looser_level():
+    """The two guards hold at .05, every other claim at alpha."""
+    assert [no_slower_than(by=0.05).hold_level(0.0005), same_as(within=0.1).hold_level(0.0001)] == [0.05, 0.05]
+    assert [claim.hold_level(0.0005) for claim in (beats(), scales(at_least=2), lower(), differs())] == [0.0005] * 4
+
+
+def test_bounds_are_logs_of_the_margin():
+    """The range of theta is open and written in logs; same_as is symmetric in them."""
+    assert beats(by=0.5).bounds == (math.log(1.5), math.inf)
+    assert lower(by=0.5).bounds == (-math.inf, math.log(0.5))
+    assert same_as(within=0.1).bounds == pytest.approx((math.log(0.9), -math.log(0.9)))
+
+
+def test_a_comparison_beside_names_an_unusual_metric():
+    """As a claim does, in words of its own."""
+    assert differs().call(("a", "b"), "p95", "throughput") == "a against b (p95)"

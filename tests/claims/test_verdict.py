@@ -1,0 +1,242 @@
+"""Claims and their verdicts: when they answer, and what they answer."""
+
+import math
+import random
+
+import pytest
+
+from pytest_dbcluster.claims import critical_values, verdict
+from pytest_dbcluster.claims.verdict import (
+    Outcome,
+    beats,
+    differs,
+    judge,
+    judge_ordered,
+    lower,
+    no_slower_than,
+    replay,
+    same_as,
+    scales,
+)
+from pytest_dbcluster.errors import ConfigError
+
+
+def noise(mean, sd, pairs, seed=1):
+    """Normal log ratios."""
+    source = random.Random(seed)
+    return [source.gauss(mean, sd) for _ in range(pairs)]
+
+
+@pytest.mark.parametrize("pairs", [n for n in range(61) if n not in critical_values.LOOKS])
+def test_nothing_is_decided_between_looks(pairs):
+    """However clear the pairs are, a claim answers at its looks alone."""
+    assert judge(beats(), [2.0] * pairs) is None
+
+
+def test_a_clear_effect_holds_at_the_first_look():
+    """Seven times faster with little noise needs six pairs."""
+    answer = judge(beats(), noise(math.log(7), 0.1, 6))
+
+    assert answer.outcome is Outcome.HOLDS
+    assert (answer.pairs, answer.look, answer.needed_pairs, answer.needed_margin) == (6, 1, None, None)
+    assert answer.low < 7 < answer.high
+
+
+@pytest.mark.parametrize(
+    ("claim", "effect", "outcome", "reason"),
+    [
+        (beats(), 0.5, Outcome.HOLDS, "interval lies inside the claim"),
+        (beats(by=0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (no_slower_than(by=0.05), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
+        (no_slower_than(by=0.05), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (same_as(within=0.1), 0.0, Outcome.HOLDS, "interval lies inside the claim"),
+        (same_as(within=0.1), 0.5, Outcome.FAILS, "interval lies above the claim"),
+        (same_as(within=0.1), -0.5, Outcome.FAILS, "interval lies below the claim"),
+        (scales(at_least=1.5), math.log(1.9), Outcome.HOLDS, "interval lies inside the claim"),
+        (scales(at_least=1.5), math.log(1.1), Outcome.FAILS, "interval lies below the claim"),
+        (lower(by=0.5), math.log(0.1), Outcome.HOLDS, "interval lies inside the claim"),
+        (lower(), 0.5, Outcome.FAILS, "interval lies above the claim"),
+        (differs(), -0.5, Outcome.HOLDS, "interval excludes equal speed"),
+    ],
+)
+def test_each_claim_answers_as_it_reads(claim, effect, outcome, reason):
+    """Twenty quiet pairs on the right side hold, on the wrong side fail, with the reason."""
+    answer = judge(claim, noise(effect, 0.01, 20))
+
+    assert (answer.outcome, answer.reason) == (outcome, reason)
+
+
+def test_equal_variants_never_fail_to_differ():
+    """Without a difference differs ends inconclusive: it has no red answer."""
+    answer = replay(differs(), noise(0, 0.1, 160, seed=5))
+
+    assert answer.outcome is Outcome.INCONCLUSIVE
+
+
+def test_equality_proves_no_claim():
+    """Ratios of exactly one neither hold nor fail a strict claim; without noise that is futile at once."""
+    answer = replay(beats(), [0.0] * 40)
+
+    assert (answer.outcome, answer.pairs) == (Outcome.INCONCLUSIVE, 28)
+    assert answer.needed_pairs is None
+
+
+def test_a_guard_may_hold_at_its_looser_level():
+    """The 90 % interval lets a guard hold although the 99.9 % interval reaches below the margin."""
+    answer = replay(no_slower_than(by=0.05), noise(0, 0.1, 160))
+
+    assert answer.outcome is Outcome.HOLDS
+    assert answer.low < 0.95 < answer.decided_low < answer.ratio < answer.decided_high < answer.high
+
+
+def test_futility_stops_from_28_pairs_on():
+    """A claim that will hardly be decided at the cap ends at the seventh look and not before."""
+    values = noise(0.0, 0.1, 160, seed=3)
+
+    assert judge(beats(), values[:20]) is None
+    answer = replay(beats(), values)
+    assert answer.outcome is Outcome.INCONCLUSIVE
+    assert answer.reason == "futile: chance to decide before the cap of 160 pairs < 5 %"
+    assert answer.pairs in critical_values.LOOKS[5:]
+
+
+def test_a_promising_claim_is_not_futile():
+    """An effect that the cap would show goes on at 28 pairs."""
+    assert judge(beats(), noise(0.05, 0.1, 28, seed=2)) is None
+
+
+@pytest.mark.parametrize(("cap", "ends"), [(160, 160), (999, 160), (30, 28), (28, 28), (7, 6), (3, 3)])
+def test_the_cap_ends_at_the_last_look_below_it(cap, ends):
+    """A claim that is still open at its last look is inconclusive there, with the cap as reason."""
+    answer = judge(beats(), noise(0.01, 0.2, ends), cap=cap)
+
+    assert answer.outcome is Outcome.INCONCLUSIVE
+    assert answer.reason == f"cap of {min(cap, 160)} pairs"
+    assert answer.needed_pairs > ends
+
+
+def test_the_last_look_still_decides():
+    """At the cap the rule is applied before the cap is."""
+    assert judge(beats(), noise(0.5, 0.1, 28), cap=28).outcome is Outcome.HOLDS
+
+
+@pytest.mark.parametrize("pairs", [0, 1, 5])
+def test_a_budget_that_ends_before_the_first_look_bounds_nothing(pairs):
+    """With fewer than six pairs the interval is unbounded."""
+    answer = judge(beats(), [0.3] * pairs, out_of_budget="budget of 120 s used")
+
+    assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "budget of 120 s used")
+    assert (answer.low, answer.high, answer.look) == (0, math.inf, 0)
+
+
+def test_a_budget_that_ends_between_looks_keeps_the_last_interval():
+    """Pairs after the last look count for the estimate and not for the interval."""
+    values = noise(0.1, 0.3, 19)
+    answer = judge(same_as(within=0.1), values, out_of_budget="budget of 120 s used")
+    at_look = judge(same_as(within=0.1), values[:15], out_of_budget="budget of 120 s used")
+
+    assert (answer.low, answer.high) == (at_look.low, at_look.high)
+    assert (answer.pairs, answer.look) == (19, 4)
+    assert answer.needed_margin > answer.detectable / 2
+
+
+def test_a_budget_that_ends_at_a_look_lets_the_look_decide():
+    """The last pair that the budget paid for may still answer the claim."""
+    assert judge(beats(), [0.5, 0.51] * 3, out_of_budget="budget used").outcome is Outcome.HOLDS
+
+
+def test_a_blind_claim_is_never_answered():
+    """A reason why the measurement cannot tell replaces every answer and every promise of one."""
+    why = "fsync takes 20 us here, so nothing is flushed"
+    for effect in (0.5, -0.5):
+        answer = judge(beats(), noise(effect, 0.01, 20), blind=why)
+        assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, why)
+        assert answer.needed_pairs is None
+
+
+def test_the_stricter_alpha_asks_for_more_pairs():
+    """At .0001 six pairs cannot speak, and the interval is wider."""
+    values = noise(1.0, 0.05, 8)
+
+    assert judge(beats(), values[:6]).outcome is Outcome.HOLDS
+    assert judge(beats(), values[:6], alpha=0.0001) is None
+    strict, usual = judge(beats(), values, alpha=0.0001), judge(beats(), values)
+    assert strict.low < usual.low < usual.high < strict.high
+
+
+def test_an_alpha_without_a_table_is_refused():
+    """Only calibrated levels exist."""
+    with pytest.raises(ConfigError, match=r"no critical values for level 0\.002"):
+        judge(beats(), noise(1, 0.1, 6), alpha=0.002)
+
+
+def test_orders_and_times_fill_the_checks():
+    """The order effect and the stalls appear when the caller says which order ran and how long rounds took."""
+    values = [0.5, 0.6, 0.5, 0.6, 0.5, 0.6]
+    calm = [1.0] * 6
+    answer = judge(beats(), values, orders=[True, False] * 3, times=(calm, [9.0, *calm[1:]]))
+
+    assert answer.order_effect == pytest.approx(math.exp(-0.1) - 1)
+    assert answer.stalls == (0, 1)
+    plain = judge(beats(), values)
+    assert plain.stalls is None
+    assert math.isnan(plain.order_effect)
+
+
+def test_an_order_holds_when_every_step_is_proven():
+    """Both steps of three variants clear the step asked for; the smallest one is reported."""
+    answer = judge_ordered([noise(0.6, 0.02, 8), noise(0.4, 0.02, 8)], step=0.2)
+
+    assert answer.outcome is Outcome.HOLDS
+    assert answer.reason == "interval lies inside the claim (the smallest step, 2 of 2)"
+    assert [round(part.ratio, 1) for part in answer.neighbours] == [1.8, 1.5]
+
+
+def test_one_refuted_step_fails_an_order():
+    """A step in the wrong direction is enough."""
+    answer = judge_ordered([noise(0.6, 0.02, 8), noise(-0.4, 0.02, 8)])
+
+    assert answer.outcome is Outcome.FAILS
+    assert answer.reason == "interval lies below the claim (the smallest step, 2 of 2)"
+
+
+def test_one_open_step_keeps_an_order_open():
+    """An order waits for its weakest step, until that is futile."""
+    open_step = [0.2, -0.2] * 28
+    assert judge_ordered([noise(0.6, 0.02, 8), open_step[:8]]) is None
+    answer = judge_ordered([noise(0.6, 0.02, 56), open_step])
+    assert (answer.outcome, answer.pairs) == (Outcome.INCONCLUSIVE, 56)
+
+
+def test_a_step_of_an_order_fails_at_its_share_of_alpha():
+    """Six pairs that refute one step alone cannot refute one of two."""
+    down = noise(-1, 0.05, 6)
+    assert judge_ordered([down]).outcome is Outcome.FAILS
+    assert judge_ordered([down, down]) is None
+
+
+def test_a_blind_order_is_never_answered():
+    """The reason of blindness replaces the answer to an order too."""
+    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, blind="no flushing here")
+    assert answer.outcome is Outcome.INCONCLUSIVE
+    assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
+
+
+@pytest.mark.parametrize(("steps", "variants"), [(0, 1), (5, 6)])
+def test_an_order_takes_two_to_five_variants(steps, variants):
+    """There are critical values for up to four steps."""
+    with pytest.raises(ConfigError, match=f"ordered takes 2 to 5 variants, not {variants}"):
+        judge_ordered([[0.1] * 6] * steps)
+
+
+def test_the_steps_of_an_order_share_their_blocks():
+    """Series of different length do not belong to one measurement."""
+    with pytest.raises(ValueError, match="every step of an order needs the same number of pairs"):
+        judge_ordered([[0.1] * 6, [0.1] * 7])
+
+
+def test_everything_a_measurement_needs_comes_from_one_module():
+    """The measuring loop imports claims, looks, stalls and words from the verdict."""
+    assert all(hasattr(verdict, name) for name in verdict.__all__)
+    assert verdict.next_look(6) == 8
+    assert verdict.stall_test([1.0], [1.0]) == (0, 0, 1.0)

@@ -1,0 +1,208 @@
+"""How often verdicts are wrong, and how soon they are right: seeded simulations with exact binomial bounds.
+
+Each assertion is a test that the promised rate is kept; by chance alone one would fail once in a million.
+"""
+
+import json
+import math
+import random
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from benchmarks import critical_values, noise_replay
+from benchmarks.noise_replay import at_most
+from pytest_dbcluster.claims import critical_values as critical
+from pytest_dbcluster.claims.block_order import block_orders
+from pytest_dbcluster.claims.verdict import Outcome, beats, no_slower_than, replay, same_as
+
+CHANCE = 1e-6
+
+
+def rate_kept(count, of, promised):
+    """Whether ``count`` wrong answers do not refute the promised rate."""
+    return count == 0 or 1 - at_most(count - 1, of, promised) > CHANCE
+
+
+def rounds(source, count, cv):
+    """Logs of round times: drift (AR(1), rho .9), independent noise of the same size, and 3 % stalls of 2x."""
+    sd = math.sqrt(math.log1p(cv * cv))
+    drift, step = source.gauss(0, sd), sd * math.sqrt(1 - 0.81)
+    for _ in range(count):
+        yield drift + source.gauss(0, sd) + (math.log(2) if source.random() < 0.03 else 0.0)
+        drift = 0.9 * drift + source.gauss(0, step)
+
+
+def experiment(claim, seed, *, cv, effect=0.0, noise=rounds):
+    """The verdict on rounds that run in the order of the blocks; the candidate is faster by ``effect``."""
+    times = list(noise(random.Random(seed), 320, cv))
+    pairs = zip(times[::2], times[1::2], islice(block_orders(2, seed), 160), strict=True)
+    ratios = [
+        (first - second if order[0] == 0 else second - first) + math.log1p(effect) for first, second, order in pairs
+    ]
+    return replay(claim, ratios)
+
+
+def answers(claim, runs, **world):
+    """The verdicts of so many seeded experiments."""
+    return [experiment(claim, seed, **world) for seed in range(runs)]
+
+
+def count(verdicts, outcome):
+    """How many verdicts have this outcome."""
+    return sum(verdict.outcome is outcome for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    "noise", [critical_values.normal, critical_values.uniform, critical_values.two_mode, critical_values.cauchy]
+)
+def test_no_level_rejects_more_often_than_promised(noise):
+    """In 60 000 claims without an effect each row of the table errs towards one side no more than its level."""
+    rng = np.random.default_rng(77)
+    batches = [critical_values.rejections(noise(rng, critical_values.BATCH)) for _ in range(15)]
+    counts = np.sum(batches, axis=0)
+    assert all(rate_kept(wrong, 60_000, level) for wrong, level in zip(counts, critical.LEVELS, strict=True))
+
+
+def test_values_that_ignore_the_other_looks_would_be_found_out():
+    """The same check refuses to call .05 what is wrong at any of eleven looks at .05 each."""
+    rng = np.random.default_rng(77)
+    p = critical_values.p_values(critical_values.normal(rng, critical_values.BATCH))
+    assert not rate_kept(int((p.min(0) < 0.1).sum() / 2), critical_values.BATCH, 0.05)
+
+
+def position(source, count, cv):
+    """The second round of every pair is a tenth slower."""
+    return (source.gauss(0, cv) + math.log(1.1) * (slot % 2) for slot in range(count))
+
+
+def checkpoint(source, count, cv):
+    """Every fourth round is 1.3 times slower."""
+    start = int(4 * source.random())
+    return (source.gauss(0, cv) + math.log(1.3) * ((slot + start) % 4 == 0) for slot in range(count))
+
+
+@pytest.mark.parametrize(("noise", "cv"), [(rounds, 0.1), (position, 0.02), (checkpoint, 0.1)])
+def test_a_variant_does_not_beat_itself(noise, cv):
+    """Neither answer of beats comes more often than once in 2000, under drift, position effects, checkpoints."""
+    verdicts = answers(beats(), 400, cv=cv, noise=noise)
+
+    assert rate_kept(count(verdicts, Outcome.HOLDS), 400, 0.0005)
+    assert rate_kept(count(verdicts, Outcome.FAILS), 400, 0.0005)
+
+
+@pytest.mark.parametrize("claim", [no_slower_than(by=0.05), same_as(within=0.1)])
+def test_guards_of_equal_variants_are_not_red(claim):
+    """A guard fails between equal variants no more than once in 2000, and is usually proven."""
+    verdicts = answers(claim, 300, cv=0.05)
+
+    assert rate_kept(count(verdicts, Outcome.FAILS), 300, 0.0005)
+    assert count(verdicts, Outcome.HOLDS) > 294
+    assert sum(verdict.pairs for verdict in verdicts) / 300 <= 30
+
+
+def test_a_guard_on_its_margin_is_green_one_time_in_twenty():
+    """A candidate slower by exactly the margin passes in no more than 5 % of the measurements."""
+    verdicts = answers(no_slower_than(by=0.05), 300, cv=0.1, effect=-0.05)
+
+    assert rate_kept(count(verdicts, Outcome.HOLDS), 300, 0.05)
+    assert rate_kept(count(verdicts, Outcome.FAILS), 300, 0.0005)
+
+
+def test_seven_times_faster_is_proven_in_eight_pairs():
+    """The size of the effect of flushing less often needs at most eight pairs in 99 % of the measurements."""
+    verdicts = answers(beats(), 300, cv=0.05, effect=6.0)
+
+    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 8 for verdict in verdicts) >= 297
+
+
+def test_half_faster_is_proven_in_22_pairs():
+    """A claim of 10 % about a true 50 % at a CV of 10 % holds, in 22 pairs on average."""
+    verdicts = answers(beats(by=0.1), 300, cv=0.1, effect=0.5)
+
+    assert count(verdicts, Outcome.HOLDS) >= 299
+    assert sum(verdict.pairs for verdict in verdicts) / 300 <= 22
+
+
+def test_a_fifth_faster_is_proven_in_56_pairs():
+    """A true 20 % at a CV of 10 % is found within 56 pairs in nine measurements of ten."""
+    verdicts = answers(beats(), 300, cv=0.1, effect=0.2)
+
+    assert sum(verdict.outcome is Outcome.HOLDS and verdict.pairs <= 56 for verdict in verdicts) >= 270
+
+
+def test_the_interval_at_the_stop_covers_the_truth():
+    """Stopping when the answer is clear leaves the printed 99.9 % interval right in 999 of 1000 measurements."""
+    verdicts = answers(beats(), 400, cv=0.1, effect=0.1)
+
+    missed = sum(not verdict.low <= 1.1 <= verdict.high for verdict in verdicts)
+    assert rate_kept(missed, 400, 0.001)
+
+
+def recording(path, seconds):
+    """A trace file of these rounds."""
+    trace = {"workload": "write", "recorded": "2026-02-03", "rounds": seconds, "fingerprint": {"cores": 2}}
+    path.write_text(json.dumps(trace))
+    return path
+
+
+def test_recorded_noise_is_replayed_as_two_equal_variants(tmp_path, capsys, monkeypatch):
+    """A trace gives one line per claim with its wrong verdicts, their bound, answers and mean pairs."""
+    source = random.Random(4)
+    path = recording(tmp_path / "trace.json", [math.exp(log) for log in rounds(source, 700, 0.05)])
+    monkeypatch.setattr("sys.argv", ["noise_replay", str(path), "--experiments", "20"])
+
+    assert noise_replay.main() == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "20 experiments, effect +0%, seed 1"
+    assert [line.split(" | ")[2] for line in lines[4:]] == ["beats 0", "no_slower_than 0.05", "same_as 0.1"]
+    assert all("| 0 (<= 13.91 %) |" in line for line in lines[4:])
+
+
+def test_replayed_noise_with_an_effect_shows_what_is_found(tmp_path, capsys, monkeypatch):
+    """With the candidate half faster every claim of beats holds, and no verdict counts as wrong."""
+    source = random.Random(4)
+    path = recording(tmp_path / "trace.json", [math.exp(log) for log in rounds(source, 400, 0.05)])
+    monkeypatch.setattr("sys.argv", ["noise_replay", str(path), "--experiments", "10", "--effect", "0.5"])
+
+    assert noise_replay.main() == 0
+    assert "| beats 0 | - | 100.0 / 0.0 |" in capsys.readouterr().out
+
+
+def test_a_rate_above_the_limit_is_the_exit_code(tmp_path, monkeypatch):
+    """When every verdict is wrong the script ends with 1."""
+    path = recording(tmp_path / "trace.json", [1.0 + 0.01 * (k % 7) for k in range(400)])
+    monkeypatch.setattr(noise_replay, "wrong", lambda verdict: True)
+    monkeypatch.setattr("sys.argv", ["noise_replay", str(path), "--experiments", "5"])
+
+    assert noise_replay.main() == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("no json", "is no trace of rounds: JSONDecodeError"),
+        ("{}", "is no trace of rounds: KeyError"),
+        ('{"workload": "w", "recorded": "-", "rounds": 5}', "is no trace of rounds: TypeError"),
+        ('{"workload": "w", "recorded": "-", "rounds": [1, 2]}', ": a trace needs at least 12 rounds of more than 0 s"),
+        ('{"workload": "w", "recorded": "-", "rounds": [0,1,1,1,1,1,1,1,1,1,1,1]}', "of more than 0 s, each finite"),
+    ],
+)
+def test_what_is_no_trace_is_named(tmp_path, text, problem):
+    """A file without usable rounds ends the script with its name and what is wrong."""
+    path = tmp_path / "trace.json"
+    path.write_text(text)
+
+    with pytest.raises(SystemExit) as ended:
+        noise_replay.read_trace(path)
+    assert str(path) in str(ended.value)
+    assert problem in str(ended.value)
+
+
+def test_the_binomial_bound_is_exact():
+    """None wrong in 3000 bounds the rate at one in 1000, and the tail agrees with counting."""
+    assert noise_replay.upper_bound(0, 3000) == pytest.approx(0.001, rel=0.01)
+    counted = sum(math.comb(20, k) * 0.3**k * 0.7 ** (20 - k) for k in range(6))
+    assert at_most(5, 20, 0.3) == pytest.approx(counted)
+    assert (at_most(3, 3, 1.0), at_most(2, 3, 1.0), at_most(0, 3, 0.0)) == (1, 0, 1)

@@ -1,0 +1,148 @@
+"""What holds of every verdict, whatever the pairs."""
+
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_dbcluster.claims import critical_values, verdict
+from pytest_dbcluster.claims.verdict import (
+    Outcome,
+    beats,
+    differs,
+    judge,
+    judge_ordered,
+    lower,
+    no_slower_than,
+    replay,
+    replay_ordered,
+    same_as,
+    scales,
+)
+
+CLAIMS = (
+    beats(),
+    beats(by=0.1),
+    no_slower_than(by=0.05),
+    same_as(within=0.1),
+    scales(at_least=1.5),
+    lower(),
+    differs(),
+)
+
+any_claim = st.sampled_from(CLAIMS)
+any_pairs = st.integers(0, 60)
+looks = st.sampled_from(critical_values.LOOKS[:6])
+extreme = st.one_of(st.sampled_from([0.0, 1e-300, 0.1, -0.1, 1e300, -1e300, math.inf, -math.inf]), st.floats(-9, 9))
+
+
+def noise(mean, sd, pairs, seed=1):
+    """Normal log ratios."""
+    source = random.Random(seed)
+    return [source.gauss(mean, sd) for _ in range(pairs)]
+
+
+def opposite(outcome):
+    """The answer to the mirrored question."""
+    return {Outcome.HOLDS: Outcome.FAILS, Outcome.FAILS: Outcome.HOLDS}.get(outcome, outcome)
+
+
+@st.composite
+def plausible(draw, pairs=any_pairs):
+    """Log ratios with a true effect and noise, and whether each pair began with the baseline."""
+    count, effect, sd = draw(pairs), round(draw(st.floats(-0.6, 0.6)), 6), draw(st.sampled_from([0.0, 0.01, 0.1, 0.3]))
+    return noise(effect, sd, count, draw(st.integers(0, 2**32)))
+
+
+@settings(deadline=None)
+@given(any_claim, st.lists(extreme, max_size=45))
+def test_no_input_crashes_a_claim(claim, values):
+    """Constant, tied, infinite, tiny and huge ratios get an answer or another pair, and a message."""
+    answer = replay(claim, values, out_of_budget="end")
+
+    assert answer is not None
+    text = verdict.message(answer, names=("a", "b"), metric="m", seconds_per_round=2.0, seed=1)
+    assert "seed 1" in text
+
+
+@settings(deadline=None)
+@given(plausible(looks))
+def test_swapping_the_variants_mirrors_beats(values):
+    """Whatever holds one way round fails the other way round, after as many pairs."""
+    forward, backward = judge(beats(), values), judge(beats(), [-value for value in values])
+
+    assert (forward is None) == (backward is None)
+    if forward is not None:
+        assert backward.outcome is opposite(forward.outcome)
+        assert backward.ratio == pytest.approx(1 / forward.ratio)
+        assert backward.low == pytest.approx(1 / forward.high)
+
+
+@settings(deadline=None)
+@given(plausible(looks), st.sampled_from([0.25, 2.0, 64.0]))
+def test_the_unit_of_noise_does_not_matter(values, scale):
+    """Stretching every log ratio leaves the answer of a claim without margin."""
+    plain, stretched = judge(beats(), values), judge(beats(), [value * scale for value in values])
+
+    assert (plain and plain.outcome) == (stretched and stretched.outcome)
+
+
+@settings(deadline=None)
+@given(any_claim, plausible())
+def test_an_answer_keeps_clear_of_the_bound(claim, values):
+    """The interval that decided holds none of the claim's bounds, and lies inside or outside all of it."""
+    answer = replay(claim, values, out_of_budget="end")
+
+    inside = answer.decided_low, answer.decided_high
+    if answer.outcome is Outcome.HOLDS:
+        assert not any(inside[0] <= math.exp(bound) <= inside[1] for bound in claim.bounds)
+    if answer.outcome is Outcome.FAILS:
+        low, high = map(math.exp, claim.bounds)
+        assert answer.high < low or answer.low > high
+
+
+@settings(deadline=None)
+@given(any_claim, plausible())
+def test_replay_is_asking_after_every_pair(claim, values):
+    """A claim asked of drawn pairs answers as one that was asked while they were drawn."""
+    orders = [index % 2 == 0 for index in range(len(values))]
+    asked = (judge(claim, values[:n], orders=orders[:n], cap=40) for n in range(len(values) + 1))
+    first = next((answer for answer in asked if answer is not None), None)
+
+    assert repr(replay(claim, values, orders=orders, cap=40)) == repr(first)
+
+
+@settings(deadline=None)
+@given(any_claim, plausible(st.integers(7, 40)))
+def test_replay_under_a_budget_decides_no_earlier(claim, values):
+    """A used-up budget changes nothing about the looks before it."""
+    free = replay(claim, values)
+    ended = replay(claim, values, out_of_budget="budget used", times=([1.0] * len(values),) * 2)
+
+    if free is not None:
+        assert (ended.outcome, ended.pairs) == (free.outcome, free.pairs)
+    else:
+        assert (ended.outcome, ended.pairs, ended.reason) == (Outcome.INCONCLUSIVE, len(values), "budget used")
+
+
+@settings(deadline=None)
+@given(plausible(), st.sampled_from([0.0, 0.1]))
+def test_replay_of_an_order_is_asking_after_every_block(values, step):
+    """An order asked of drawn blocks answers as one that was asked while they were drawn."""
+    series = [values, values[::-1]]
+    asked = (judge_ordered([one[:n] for one in series], step=step, cap=40) for n in range(len(values) + 1))
+    first = next((answer for answer in asked if answer is not None), None)
+
+    assert repr(replay_ordered(series, step=step, cap=40)) == repr(first)
+
+
+@settings(max_examples=50, deadline=None)
+@given(plausible(looks), st.integers(2, 5))
+def test_an_order_of_equal_steps_is_no_stronger_than_one(values, variants):
+    """With the same series as every step an order holds when one step does, and fails only if that one fails."""
+    one, order = judge_ordered([values]), judge_ordered([values] * (variants - 1))
+
+    if order is not None and order.outcome is not Outcome.INCONCLUSIVE:
+        assert order.outcome is one.outcome

@@ -1,0 +1,149 @@
+"""The words of a verdict, whole."""
+
+import math
+import random
+
+from pytest_dbcluster.claims.stalls import judge_stalls
+from pytest_dbcluster.claims.verdict import beats, differs, judge, judge_ordered, message, no_slower_than
+from pytest_dbcluster.reporting import results_directory
+
+
+def noise(mean, sd, pairs, seed=1):
+    """Normal log ratios."""
+    source = random.Random(seed)
+    return [source.gauss(mean, sd) for _ in range(pairs)]
+
+
+def words(answer, **changes):
+    """The message of a verdict with ordinary surroundings."""
+    given_ = {"names": ("a", "b"), "metric": "throughput", "seconds_per_round": 2.0, "seed": 1, **changes}
+    return message(answer, **given_)
+
+
+FAILED = """\
+FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 11, seed 813
+  measured +30 % (Hodges-Lehmann; sequential 99.9 % interval +20 % .. +40 %)   claimed more than +50 %   -> \
+interval lies below the claim
+  noise: pair sd 3.0 %, could see differences >= 5.4 % (power .8); halves +30 % / +30 %, order AB-BA +4.1 %, \
+lag-1 r -0.88, stalls flush_2 1/8 v default 0/8
+  error of this verdict <= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3; \
+data .dbcluster/3f2a.json
+  durability: flush=2"""
+
+
+def test_the_message_of_a_failure_is_whole():
+    """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
+    values = [math.log(1.3) + 0.02 * sign for sign in (1, -1) * 4]
+    answer = judge(beats(by=0.5), values, orders=[True, False] * 4, times=([1.0] * 8, [5.0, *[1.0] * 7]))
+    text = words(
+        answer,
+        names=("flush_2", "default"),
+        seed=813,
+        seconds=40.0,
+        absolute=(1064, 812),
+        unit="commits/s",
+        settle_timeouts=3,
+        data=".dbcluster/3f2a.json",
+        extra=["durability: flush=2"],
+    )
+
+    assert text == FAILED
+
+
+def test_an_inconclusive_message_says_what_would_decide():
+    """Pairs with their time, those drawn included, and for a guard the margin that these pairs could have proven."""
+    answer = judge(no_slower_than(by=0.05), noise(0, 0.1, 20), out_of_budget="budget of 120 s used")
+    text = words(answer)
+
+    assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
+    assert "-> budget of 120 s used" in text
+    assert 20 < answer.needed_pairs <= 160
+    assert f"needs about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s) or a margin >= " in text
+    assert "; 90 % " in text
+
+
+def test_a_message_says_when_no_run_draws_so_many_pairs():
+    """What helps then are rounds that scatter less, and a guard with a larger margin."""
+    for claim, rest in ((beats(by=0.05), ""), (no_slower_than(by=0.05), " or a margin >= ")):
+        answer = judge(claim, noise(0, 0.6, 20), out_of_budget="budget of 120 s used")
+        many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
+        assert answer.needed_pairs > 160
+        assert f"needs {many}, but no run draws more than 160: try longer rounds{rest}" in words(answer)
+
+
+def test_an_inconclusive_message_may_know_no_way_out():
+    """Without pairs nothing is known, and the message says so."""
+    text = words(judge(beats(), [], out_of_budget="budget of 120 s used"))
+
+    assert "measured unknown (Hodges-Lehmann; sequential 99.9 % interval not bounded yet)" in text
+    assert "no number of pairs is known to decide it" in text
+
+
+def test_a_message_about_one_pair_claims_to_see_nothing():
+    """Its scatter is unknown, and so are the margin that a guard could prove and the pairs that it would take."""
+    answer = judge(no_slower_than(by=0.05), [0.1], out_of_budget="budget of 120 s used")
+
+    assert (answer.needed_pairs, answer.needed_margin) == (None, None)
+    assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
+    assert results_directory.plain(answer)["detectable"] is None
+
+
+def test_the_message_of_a_proof_gives_its_error():
+    """A claim errs once in 2000 (10000 with the stricter alpha), a guard once in 20 on its margin."""
+    values = noise(0.3, 0.02, 20)
+
+    assert "HOLDS a.beats(b)" in words(judge(beats(), values))
+    assert "error of this verdict <= 1 in 2000;" in words(judge(beats(), values))
+    strict = words(judge(beats(), values, alpha=0.0001))
+    assert "error of this verdict <= 1 in 10000;" in strict
+    assert "sequential 99.98 % interval" in strict
+    guard = words(judge(no_slower_than(by=0.05), values))
+    assert "error of this verdict <= 1 in 20, exactly on the margin" in guard
+
+
+def test_the_message_of_an_order_lists_its_steps():
+    """Three variants run in blocks of three rounds, and each step has its line."""
+    text = words(judge_ordered([[0.6, 0.61] * 4, [0.4, 0.41] * 4], step=0.2), names=("one", "two", "three"))
+
+    assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric throughput   8 blocks x 3 x 2 s = 48 s")
+    assert "\n  step 1: +83 % (Hodges" in text
+    assert "\n  step 2: +50 % (Hodges" in text
+
+
+def test_no_message_holds_a_bare_p_value():
+    """A reader gets a ratio and an interval, never a significance."""
+    assert "p =" not in words(judge(beats(), noise(0.3, 0.02, 20)))
+    assert "p-value" not in words(judge(beats(), noise(0.3, 0.02, 20)))
+
+
+def stalls(ours, pairs=40, **terms):
+    """The message of a count of stalls, the baseline without any."""
+    seconds = [3.0] * ours + [1.0] * (pairs - ours)
+    return words(judge_stalls(seconds, [1.0] * pairs, alpha=0.0005, **terms))
+
+
+def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():
+    """It claims nothing about the ratio, and chance is no proof that there is no difference."""
+    held = stalls(2)
+
+    assert "HOLDS a.no_more_stalls_than(b)" in held
+    assert "claimed no more stalls than the other   -> no more stalls than chance explains: 2 v 0" in held
+    assert "chance alone gives such an excess in more than 1 of 20 runs" in held
+    assert "error of this verdict" not in held
+    assert "error of this verdict <= 1 in 2000" in stalls(15)
+
+
+def test_an_open_count_of_stalls_needs_its_40_pairs():
+    """It looks once: where all pairs were there, more of them are no way out."""
+    assert "needs about 40 pairs in all" in stalls(0, 10, out_of_budget="budget of 3 s used")
+    assert "no number of pairs is known to decide it" in stalls(7)
+    assert "needs about 40 pairs in all" in stalls(0, 0, out_of_budget="budget of 3 s used")
+
+
+def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
+    """It has the words of the table: two variants differ, or that is unclear."""
+    unclear = words(judge(differs(), noise(0, 0.3, 20), out_of_budget="cap of 20 pairs"))
+
+    assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("differ  a against b   metric throughput")
+    assert unclear.startswith("unclear  a against b   metric throughput")
+    assert "   claimed nothing   -> cap of 20 pairs" in unclear

@@ -1,0 +1,98 @@
+"""What runs have left and what the cache holds: listed, ended, removed."""
+
+from __future__ import annotations
+
+import os
+import re
+
+import psutil
+import pytest
+
+from pytest_dbcluster.cli import housekeeping, main
+from pytest_dbcluster.hosts import runs
+from tests.support.command import left, sleeping_run
+
+
+def test_ps_lists_runs_of_others_and_down_does_not_end_them(data, capsys):
+    """A run whose owner lives is shown with its process number, and only that process ends it."""
+    provisioner = sleeping_run(leave=False)
+    try:
+        assert main.main(["ps"]) == 0
+        listed = capsys.readouterr().out
+        assert main.main(["down", provisioner.run_id]) == 2
+        refused = capsys.readouterr().err
+    finally:
+        provisioner.close()
+
+    assert re.search(rf"{provisioner.run_id} +asleep +- +- +- +\d+ s +\w+ \(pid {os.getpid()}\) +running", listed)
+    assert refused == (
+        f"dbcluster: run {provisioner.run_id} belongs to process {os.getpid()}, which still runs: end that process\n"
+    )
+
+
+def test_ps_of_nothing_is_a_head(data, capsys):
+    """No run is no error."""
+    assert main.main(["ps"]) == 0
+    assert capsys.readouterr().out == "id  name  topology  nodes  release  age  owner  state\n"
+
+
+def test_down_all_ends_what_was_kept_and_nothing_else(data, capsys):
+    """A run that lives is not touched."""
+    mine, other = sleeping_run(leave=True), sleeping_run(leave=False)
+    try:
+        assert main.main(["down", "--all"]) == 0
+        assert capsys.readouterr().out == f"ended run {mine.run_id} (1 processes)\n"
+        assert len(left(other.run_id)) == 1
+    finally:
+        other.close()
+
+    assert not left(mine.run_id)
+
+
+def test_a_kept_run_whose_servers_ended_says_so(data):
+    """After a restart of the machine the directory is still there; ps says that nothing runs, down removes it."""
+    provisioner = sleeping_run(leave=True)
+    for process in left(provisioner.run_id):
+        process.kill()
+        psutil.wait_procs([process], timeout=5)
+
+    assert [row.state for row in housekeeping.rows()] == ["kept, its servers have ended"]
+    assert housekeeping.down(provisioner.run_id)[1] == 0
+    assert not provisioner.directory.exists()
+
+
+def test_reap_ends_what_a_dead_run_left(data, capsys):
+    """A run whose owner is gone and that was not kept is ended and named; a second call has nothing to do."""
+    dead = sleeping_run(leave=True)
+    file = dead.directory / runs.FILE
+    file.write_text('{"owner": 999999999, "born": 1.0, "kept": false, "began": 1.0}')
+    shown = [row.state for row in housekeeping.rows()]
+
+    assert shown == ["dead: dbcluster reap"]
+    assert main.main(["reap"]) == 0
+    assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 processes)\n"
+    assert main.main(["reap"]) == 0
+    assert capsys.readouterr().out == "no dead run has left anything\n"
+
+
+def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
+    """Processes come and go while those of a run are looked for."""
+
+    class Ending:
+        def environ(self):
+            return {runs.RUN_VARIABLE: "ab12"}
+
+        def status(self):
+            raise psutil.NoSuchProcess(1)
+
+    monkeypatch.setattr(runs.psutil, "process_iter", lambda: [Ending()])
+
+    assert left("ab12") == []
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"), [(-3, "0 s"), (42, "42 s"), (420, "7 min"), (5 * 3600, "5 h"), (3 * 86400, "3 d")]
+)
+def test_a_duration_has_one_unit(seconds, shown):
+    """Ages are read at a glance."""
+    assert housekeeping.duration(seconds) == shown

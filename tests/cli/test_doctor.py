@@ -1,0 +1,277 @@
+"""What the doctor finds, and what it says that each finding rules out."""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.cli import doctor
+from pytest_dbcluster.cli.doctor import GIB, Finding
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.container import engine, engine_socket, images
+from pytest_dbcluster.system.cgroup_tree import POWERS, Tree
+from pytest_dbcluster.system.cgroups import Limits
+from tests.support import engines
+
+MOUNTS = """\
+/dev/vda / ext4 rw 0 0
+tmpfs /tmp tmpfs rw 0 0
+/dev/vdb /tmp/real\\040disk xfs rw 0 0
+"""
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    """Everything about this machine."""
+    return doctor.findings(tmp_path_factory.mktemp("data"))
+
+
+def test_every_subject_is_answered(found):
+    """Each thing that a measurement depends on has one line, and none is empty."""
+    names = [each.name for each in found]
+
+    assert names == [
+        "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "user-mode-linux",
+        "host limits", "ip_local_port_range", "open files", "Python", "control driver", "apt",
+    ]  # fmt: skip
+    assert all(each.value for each in found)
+
+
+def test_the_data_directory_is_made(tmp_path):
+    """The doctor of a machine that has never run a cluster measures the right disk."""
+    doctor.findings(tmp_path / "cache" / "runs")
+
+    assert (tmp_path / "cache" / "runs").is_dir()
+    assert not list((tmp_path / "cache" / "runs").iterdir())
+
+
+def test_a_data_directory_that_cannot_be_made_is_said(tmp_path):
+    """DBCLUSTER_DATA_DIR below a file, or where nobody may write: no traceback."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(ConfigError, match=r"^cannot make the data directory .*/file/runs: Not a directory; .*DATA_DIR"):
+        doctor.findings(tmp_path / "file" / "runs")
+
+
+def test_the_driver_is_pure_python(found):
+    """The finding names the driver that carries the control connection."""
+    assert "pure Python" in next(each.value for each in found if each.name == "control driver")
+
+
+def test_an_fsync_takes_time(tmp_path):
+    """It is more than nothing and less than the limit of the whole measurement."""
+    assert 0 < doctor.fsync_seconds(tmp_path) < doctor.FSYNC_SECONDS
+
+
+def test_an_fsync_is_measured_once(tmp_path):
+    """The second answer is the first one, and costs nothing."""
+    first = doctor.fsync_seconds(tmp_path)
+    start = time.perf_counter()
+
+    assert doctor.fsync_seconds(tmp_path) == first
+    assert time.perf_counter() - start < 0.01
+
+
+def test_measuring_an_fsync_leaves_no_file(tmp_path):
+    """The file is gone when its time is known."""
+    doctor.fsync_seconds(str(tmp_path))
+
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_directory_that_is_not_there_is_named(tmp_path):
+    """The error says which directory could not be measured, and why."""
+    with pytest.raises(ConfigError, match=r"cannot measure an fsync in .*/missing: No such file or directory"):
+        doctor.fsync_seconds(tmp_path / "missing")
+
+
+def test_a_fast_fsync_rules_out_claims_about_flushing():
+    """Below 50 us nothing was written."""
+    assert "claims about flushing are inconclusive" in doctor.fsync(20e-6, Path("/x")).rules_out
+    assert doctor.fsync(700e-6, Path("/x")) == Finding("fsync", "700 us (4 KiB appended, median) in /x")
+
+
+@pytest.mark.parametrize("count", [2, 64])
+def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch):
+    """One server alone may use all that three nodes share, however many there are; the number is in the sentence."""
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    rules_out = f"nodes share {count} cores: a claim about node scaling means nothing here"
+
+    assert doctor.cores(count) == Finding("cores", str(count), rules_out)
+
+
+def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
+    """A container that may use one and a half cores of many has one and a half."""
+    (tmp_path / "cpu.max").write_text("150000 100000\n")
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+
+    assert doctor.cores(64).value == "64, limited to 1.5 by the cgroup"
+    assert "1.5 cores" in doctor.cores(64).rules_out
+
+
+def test_no_quota_limits_nothing(tmp_path, monkeypatch):
+    """The cgroup says "max" where it sets none."""
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+
+    assert (doctor.cores(64).value, doctor.usable_cores(64)) == ("64", 64.0)
+
+
+def test_little_memory_is_named(tmp_path, monkeypatch):
+    """The limit of the cgroup is what counts."""
+    (tmp_path / "memory.max").write_text(f"{2 * GIB}\n")
+    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    finding = doctor.memory(64 * GIB)
+
+    assert finding.value == "64.0 GiB, limited to 2.0 GiB by the cgroup"
+    assert "side by side" in finding.rules_out
+
+
+@pytest.mark.parametrize(
+    ("directory", "kind"), [("/home/x", "ext4"), ("/tmp/x", "tmpfs"), ("/tmp/real disk/x", "xfs"), ("/", "ext4")]
+)
+def test_the_deepest_mount_holds_a_directory(directory, kind):
+    """The file system is that of the longest mount point above it, blanks in its name included."""
+    assert doctor.file_system(Path(directory), MOUNTS) == kind
+
+
+def test_an_unknown_file_system_is_unknown():
+    """A kernel without a list of mounts is no error."""
+    assert doctor.file_system(Path("/x"), "") == "unknown"
+
+
+def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
+    """The finding says why, and how to choose another directory."""
+    monkeypatch.setattr(doctor, "file_system", lambda directory: "tmpfs")
+    rules_out = doctor.data_directory(tmp_path).rules_out
+
+    assert "InnoDB makes no fsync at all" in rules_out
+    assert "DBCLUSTER_DATA_DIR" in rules_out
+
+
+def test_a_container_engine_is_named_with_its_images():
+    """Which one answers, its version, its socket, and the images of ours that it has."""
+    if reason := engines.missing():
+        pytest.skip(reason)
+    with contextlib.closing(engine.connect()) as reached:
+        said = f"{reached.name} {reached.version} on {reached.socket}, images: "
+        made = [image.tag for image in images.found(reached) if image.tag]
+    finding = doctor.containers()
+
+    assert finding.value == said + (", ".join(made) or "none of ours")
+    assert bool(finding.rules_out) is not bool(made)
+
+
+def test_without_a_container_engine_its_places_are_named(tmp_path, monkeypatch):
+    """Containers are ruled out where nobody listens."""
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    monkeypatch.setattr(engine_socket, "places", lambda: [f"{tmp_path}/one", f"{tmp_path}/two"])
+    rules_out = "--db-provisioner container cannot run here"
+
+    assert doctor.containers() == Finding("containers", f"nobody listens on {tmp_path}/one, {tmp_path}/two", rules_out)
+
+
+def test_an_engine_that_does_not_answer_says_why(tmp_path, monkeypatch):
+    """A daemon that is not there, one that may not be asked, one of another machine: in the engine's own words."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere")
+    assert f"{tmp_path}/nowhere does not exist" in doctor.containers().value
+
+    monkeypatch.setenv("DOCKER_HOST", "tcp://10.0.0.1:2375")
+    finding = doctor.containers()
+    assert "is an engine of another machine" in finding.value
+    assert finding.rules_out == "--db-provisioner container cannot run here"
+
+
+def test_netem_is_unknown_without_root():
+    """Only root can make a network namespace to try it in."""
+    assert doctor.netem(root=False).value == "unknown: only root can try"
+
+
+def test_netem_is_unknown_without_its_programs(monkeypatch):
+    """The missing programs are named."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda program: None if program == "tc" else program)
+
+    assert doctor.netem(root=True).value == "unknown: no tc here"
+
+
+@pytest.mark.parametrize(
+    ("command", "value", "rules_out"),
+    [
+        ("exit 0", "yes", ""),
+        (
+            "echo Error: unknown qdisc >&2; exit 2",
+            "no (Error: unknown qdisc)",
+            "no netem: RTT claims need another host",
+        ),
+    ],
+)
+def test_netem_is_what_the_kernel_says(tmp_path, monkeypatch, command, value, rules_out):
+    """Its answer is quoted when it is no."""
+    (tmp_path / "unshare").write_text(f"#!/bin/sh\n{command}\n")
+    (tmp_path / "unshare").chmod(0o755)
+    for program in ("ip", "tc"):
+        (tmp_path / program).symlink_to("unshare")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    assert doctor.netem(root=True) == Finding("netem", value, rules_out)
+
+
+def test_user_mode_linux_is_found_by_its_program(tmp_path, monkeypatch):
+    """Without it the package that brings it is named."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert "package user-mode-linux" in doctor.user_mode_linux().rules_out
+
+    (tmp_path / "linux").write_text("#!/bin/sh\n")
+    (tmp_path / "linux").chmod(0o755)
+    assert doctor.user_mode_linux() == Finding("user-mode-linux", str(tmp_path / "linux"))
+
+
+def test_what_hosts_may_be_limited_to_is_listed():
+    """All of it rules out nothing; what is missing says why, and a disk that cannot be slower what that means."""
+    trees = {power: Tree(Path("/sys/fs/cgroup"), 2, frozenset(POWERS)) for power in POWERS}
+
+    assert doctor.limits(Limits(trees, {}, "254:0")) == Finding(
+        "host limits", "cores, memory, iops (control groups, version 2)"
+    )
+    assert doctor.limits(Limits({"cores": trees["cores"]}, {"memory": "not here", "iops": "tmpfs"})) == Finding(
+        "host limits",
+        "cores (control groups, version 2)",
+        "no memory=: not here; no iops=: tmpfs; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here",
+    )
+    assert doctor.limits(Limits({}, dict.fromkeys(POWERS, "no"))).value == "none"
+
+
+def test_a_kernel_that_takes_all_ports_leaves_none():
+    """The name of the setting stands in the sentence."""
+    assert "net.ipv4.ip_local_port_range" in doctor.port_range((1024, 65535)).rules_out
+    assert doctor.port_range((32768, 60999)).rules_out == ""
+
+
+def test_a_low_limit_of_open_files_is_named():
+    """Two files for each connection of a proxy."""
+    assert doctor.open_files(1024, 1024).rules_out == "a proxy takes fewer than 2048 connections"
+    assert doctor.open_files(1024, resource.RLIM_INFINITY) == Finding("open files", "1024 to unlimited")
+
+
+def test_a_host_without_apt_fetches_nothing(monkeypatch):
+    """The way out is in the sentence."""
+    monkeypatch.setattr(doctor.shutil, "which", lambda program: None)
+
+    assert doctor.apt().value == "no apt-get, dpkg-deb"
+    assert "--db-release NAME:VERSION=DIRECTORY" in doctor.apt().rules_out
+
+
+def test_the_text_puts_consequences_under_findings():
+    """One line for each finding, and a marked one for what it rules out."""
+    shown = doctor.text([Finding("cores", "2", "no scaling"), Finding("apt", "yes")])
+
+    assert shown == "cores  2\n       ! no scaling\napt    yes"
+
+
+def test_no_finding_is_no_text():
+    """An empty list is an empty text."""
+    assert doctor.text([]) == ""

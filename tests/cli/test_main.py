@@ -1,0 +1,148 @@
+"""The command dbcluster: its tables and helps, and one clear sentence for each error."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases.release import Known
+from pytest_dbcluster.system import machine_lock
+from tests.support.command import ROOT, dbcluster
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["up", "galara"], "unknown topology 'galara'; known: "),
+        (
+            ["up", "galera", "--proxy", "happroxy"],
+            "unknown proxy 'happroxy'; known: haproxy, mysql_router; did you mean",
+        ),
+        (["up", "galera", "--nodes", "0"], "nodes=0 of a galera cluster: a cluster has 1 node or more"),
+        (["up", "galera", "--release", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
+        (["up", "galera", "--release", "mariadb:1.0"], "unknown release mariadb:1.0; known: mariadb:10.5"),
+        (["up", "galera", "--option", "x"], "--option takes NAME=VALUE, such as"),
+        (["up", "galera", "--option", "=1"], "--option takes NAME=VALUE, such as"),
+        (["up", "galera", "--cnf", "/nowhere/my.cnf"], "there is no /nowhere/my.cnf"),
+        (["up", "galera", "--option", "innodb_flush_log=2"], "unknown option 'innodb_flush_log' of mariadb:10.11"),
+        (["up", "standalone", "--nodes", "2"], "a standalone server is one node, not 2"),
+        (["fetch", "mariadb:1.0"], "unknown release mariadb:1.0; known: mariadb:10.5"),
+        (["image", "build", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
+        (["image", "build", "mariadb:11.8", "mariadb:1.0"], "unknown release 'mariadb:1.0'; known: mariadb:10.5"),
+        (["down", "zz"], "no run has the id or name 'zz'; there is: none"),
+        (["down"], "dbcluster down takes either the ids or names of clusters, or --all"),
+        (["down", "zz", "--all"], "dbcluster down takes either the ids or names of clusters, or --all"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_2(data, capsys, words, said):
+    """The message says what is wrong with it, what there is, and nothing of the program's inside."""
+    assert main.main(words) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+
+    assert error.startswith(f"dbcluster: {said}")
+    assert not data.exists() or not list(data.iterdir())
+
+
+@pytest.mark.parametrize("word", [*main.PLANNED, "up drbd"])
+def test_what_is_planned_says_so(capsys, word):
+    """A command or topology that is not built yet is not unknown."""
+    assert main.main(word.split()) == 1
+    assert "planned and not built yet" in capsys.readouterr().err
+
+
+def test_an_error_shows_no_password(monkeypatch, capsys):
+    """A password in the words of a server is replaced."""
+    from pytest_dbcluster import redaction
+
+    password = redaction.new_password()
+
+    def find(*_, **__):
+        raise ProvisionError(f"server said {password}")
+
+    monkeypatch.setattr(releases, "find", find)
+
+    assert main.main(["fetch", "sysbench"]) == 1
+    assert capsys.readouterr().err == "dbcluster: server said ***\n"
+
+
+def test_fetch_tells_of_each_release(monkeypatch, capsys):
+    """One line for each, with the directory that goes into PATH."""
+
+    def find(name, *, progress):
+        progress(f"fetching {name}")
+        return releases.Release(name, name, "1.2", Path("/bin"), source="here")
+
+    monkeypatch.setattr(releases, "find", find)
+
+    assert main.main(["fetch", "sysbench", "haproxy"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out == "sysbench 1.2: /bin (here)\nhaproxy 1.2: /bin (here)\n"
+    assert shown.err == "fetching sysbench\nfetching haproxy\n"
+
+
+def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
+    """Nobody measures beside a fetch, an image that is made, and a cluster that comes up."""
+    own = machine_lock.Machine(tmp_path / "machine")
+    monkeypatch.setattr(machine_lock, "this", lambda: own)
+    having = []
+
+    def stop(*_, **__):
+        having.append([one.does for one in own.holders()])
+        raise ProvisionError("far enough")
+
+    monkeypatch.setattr(releases, "find", stop)
+    monkeypatch.setattr("pytest_dbcluster.cli.hand.programs", stop)
+    monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
+    monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.offer", lambda name: name)
+    monkeypatch.setattr(main, "_engine", contextlib.nullcontext)
+
+    for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"], ["up", "standalone"]):
+        assert main.main(words) == 1
+    assert having == [["building"]] * 3
+
+
+def test_releases_is_a_table(monkeypatch, capsys):
+    """A row for each release, its size where it is known."""
+    rows = [Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x"), Known("mysql:9.7", "planned")]
+    monkeypatch.setattr(releases, "known", lambda: rows)
+
+    assert main.main(["releases"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "release        state    version   size    where",
+        "mariadb:10.11  cached   10.11.19  147 MB  /x",
+        "mysql:9.7      planned",
+    ]
+
+
+def test_doctor_prints_its_findings(data, capsys):
+    """The doctor's text, for people."""
+    assert main.main(["doctor"]) == 0
+    assert re.search(r"^fsync +\d+ us", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_every_command_has_a_help_text():
+    """--help lists each command with what it does."""
+    text = dbcluster("--help").stdout
+
+    for name in ("releases", "fetch", "up", "ps", "down", "reap", "doctor", "cache", "image", *main.PLANNED):
+        assert re.search(rf"^ +{name} +\w+", text, re.MULTILINE), name
+
+
+def test_help_loads_no_driver():
+    """The command answers at once, because heavy modules are loaded by the commands that need them."""
+    script = (
+        "import sys, contextlib, pytest_dbcluster.cli.main as cli\n"
+        "with contextlib.suppress(SystemExit): cli.main(['--help'])\n"
+        "print(sorted({'mysql', 'psutil', 'pytest', 'filelock'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
+
+    assert done.stdout.splitlines()[-1] == "[]"

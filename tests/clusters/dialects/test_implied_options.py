@@ -1,0 +1,74 @@
+"""What a version lacks because it always behaves so: true of the servers that there are, and of their versions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.clusters.cluster import ready_template
+from pytest_dbcluster.clusters.dialects.implied_options import always
+from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.pool import Pool
+
+
+@pytest.fixture(scope="module", params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8", "mysql:9.7"])
+def server(request, provisioner):
+    """Each real release: its words, and the options that it knows itself."""
+    release = releases.find(request.param, progress=print)
+    made = ready_template(release, provisioner, {}, print)
+    return flavour(release.product, release.version), made.variables.keys() | made.words
+
+
+def test_every_pinned_option_is_known_or_named(server):
+    """A server is started with what it knows; what it lacks, it does anyway, with the value that is pinned."""
+    words, known = server
+
+    assert set(words.preset) <= known
+    assert {name: words.pinned[name] for name in words.pinned.keys() - known} == {
+        name: words.always[name].value for name in words.pinned.keys() - known
+    }
+
+
+def test_nothing_is_named_that_the_server_has(server):
+    """An option that can be set is no fixed behaviour."""
+    words, known = server
+
+    assert words.always.keys() & known == set()
+
+
+def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_path):
+    """The newer server is told, the older one is not; the run's closing notes say so once."""
+    pool = Pool(provisioner, fragments=tmp_path, below={"mysqld": {"innodb_snapshot_isolation": "OFF"}}, progress=print)
+    told = {}
+    for name in ("mariadb:10.5", "mariadb:11.8", "mysql:9.7"):
+        spec = ClusterSpec("standalone", release=ReleaseName.parse(name))
+        told[name] = [pool.variant(spec).options for _ in range(2)][1].get("innodb_snapshot_isolation")
+
+    assert told == {"mariadb:10.5": None, "mariadb:11.8": "OFF", "mysql:9.7": None}
+    assert [line.partition(" and behaves so: ")[0] for line in pool.overridden] == [
+        "mariadb:10.5 has no innodb_snapshot_isolation=OFF",
+        "mysql:9.7 has no innodb_snapshot_isolation=OFF",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "version", "option", "value"),
+    [
+        ("mariadb", (10, 5, 23), "innodb_snapshot_isolation", "OFF"),
+        ("mariadb", (10, 6, 18), "innodb_snapshot_isolation", None),
+        ("mariadb", (10, 11, 7), "innodb_snapshot_isolation", "OFF"),
+        ("mariadb", (10, 11, 8), "innodb_snapshot_isolation", None),
+        ("mariadb", (), "innodb_snapshot_isolation", None),
+        ("mysql", (8, 0, 30), "innodb_snapshot_isolation", "OFF"),
+        ("mysql", (8, 0, 43), "binlog_transaction_dependency_tracking", None),
+        ("mysql", (8, 4, 0), "binlog_transaction_dependency_tracking", "WRITESET"),
+        ("mysql", (8, 4), "binlog_transaction_dependency_tracking", "WRITESET"),
+        ("mysql", (), "transaction_write_set_extraction", "XXHASH64"),
+    ],
+)
+def test_an_option_is_lacked_from_one_version_to_another(vendor, version, option, value):
+    """Before it came, between two series, or since it went; no version means the newest."""
+    found = always(vendor, version).get(option)
+
+    assert (found.value if found else None) == value

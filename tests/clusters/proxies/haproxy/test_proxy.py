@@ -1,0 +1,280 @@
+"""HAProxy before real servers: whom its listeners lead to, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import bring_up
+from pytest_dbcluster.clusters.proxies.haproxy import proxy as haproxy
+from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
+from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases.release import find
+from pytest_dbcluster.spec import ClusterSpec
+
+
+@pytest.fixture(scope="module")
+def provisioner():
+    """Hosts of this machine; everything on them ends with the module."""
+    local = LocalProvisioner()
+    yield local
+    local.close()
+
+
+def three_nodes(provisioner):
+    """Three Galera nodes behind haproxy, ready."""
+    spec = ClusterSpec("galera", nodes=3, proxy="haproxy")
+    made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
+    yield made
+    made.close()
+    provisioner.release(made.hosts)
+
+
+# One for the tests that leave every node alive, and a fresh one for each test that does not: bringing one up takes
+# less time than a killed node takes to come back.
+cluster = pytest.fixture(scope="module", name="cluster")(three_nodes)
+doomed = pytest.fixture(name="doomed")(three_nodes)
+
+
+@pytest.fixture
+def start(provisioner):
+    """Clusters of a test's own behind haproxy: topology, nodes, release."""
+    made = []
+
+    def start(topology, nodes, release):
+        spec = ClusterSpec(topology, nodes=nodes, proxy="haproxy")
+        made.append(bring_up(spec, find(release), provisioner, options={}))
+        return made[-1]
+
+    yield start
+    for cluster in made:
+        cluster.close()
+        provisioner.release(cluster.hosts)
+
+
+def landed(endpoint):
+    """The name of the node that a new connection reaches."""
+    connection = Connection("test", endpoint, seconds=10)
+    try:
+        return connection.query("SELECT @@wsrep_node_name")[0][0]
+    finally:
+        connection.close()
+
+
+def arrived(names, endpoint):
+    """The name of the node that a new connection reaches, by its port."""
+    return names[through("test", endpoint, "SELECT @@port")[0][0]]
+
+
+def wait_ready(cluster):
+    """Wait until every node is Synced and in both listeners."""
+    wait.until(cluster.problems, "cluster", seconds=60)
+
+
+def out(cluster, name):
+    """Problems, as long as haproxy still counts this node as up."""
+
+    def problems():
+        return [] if any(f"reader/{name} is DOWN" in line for line in cluster.proxy.problems()) else [f"{name} is in"]
+
+    return problems
+
+
+def test_the_writer_always_leads_to_the_first_node(cluster):
+    """Every connection to the writer is one to node1."""
+    assert {landed(cluster.writer()) for _ in range(12)} == {"node1"}
+    assert cluster.writer().nodes == ("node1",)
+
+
+def test_the_reader_takes_the_nodes_in_turn(cluster):
+    """Thirty connections are ten on each node."""
+    assert Counter(landed(cluster.reader()) for _ in range(30)) == {"node1": 10, "node2": 10, "node3": 10}
+    assert cluster.reader().nodes == ("node1", "node2", "node3")
+
+
+def test_the_endpoints_have_the_account_of_the_nodes(cluster):
+    """A load that can connect to a node can connect to the proxy, with the account that loads have."""
+    node = cluster.nodes[0].endpoint
+
+    for endpoint in (cluster.writer(), cluster.reader()):
+        assert (endpoint.user, endpoint.password) == (LOAD, node.password)
+
+
+def test_a_desynced_node_leaves_the_rotation_and_comes_back(cluster):
+    """Traffic goes on with the other nodes, and returns to it when it is Synced again."""
+    cluster.nodes[1].query("SET GLOBAL wsrep_desync = ON")
+    try:
+        wait.until(out(cluster, "node2"), "node2 out of the rotation", seconds=10)
+        without = Counter(landed(cluster.reader()) for _ in range(20))
+    finally:
+        cluster.nodes[1].query("SET GLOBAL wsrep_desync = OFF")
+    wait_ready(cluster)
+
+    assert without == {"node1": 10, "node3": 10}
+    assert Counter(landed(cluster.reader()) for _ in range(9)) == {"node1": 3, "node2": 3, "node3": 3}
+
+
+def test_the_writer_fails_over(doomed):
+    """With node1 killed the writer is node2 and the reader is the other two; no connection is refused."""
+    doomed.nodes[0].kill()
+
+    assert {landed(doomed.writer()) for _ in range(3)} == {"node2"}
+    assert Counter(landed(doomed.reader()) for _ in range(10)) == {"node2": 5, "node3": 5}
+
+
+def test_a_session_is_not_left_on_the_second_node(cluster):
+    """When node1 is back, a connection that went to node2 meanwhile is ended: there is one writer."""
+    cluster.nodes[0].query("SET GLOBAL wsrep_desync = ON")
+    connection = Connection("test", cluster.writer(), seconds=10)
+    try:
+        wait.until(out(cluster, "node1"), "node1 out of the rotation", seconds=10)
+        assert connection.query("SELECT @@wsrep_node_name") == [("node2",)]
+    finally:
+        cluster.nodes[0].query("SET GLOBAL wsrep_desync = OFF")
+    wait_ready(cluster)
+
+    with pytest.raises(SQLError):
+        connection.query("SELECT 1")
+    connection.close()
+    assert landed(cluster.writer()) == "node1"
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_replicas_take_the_reads(start, release):
+    """The writer is the primary and nobody else; a replica that does not follow it any more gets no reads."""
+    cluster = start("async_replication", 3, release)
+    names = {node.port: node.name for node in cluster.nodes}
+    assert Counter(arrived(names, cluster.proxy.reader()) for _ in range(10)) == {"node2": 5, "node3": 5}
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(6)} == {"node1"}
+    assert (cluster.writer().nodes, cluster.reader().nodes) == (("node1",), ("node2", "node3"))
+
+    cluster.nodes[2].query("STOP REPLICA")
+    wait.until(out(cluster, "node3"), "node3 out of the rotation", seconds=10)
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2"}
+
+    cluster.nodes[2].query("START REPLICA")
+    wait_ready(cluster)
+    # HAProxy gives a server that is back several in a row: six, in one of eight returns.
+    seen = set()
+
+    def unseen():
+        seen.add(arrived(names, cluster.proxy.reader()))
+        return sorted({"node2", "node3"} - seen)
+
+    wait.until(unseen, "reads on both replicas", seconds=10)
+
+
+def test_a_primary_that_takes_no_writes_is_no_writer(start):
+    """Nothing answers at the writer, and the cluster says that its primary is read-only."""
+    cluster = start("async_replication", 2, "mariadb:10.11")
+    cluster.nodes[0].query("SET GLOBAL read_only = ON")
+    wait.until(
+        lambda: [] if any("writer/node1 is DOWN" in line for line in cluster.proxy.problems()) else ["node1 is in"],
+        "the primary out of the writer",
+        seconds=10,
+    )
+
+    with pytest.raises(SQLError):
+        through("test", cluster.proxy.writer(), "SELECT 1")
+    assert cluster.problems() == ["node1: read_only is 'ON', wanted 'OFF'"]
+
+
+def test_the_writer_follows_the_primary_of_a_group(start):
+    """An election moves the writer, and the reader to the others, by the checks alone."""
+    cluster = start("group_replication", 3, "mysql:9.7")
+    names = {node.port: node.name for node in cluster.nodes}
+    processes = {name: process.pid for name, process in cluster.proxy.processes.items()}
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node1"}
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node2", "node3"}
+
+    member = cluster.nodes[1].query("SELECT @@server_uuid")[0][0]
+    cluster.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
+    wait_ready(cluster)
+    assert {arrived(names, cluster.proxy.writer()) for _ in range(3)} == {"node2"}
+    assert {arrived(names, cluster.proxy.reader()) for _ in range(6)} == {"node1", "node3"}
+    assert {name: process.pid for name, process in cluster.proxy.processes.items()} == processes
+
+
+def test_the_checks_cost_next_to_nothing(cluster):
+    """Both processes together use less than 5 % of one core while nothing happens."""
+    processes = [psutil.Process(process.pid) for process in cluster.proxy.processes.values()]
+    wait_ready(cluster)
+
+    def spent():
+        return sum(process.cpu_times().user + process.cpu_times().system for process in processes)
+
+    before, start = spent(), time.monotonic()
+    time.sleep(2)
+
+    assert (spent() - before) / (time.monotonic() - start) < 0.05
+
+
+def test_the_password_is_in_no_command_line_and_no_log(cluster):
+    """It is in a file that only its owner reads."""
+    proxy = cluster.proxy
+    password = cluster.nodes[0].password
+    words = [" ".join(psutil.Process(process.pid).cmdline()) for process in proxy.processes.values()]
+    logs = [Path(proxy.log(name)).read_text() for name in proxy.processes]
+    settings = Path(proxy.host.directory) / "status_port.cfg"
+
+    assert password in settings.read_text()
+    assert settings.stat().st_mode & 0o777 == 0o600
+    assert not any(password in text for text in words + logs)
+
+
+def test_a_haproxy_that_has_ended_is_named_with_its_last_words(cluster, provisioner, monkeypatch):
+    """A configuration that haproxy refuses is answered with what haproxy says about it."""
+    monkeypatch.setattr(haproxy, "CONFIGURATION", haproxy.CONFIGURATION + "\nfrontend x\n    galara on\n")
+    proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
+    try:
+        proxy.start()
+        with pytest.raises(ProvisionError, match="haproxy before 3 nodes ended with 1") as caught:
+            wait.until(lambda: proxy.problems() or ["it runs"], "haproxy", seconds=10)
+    finally:
+        proxy.close()
+
+    assert "haproxy.log" in str(caught.value)
+    assert "unknown keyword 'galara'" in str(caught.value)
+
+
+def test_close_ends_both_processes_and_may_be_called_twice(cluster, provisioner):
+    """Nothing is left of a proxy that was closed, not even its directory."""
+    proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
+    proxy.start()
+    wait.until(proxy.problems, "haproxy", seconds=20)
+    processes = [psutil.Process(process.pid) for process in proxy.processes.values()]
+    directory = Path(proxy.host.directory)
+    proxy.close()
+    proxy.close()
+
+    assert not any(process.is_running() for process in processes)
+    assert not directory.exists()
+    assert proxy.problems() == ["haproxy has not been started"]
+
+
+def test_a_failed_start_leaves_nothing(cluster, provisioner, monkeypatch):
+    """The status port, which was started first, ends when haproxy cannot be started."""
+    proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
+    spawned = []
+
+    def spawn(name, *rest):
+        if name == "haproxy":
+            spawned.extend(proxy.processes.values())
+            raise ProvisionError("no haproxy today")
+        HAProxy.spawn(proxy, name, *rest)
+
+    monkeypatch.setattr(proxy, "spawn", spawn)
+    with pytest.raises(ProvisionError, match="no haproxy today"):
+        proxy.start()
+
+    assert len(spawned) == 1
+    assert spawned[0].status() is not None

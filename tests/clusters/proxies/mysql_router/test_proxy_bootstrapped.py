@@ -1,0 +1,173 @@
+"""MySQL Router that an InnoDB Cluster knows: made once, and then it finds the roles of the members by itself."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import proxy
+from pytest_dbcluster.clusters.cluster import bring_up
+from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
+from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
+from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
+from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.spec import ClusterSpec
+
+SHELL = Path("/opt/mysqlsh")
+
+
+class Roles:
+    """A topology that can be adopted; ``primaries`` take writes, the others reads."""
+
+    adoption = {"adoptFromGR": True}  # noqa: RUF012  (as a topology has it)
+    primaries = ("node1",)
+
+    def writers(self, nodes):
+        """Those that are named."""
+        return [node for node in nodes if node.name in self.primaries]
+
+    def readers(self, nodes):
+        """The others."""
+        return [node for node in nodes if node.name not in self.primaries]
+
+
+class OneHost:
+    """A provisioner of one host."""
+
+    def __init__(self, host):
+        self.host = host
+
+    def acquire(self, spec):
+        """That host."""
+        return [self.host]
+
+    def release(self, hosts):
+        """Nothing to do."""
+
+
+@pytest.fixture
+def host():
+    """Where the router would run."""
+    return FakeHost("router", directory="/fake/router", answers={"* --help": " ".join(innodb_cluster.LEFT_OUT)})
+
+
+@pytest.fixture
+def router(host, mysql, monkeypatch):
+    """A router before three members that are never asked anything, with MySQL Shell at hand."""
+    monkeypatch.setattr(innodb_cluster, "shell", lambda release: SHELL)
+    nodes = [Node(f"node{n}", FakeHost(f"node{n}"), mysql, 3300 + n, "secret") for n in (1, 2, 3)]
+    made = MySQLRouter(OneHost(host), Roles(), nodes)
+    made.start()
+    return made
+
+
+def test_the_cluster_is_adopted_before_the_router_is_made_and_started(router, host, mysql):
+    """All metadata is written before any round: the shell, then the router's bootstrap, then the router."""
+    router.follow()
+    program = str(mysql.bin / "mysqlrouter")
+
+    assert [command[:2] for command in host.commands] == [
+        [str(SHELL), "--py"],
+        [program, "--help"],
+        [program, "--bootstrap"],
+    ]
+    assert host.spawned == [[program, "-c", "/fake/router/router/mysqlrouter.conf"]]
+
+
+def test_both_listeners_have_ports_of_ours_and_the_limits_of_static_routes(router, host, mysql):
+    """What a round meets in a router does not depend on how its routes were made."""
+    router.follow()
+    said = {word.removeprefix("--conf-set-option=") for word in host.commands[-1] if word.startswith("--conf-set")}
+
+    for section, port in {"bootstrap_rw": router.writer().port, "bootstrap_ro": router.reader().port}.items():
+        assert {f"routing:{section}.{name}={value}" for name, value in {**LIMITS, "bind_port": port}.items()} <= said
+    assert "DEFAULT.max_total_connections=3000" in said
+    assert f"DEFAULT.plugin_folder={mysql_router.plugins(mysql.bin / 'mysqlrouter')}" in said
+
+
+def test_a_new_primary_starts_nothing(router, host):
+    """The router asks the members itself; only the names behind its endpoints change."""
+    router.follow()
+    process, before = router.processes["mysql_router"], (router.writer().nodes, router.reader().nodes)
+    router.form.primaries = ("node3",)
+    router.follow()
+
+    assert before == (("node1",), ("node2", "node3"))
+    assert (router.writer().nodes, router.reader().nodes) == (("node3",), ("node1", "node2"))
+    assert (router.processes["mysql_router"], process.signals, len(host.spawned)) == (process, [], 1)
+
+
+def test_among_several_writers_the_router_chooses(router, monkeypatch):
+    """Which one it is stands first from then on, so that the endpoint is named after the member that it leads to."""
+    router.form.primaries = ("node1", "node2", "node3")
+    router.follow()
+    monkeypatch.setattr(Node, "query", lambda node, statement: [(node.name,)])
+    monkeypatch.setattr(mysql_router, "through", lambda listener, *_: [("node3" if "writer" in listener else "node1",)])
+    found = router.problems()
+
+    assert router.writer().nodes == ("node3",)
+    assert [problem for problem in found if "writer" in problem] == []
+
+
+@pytest.mark.parametrize(("step", "says"), [("*mysqlsh*", "InnoDB Cluster"), ("*--bootstrap*", "bootstrapped from")])
+def test_a_step_that_fails_starts_no_router(router, host, step, says):
+    """It is said which one it was, and nothing passes for ready."""
+    host.answers = {step: CommandFailed(["tool"], 1, stderr="its own words", host="router"), **host.answers}
+
+    with pytest.raises(ProvisionError, match=f"{says}.*its own words"):
+        router.follow()
+    assert host.spawned == []
+    assert router.problems() == ["mysqlrouter has not been started"]
+
+
+def test_the_kind_of_router_is_said_with_its_reason(mysql, monkeypatch):
+    """Only of clusters where there is a choice."""
+    forms = [topology("group_replication"), topology("async_replication")]
+    monkeypatch.setattr(innodb_cluster, "shell", lambda release: None)
+    without = [proxy.remark("mysql_router", form, mysql) for form in forms]
+    monkeypatch.setattr(innodb_cluster, "shell", lambda release: SHELL)
+    beside = [proxy.remark("mysql_router", form, mysql) for form in forms]
+
+    static = f"static routes, because there is no mysqlsh among its programs ({mysql.bin}) or on PATH"
+    assert without == [f"mysqlrouter before mysql:9.7: {static}", ""]
+    assert beside == [
+        "mysqlrouter before mysql:9.7: bootstrapped, the group becomes an InnoDB Cluster by /opt/mysqlsh",
+        "",
+    ]
+    assert proxy.remark("haproxy", forms[0], mysql) == ""
+
+
+def landed(cluster, endpoint, number):
+    """How many of new connections reach which node."""
+    names = {node.port: node.name for node in cluster.nodes}
+    return Counter(names[through("test", endpoint, "SELECT @@port")[0][0]] for _ in range(number))
+
+
+def test_a_router_of_an_innodb_cluster_follows_the_primary(provisioner, mysql):
+    """The same process leads to the new primary, and the metadata breaks no check; needs MySQL Shell."""
+    if not innodb_cluster.shell(mysql):
+        pytest.skip(f"no mysqlsh among the programs of {mysql.name} ({mysql.bin}) or on PATH")
+    group = bring_up(ClusterSpec("group_replication", nodes=3, proxy="mysql_router"), mysql, provisioner, options={})
+    try:
+        process = group.proxy.processes["mysql_router"]
+        before = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
+        group.check()
+        member = group.nodes[2].query("SELECT @@server_uuid")[0][0]
+        group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
+        wait.until(group.problems, "the group", seconds=30)
+
+        assert before == ({"node1": 3}, {"node2": 2, "node3": 2})
+        assert landed(group, group.proxy.writer(), 3) == {"node3": 3}
+        assert landed(group, group.proxy.reader(), 4) == {"node1": 2, "node2": 2}
+        assert group.proxy.processes["mysql_router"] is process
+        group.check()
+    finally:
+        group.close()
+        provisioner.release(group.hosts)

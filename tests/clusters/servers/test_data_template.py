@@ -1,0 +1,182 @@
+"""Templates: made once for a release, whole or not at all, and what they say of the server."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import stat
+import threading
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.cli import housekeeping
+from pytest_dbcluster.clusters.servers import data_template as module
+from pytest_dbcluster.clusters.servers.data_template import template
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import cache
+
+
+@pytest.fixture
+def host(provisioner):
+    """Hosts to make templates on, given back afterwards."""
+    borrowed = []
+
+    def host():
+        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", name="template")))
+        return borrowed[-1]
+
+    yield host
+    provisioner.release(borrowed)
+
+
+@pytest.fixture
+def made(mariadb, host):
+    """The template of the release, out of the shared cache when it is there."""
+    return template(mariadb, host, {})
+
+
+def test_a_template_is_made_once(mariadb, host, empty_templates):
+    """The second time nothing is started; the account's password stays the same, and only its owner can read it."""
+    told = []
+    first = template(mariadb, host, {}, told.append)
+    again = template(mariadb, lambda: pytest.fail("it is there"), {}, told.append)
+
+    assert again == first
+    assert told == [f"making the data template of mariadb:10.11 {mariadb.version}"]
+    assert stat.S_IMODE(first.data.parent.stat().st_mode) == 0o700
+    assert first.password not in repr(first)
+    state = (first.data / "grastate.dat").read_text()
+    assert "seqno:   -1" not in state
+    assert not (first.data / "gvwstate.dat").exists()
+
+
+def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
+    """Whoever makes one takes its time, and a removal waits for it."""
+    place, lines, inside = tmp_path / "templates" / "mariadb-1", [], threading.Event()
+
+    def second():
+        with module.lock(place, lambda line: (lines.append(line), inside.set())):
+            lines.append("held")
+
+    thread = threading.Thread(target=second)
+    with module.lock(place, lines.append):
+        thread.start()
+        inside.wait(10)
+        lines.append("given back")
+    thread.join(10)
+
+    assert lines == [
+        "waiting for another process that makes or removes the data template mariadb-1", "given back", "held",
+    ]  # fmt: skip
+
+
+def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypatch):
+    """What a killed process left is swept away by the next one, and an error leaves nothing."""
+    stale = []
+
+    def fail(source, target):
+        stale.append(Path(target).parent)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module.shutil, "copytree", fail)
+        with pytest.raises(KeyboardInterrupt):
+            template(mariadb, host, {})
+    assert not stale[0].exists()
+    assert [path for path in empty_templates.iterdir() if path.is_dir()] == []
+
+    stale[0].mkdir()  # as if it had been killed instead
+    made = template(mariadb, host, {})
+    assert [path for path in empty_templates.iterdir() if path.is_dir()] == [made.data.parent]
+
+
+def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkeypatch):
+    """It cannot be named for removal, and a whole one is listed at once; only its owner can read it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data, place = tmp_path / "data", cache.root() / "templates" / "mariadb-1"
+    data.mkdir()
+    (data / "ibdata1").touch()
+    listed, copy = [], shutil.copytree
+
+    def copying(source, target):
+        listed.append([one.name for one in housekeeping.cached()])
+        return copy(source, target)
+
+    monkeypatch.setattr(module.shutil, "copytree", copying)
+    for _ in range(2):  # the second takes the place of the first
+        module._keep(data, place, {"password": "never told"})
+        listed.append([one.name for one in housekeeping.cached()])
+
+    assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
+    assert [path.name for path in place.parent.iterdir()] == ["mariadb-1"]
+    assert sorted(path.relative_to(place).as_posix() for path in place.rglob("*")) == [
+        "data", "data/ibdata1", "template.json",
+    ]  # fmt: skip
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+
+
+def test_a_template_is_read_before_it_can_be_removed(tmp_path, monkeypatch):
+    """A removal that waits for its lock comes after that."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    lock = module.lock
+
+    @contextlib.contextmanager
+    def then_removed(place, progress):
+        with lock(place, progress):
+            yield
+        shutil.rmtree(place)
+
+    def make(release, host, initial, place):
+        place.mkdir()
+        (place / "template.json").write_text('{"password": "never told", "variables": [], "words": ["mysqlx"]}')
+
+    monkeypatch.setattr(module, "lock", then_removed)
+    monkeypatch.setattr(module, "_make", make)
+    release = types.SimpleNamespace(name="mysql:9.7", product="mysql", version="9.7.0", key="9.7.0")
+
+    assert template(release, lambda: None, {}).words == {"mysqlx"}
+
+
+def test_the_servers_own_list_is_kept(made):
+    """Every variable with its kind, bounds and choices; options that are no variables are words."""
+    commit = made.variables["innodb_flush_log_at_trx_commit"]
+
+    assert (commit.minimum, commit.maximum, commit.read_only, commit.value) == ("0", "3", False, "1")
+    assert made.variables["innodb_autoinc_lock_mode"].read_only
+    assert "FULL" in made.variables["binlog_row_image"].choices
+    assert {"skip_name_resolve", "innodb_io_capacity", "wsrep_slave_threads"} <= made.words
+
+
+def test_the_list_of_mysql_has_its_replication_plugins(mysql, host):
+    """What can be set while it runs was tried, because MySQL does not say; plugins that are there were loaded."""
+    made = template(mysql, host, {})
+    commit = made.variables["innodb_flush_log_at_trx_commit"]
+
+    assert (commit.minimum, commit.maximum, commit.read_only, commit.value) == ("0", "2", False, "1")
+    assert made.variables["innodb_page_size"].read_only
+    assert {"group_replication_group_name", "rpl_semi_sync_source_timeout", "clone_max_concurrency"} <= set(
+        made.variables
+    )
+    assert {"skip_name_resolve", "innodb_io_capacity", "mysqlx"} <= made.words
+
+
+def test_servers_of_mysql_are_born_without_history(mysql, host, briefly):
+    """Each makes an identity of its own, and none has a transaction that another one would lack."""
+    made = template(mysql, host, {})
+    one, other = (briefly("standalone", 1, mysql, gtid_mode="ON", enforce_gtid_consistency="ON") for _ in range(2))
+    said = [cluster.nodes[0].query("SELECT @@server_uuid, @@global.gtid_executed")[0] for cluster in (one, other)]
+
+    assert [path.name for path in made.data.iterdir() if path.name.startswith(("auto.cnf", "binlog"))] == []
+    assert said[0][0] != said[1][0]
+    assert [executed for _, executed in said] == ["", ""]
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_options_that_are_fixed_at_birth_select_another_template(vendor, host, empty_templates, request):
+    """The page size of a data directory cannot be changed later."""
+    made = template(request.getfixturevalue(vendor), host, {"innodb_page_size": "8K"})
+
+    assert made.variables["innodb_page_size"].value == "8192"
+    assert len([path for path in empty_templates.iterdir() if path.is_dir()]) == 1

@@ -1,0 +1,173 @@
+"""One server on a host that does nothing: its my.cnf, its command line, its end, its error log."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters.cluster import bring_up
+from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node
+from pytest_dbcluster.errors import NodeDied
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+
+
+@pytest.fixture
+def host():
+    """A host that records."""
+    return FakeHost()
+
+
+@pytest.fixture
+def node(host, mariadb):
+    """A node on it, not started."""
+    return Node("node1", host, mariadb, 3306, "secret")
+
+
+def options_of(host):
+    """The server options of the my.cnf that was pushed."""
+    server = host.files["/fake/my.cnf"].decode().partition("[mysqld]\n")[2].partition("\n\n")[0]
+    return dict(line.split(" = ", 1) if " = " in line else (line, "") for line in server.splitlines())
+
+
+def test_every_server_gets_the_same_pinned_options(node, host):
+    """A measurement must not depend on the host; what a spec asks for wins over them."""
+    node.configure({"binlog_format": "MIXED", "skip_name_resolve": ""})
+    found = options_of(host)
+
+    assert found["bind_address"] == "127.0.0.1"
+    assert found["innodb_buffer_pool_dump_at_shutdown"] == "OFF"
+    assert found["binlog_format"] == "MIXED"
+    assert found["skip_name_resolve"] == ""
+    assert (found["datadir"], found["port"], found["log_error"]) == ("/fake/data", "3306", "/fake/error.log")
+    assert found["socket"] == "../sql.sock"
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_a_server_leaves_nothing_outside_its_hosts_directory(vendor, request, tmp_path, monkeypatch):
+    """However deep that is: its socket has a short path there, and a killed run has nothing to remove elsewhere."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / ("deep" * 30)))
+    local = LocalProvisioner()
+    try:
+        cluster = bring_up(ClusterSpec("standalone"), request.getfixturevalue(vendor), local, options={})
+        host, port = cluster.hosts[0], cluster.nodes[0].port
+
+        assert Path(f"{host.directory}/sql.sock").is_socket()
+        assert list(Path(tempfile.gettempdir()).glob(f"*{port}*sock*")) == []
+    finally:
+        local.close()
+
+
+def test_the_password_is_in_no_command_and_no_repr(node, host):
+    """Nor in the my.cnf of the server."""
+    node.configure({})
+    node.start()
+
+    assert "secret" not in " ".join(host.spawned[0])
+    assert b"secret" not in host.files["/fake/my.cnf"]
+    assert "secret" not in repr(node.endpoint)
+
+
+@pytest.mark.parametrize(("root", "words"), [(True, ["--user=root"]), (False, [])])
+def test_a_server_is_told_when_it_may_run_as_root(node, host, mariadb, root, words):
+    """Otherwise it refuses to."""
+    host.root = root
+    node.start("--wsrep-new-cluster")
+
+    assert host.spawned == [
+        [str(mariadb.bin / "mariadbd"), "--defaults-file=/fake/my.cnf", *words, "--wsrep-new-cluster"]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(-9, "was ended by SIGKILL"), (-6, "was ended by SIGABRT"), (1, "ended with 1"), (0, "ended with 0")],
+)
+def test_the_end_of_a_server_shows_the_last_lines_of_its_log(node, host, status, words):
+    """With the way in which it ended and where the whole log is."""
+    host.files["/fake/error.log"] = "".join(f"line {n}\n" for n in range(40)).encode()
+    node.process = FakeProcess(7, ends=status)
+
+    with pytest.raises(NodeDied) as caught:
+        node.alive()
+    lines = [f"line {n}" for n in range(40 - LAST_LINES, 40)]
+    assert str(caught.value) == "\n    ".join(
+        [f"node node1 {words}; the last lines of its error log (/fake/error.log):", *lines]
+    )
+    assert caught.value.last_lines == lines
+
+
+def test_errors_far_above_the_last_lines_are_shown_too(node, host):
+    """The cause of an end often stands long before it."""
+    lines = ["0 [ERROR] the cause", *(f"0 [Note] {n}" for n in range(LAST_LINES))]
+    host.files["/fake/error.log"] = "\n".join(["0 [Note] begun", *lines, ""]).encode()
+
+    assert node.last_lines() == lines
+
+
+def test_a_server_without_a_log_says_so(node):
+    """It may die before it writes anything."""
+    node.process = FakeProcess(7, ends=127)
+
+    with pytest.raises(NodeDied, match=r"\(its error log is empty\)$"):
+        node.alive()
+
+
+def test_a_server_that_runs_is_alive(node):
+    """And no error."""
+    node.process = FakeProcess(7)
+
+    assert node.alive() is None
+    assert node.running is True
+
+
+def test_kill_and_stop_signal_a_server_that_runs(node):
+    """Once; one that has ended is left alone."""
+    node.process = process = FakeProcess(7)
+    node.kill()
+    node.stop()
+    assert process.signals == [signal.SIGKILL]
+
+    node.process = process = FakeProcess(8)
+    node.stop()
+    assert process.signals == [signal.SIGTERM]
+
+
+def test_errors_of_the_log_are_told_once(node, host):
+    """Those that came since the last question; notes and warnings are none."""
+    host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERROR] b\n"
+    assert node.new_errors() == ["0 [ERROR] b"]
+    host.files["/fake/error.log"] += b"0 [Warning] c\n0 [ERROR] d\n"
+
+    assert node.new_errors() == ["0 [ERROR] d"]
+    assert node.new_errors() == []
+
+
+def test_no_error_is_lost_behind_bytes_that_are_no_text(node, host):
+    """The log is counted in bytes, whatever they decode to."""
+    host.files["/fake/error.log"] = b"0 [Note] \xff\xfe\xfd\xfc\n"
+    node.new_errors()
+    host.files["/fake/error.log"] += b"0 [ERROR] x\n"
+
+    assert node.new_errors() == ["0 [ERROR] x"]
+
+
+def test_a_line_that_is_being_written_is_read_when_it_is_whole(node, host):
+    """Its first half alone does not look like an error."""
+    host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERR"
+    assert node.new_errors() == []
+    host.files["/fake/error.log"] += b"OR] b\n"
+
+    assert node.new_errors() == ["0 [ERROR] b"]
+
+
+def test_rows_are_read_by_column(standalone):
+    """Names in lower case, whatever the server writes them in; NULL is empty."""
+    found = standalone.nodes[0].records("SELECT 1 AS One, NULL AS Two, 'x' AS three UNION ALL SELECT 2, 'y', ''")
+
+    assert found == [{"one": "1", "two": "", "three": "x"}, {"one": "2", "two": "y", "three": ""}]
+    assert standalone.nodes[0].records("SELECT 1 FROM DUAL WHERE 1 = 0") == []

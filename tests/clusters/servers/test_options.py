@@ -1,0 +1,201 @@
+"""Server options: the checks against the server's own list, and the comparison with what runs."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters.dialects.implied_options import Always
+from pytest_dbcluster.clusters.dialects.lookup import MYSQL
+from pytest_dbcluster.clusters.servers import options as opts
+from pytest_dbcluster.clusters.servers.data_template import Template
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.releases.release import Release
+from tests.support.fakes import variable
+
+KNOWN = {
+    "innodb_flush_log_at_trx_commit": variable(
+        "innodb_flush_log_at_trx_commit", kind="BIGINT UNSIGNED", minimum="0", maximum="3"
+    ),
+    "innodb_buffer_pool_size": variable(
+        "innodb_buffer_pool_size", kind="BIGINT UNSIGNED", minimum="2097152", maximum=str(2**63)
+    ),
+    "binlog_row_image": variable("binlog_row_image", kind="ENUM", choices=("MINIMAL", "NOBLOB", "FULL")),
+    "innodb_doublewrite": variable("innodb_doublewrite", kind="BOOLEAN", choices=("OFF", "ON")),
+    "log_bin": variable("log_bin", kind="BOOLEAN", choices=("OFF", "ON")),
+    "long_query_time": variable("long_query_time", kind="DOUBLE", minimum="0", maximum="31536000"),
+    "sql_mode": variable("sql_mode", kind="SET"),
+}
+WORDS = frozenset({"skip_name_resolve", "innodb_flush_log_at_trx_commit"})
+RELEASE = "mariadb:10.11"
+
+
+def refused(**given):
+    """The error for options."""
+    with pytest.raises(ConfigError) as caught:
+        opts.check(given, KNOWN, WORDS, RELEASE)
+    return str(caught.value)
+
+
+def test_a_misspelt_option_is_answered_with_the_right_one():
+    """Before any server is started."""
+    assert refused(innodb_flush_log_at_trx_comit="2") == (
+        "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; did you mean innodb_flush_log_at_trx_commit?"
+    )
+    assert refused(nothing_like_it="2") == "unknown option 'nothing_like_it' of mariadb:10.11"
+
+
+@pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "loose_group_replication_group_name"])
+def test_options_of_ours_are_refused(name):
+    """A cluster could not be formed with another value."""
+    assert refused(**{name: "x"}) == (
+        f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "takes"),
+    [
+        ("innodb_flush_log_at_trx_commit", "4", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "-1", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "often", "a number from 0 to 3"),
+        ("innodb_flush_log_at_trx_commit", "", "a number from 0 to 3"),
+        ("innodb_buffer_pool_size", "1K", f"a number from 2097152 to {2**63}"),
+        ("binlog_row_image", "SMALL", "one of MINIMAL, NOBLOB, FULL"),
+        ("innodb_doublewrite", "maybe", "ON or OFF"),
+        ("long_query_time", "long", "a number"),
+    ],
+)
+def test_a_value_that_the_server_would_refuse_is_refused_before(name, value, takes):
+    """The error says what the server takes."""
+    assert refused(**{name: value}) == f"option {name}={value!r} of mariadb:10.11: the server takes {takes}"
+
+
+MADE = Template(Path(), "", KNOWN | {"innodb_buffer_pool_instances": variable("innodb_buffer_pool_instances")}, WORDS)
+OLD = Release("mariadb:10.5", "mariadb", "10.5.23", Path("bin"))
+
+
+def test_what_a_server_always_does_is_left_out_and_named():
+    """An older version that behaves as asked runs beside one that has to be told; the line says why it may."""
+    asked = {"innodb_flush_log_at_trx_commit": "2", "innodb_snapshot_isolation": "off"}
+
+    assert opts.fit(asked, MADE, OLD) == (
+        {"innodb_flush_log_at_trx_commit": "2"},
+        [
+            "mariadb:10.5 has no innodb_snapshot_isolation=off and behaves so: "
+            "a transaction may change a row that another one has changed since its snapshot"
+        ],
+    )
+
+
+def test_what_a_server_never_does_is_refused():
+    """Left out it would be another measurement; the error says how the server behaves."""
+    with pytest.raises(ConfigError) as caught:
+        opts.fit({"innodb_snapshot_isolation": "ON"}, MADE, OLD)
+
+    assert str(caught.value) == (
+        "option innodb_snapshot_isolation='ON' of mariadb:10.5: the server has no such option and behaves as with OFF: "
+        "a transaction may change a row that another one has changed since its snapshot"
+    )
+
+
+def test_an_option_that_the_server_knows_is_not_left_out():
+    """The server's own list is right where the table of versions is not."""
+    newer = dataclasses.replace(OLD, version="10.11.19")
+    asked = {"innodb_buffer_pool_instances": "1"}
+
+    assert opts.fit(asked, MADE, newer) == (asked, [])
+    assert opts.fit(asked, dataclasses.replace(MADE, variables=KNOWN), newer)[0] == {}
+
+
+def test_options_that_fit_are_checked():
+    """A misspelt one is refused as ever."""
+    with pytest.raises(ConfigError, match=r"^unknown option 'innodb_snapshot_insulation' of mariadb:10\.5$"):
+        opts.fit({"innodb_snapshot_insulation": "OFF"}, MADE, OLD)
+
+
+def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
+    """What is pinned on every server and is not in this one's my.cnf is no secret."""
+    words = dataclasses.replace(MYSQL, always={"binlog_format": Always("ROW", "the binlog always holds rows")})
+    monkeypatch.setattr(opts, "flavour", lambda *_: words)
+
+    assert "binlog_format" in words.pinned
+    assert "binlog_format" not in words.preset
+    assert opts.fit({}, MADE, OLD) == (
+        {}, ["mariadb:10.5 has no binlog_format=ROW and behaves so: the binlog always holds rows"]
+    )  # fmt: skip
+
+
+def test_values_that_the_server_takes_pass():
+    """With suffixes, as numbers of a choice, in any case, without a value."""
+    good = {
+        "innodb_flush_log_at_trx_commit": "2",
+        "innodb_buffer_pool_size": "128m",
+        "binlog_row_image": "minimal",
+        "innodb_doublewrite": "",
+        "log_bin": "/data/binlog",
+        "long_query_time": "0.5",
+        "sql_mode": "STRICT_TRANS_TABLES",
+        "skip_name_resolve": "",
+        "skip_innodb_doublewrite": "",
+        "loose_no_such_option": "1",
+    }
+
+    assert opts.check(good, KNOWN, WORDS, RELEASE) is None
+    assert opts.check({"binlog_row_image": "1"}, KNOWN, WORDS, RELEASE) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("2", 2), ("1K", 1024), ("1.5M", 1.5 * 2**20), ("2g", 2**31), ("-1", -1), ("x", None), ("", None), ("1P", None)],
+)
+def test_numbers_have_the_servers_suffixes(text, number):
+    """Other text is no number."""
+    assert opts.as_number(text) == number
+
+
+@pytest.mark.parametrize(
+    ("asked", "running", "same"),
+    [
+        ("2", "2", True),
+        ("ON", "1", True),
+        ("off", "OFF", True),
+        ("", "ON", True),
+        ("1G", str(2**30), True),
+        ("1000M", str(2**30), True),
+        ("1000M", str(900 * 2**20), False),
+        ("1K", "1025", False),
+        ("2", "1", False),
+        ("utf8", "utf8mb3", True),
+        ("/data/binlog", "ON", True),
+        ("mrr=on", "index_merge=on,mrr=on", True),
+        ("1", "MINIMAL", True),
+    ],
+)
+def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
+    """Sizes may be rounded up by less than a buffer pool's chunk; text has more than one spelling."""
+    assert opts.same(asked, running) is same
+
+
+def test_a_server_that_runs_otherwise_is_refused():
+    """What it does not report is not compared."""
+    opts.compare_started({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE)
+
+    with pytest.raises(ConfigError) as caught:
+        opts.compare_started({"a": "1"}, {"a": "2"}, RELEASE)
+    assert str(caught.value) == "mariadb:10.11 was started with a=1 and runs with 2: it refused the value"
+
+
+def test_provider_options_are_joined():
+    """They are many in one; the user's come last and win, the cluster's own stay."""
+    needed = {"wsrep_provider_options": "base_port=1", "wsrep_on": "ON"}
+    merged = opts.merged(needed, {"wsrep_provider_options": "gcache.size=1G", "a": "1"})
+
+    assert merged == {"wsrep_provider_options": "base_port=1;gcache.size=1G", "wsrep_on": "ON", "a": "1"}
+
+
+def test_differences_name_what_one_side_lacks():
+    """A missing variable is the empty text."""
+    assert opts.differences({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}) == {"b": ("2", "3"), "c": ("", "4")}

@@ -1,0 +1,183 @@
+"""Bringing clusters up, what goes wrong then, and what a running one says of itself. Real servers throughout."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import bring_up, ready_template
+from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+
+ONE = ClusterSpec("standalone")
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A run of the test's own; nothing of it may be left when the test says that nothing stays."""
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
+    made = LocalProvisioner()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def template(own, mariadb):
+    """The template that an empty cache lacks: making it takes a port, too, before the cluster's own."""
+    ready_template(mariadb, own, {}, print)
+
+
+@pytest.fixture
+def taken_port(own, monkeypatch):
+    """The first port that the run chooses: another program listens there, as if it had come in the meantime."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        ports = [taken.getsockname()[1]]
+        take = own._run._ports.take
+        monkeypatch.setattr(own._run._ports, "take", lambda: ports.pop() if ports else take())
+        yield taken.getsockname()[1]
+
+
+def left_of(provisioner):
+    """The servers and directories that a run still has."""
+    from pytest_dbcluster.hosts.runs import Run
+
+    processes = Run(provisioner.directory, 0, 0.0, kept=False).processes()
+    return processes, [path for path in provisioner.directory.glob("*/*") if path.is_dir()]
+
+
+@pytest.mark.usefixtures("template")
+@pytest.mark.parametrize("spec", [ONE, ClusterSpec("async_replication", nodes=2)], ids=str)
+def test_a_taken_port_is_given_up_for_others(own, mariadb, taken_port, spec):
+    """Somebody else took it between its choice and the server's start: the whole start is done again."""
+    said = []
+    cluster = bring_up(spec, mariadb, own, options={}, progress=said.append)
+
+    assert cluster.problems() == []
+    assert cluster.nodes[0].port != taken_port
+    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    cluster.close()
+
+
+@pytest.mark.usefixtures("empty_templates", "taken_port")
+def test_a_template_gives_a_taken_port_up_too(own, mariadb):
+    """The server that makes it needs a port as any other does; a directory that was half made is not used again."""
+    said = []
+    made = ready_template(mariadb, own, {}, said.append)
+
+    assert made.data.is_dir()
+    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert left_of(own) == ([], [])
+
+
+@pytest.mark.usefixtures("template")
+def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
+    """After three tries the server's own words are the answer."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setattr(own._run._ports, "take", lambda: taken.getsockname()[1])
+        with pytest.raises(NodeDied, match="Address already in use"):
+            bring_up(ONE, mariadb, own, options={})
+    assert left_of(own) == ([], [])
+
+
+def test_a_value_that_the_server_dies_of_is_in_the_message(own, mariadb):
+    """An option passes every check of ours and the server refuses it: the error log's last lines say why."""
+    with pytest.raises(NodeDied) as caught:
+        bring_up(ONE, mariadb, own, options={"sql_mode": "NONSENSE"})
+
+    assert str(caught.value).startswith("node node1 ended with ")
+    assert "Error while setting value 'NONSENSE' to 'sql_mode'" in str(caught.value)
+    assert caught.value.log.endswith("/node1/error.log")
+    assert left_of(own) == ([], [])
+
+
+def test_a_value_that_the_server_changes_is_refused(own, mariadb):
+    """A server that silently rounds is not the variant that was asked for."""
+    with pytest.raises(ConfigError) as caught:
+        bring_up(ONE, mariadb, own, options={"key_cache_block_size": "1000"})
+
+    assert str(caught.value) == (
+        "mariadb:10.11 was started with key_cache_block_size=1000 and runs with 512: it refused the value"
+    )
+    assert left_of(own) == ([], [])
+
+
+def test_a_data_directory_that_cannot_be_made_says_why(own, mariadb, empty_templates):
+    """The same for options that are fixed when a template is made, such as a system tablespace that is too small."""
+    with pytest.raises(ProvisionError) as caught:
+        bring_up(ONE, mariadb, own, options={"innodb_data_file_path": "ibdata1:1M"})
+
+    assert str(caught.value).startswith("could not make the data template of mariadb:10.11: ")
+    assert "InnoDB" in str(caught.value)
+    assert "tablespace" in str(caught.value).lower()
+    assert left_of(own) == ([], [])
+    assert [path for path in empty_templates.glob("*") if path.is_dir()] == []
+
+
+@pytest.fixture
+def small_disk(tmp_path, monkeypatch):
+    """A file system of 30 MiB for the data of a run."""
+    place = tmp_path / "small"
+    place.mkdir()
+    words = ["mount", "-t", "tmpfs", "-o", "size=30m", "dbcluster-test", str(place)]
+    if os.geteuid() != 0:
+        pytest.skip("a small file system needs root to mount it")
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"a small file system cannot be mounted here: {done.stderr.strip()}")
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(place))
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_is_named(small_disk, mariadb):
+    """The error says that there is no space left and where; what had been copied is removed."""
+    local = LocalProvisioner()
+    try:
+        with pytest.raises(ProvisionError, match=rf"cp .*{small_disk}.*No space left on device"):
+            bring_up(ONE, mariadb, local, options={})
+        assert left_of(local) == ([], [])
+    finally:
+        local.close()
+    assert list(small_disk.glob("*")) == []
+
+
+def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
+    """Not even the run's own file can be written."""
+    (small_disk / "filler").write_bytes(bytes(30 * 2**20))
+
+    with pytest.raises(ProvisionError, match=r"No space left on device; DBCLUSTER_DATA_DIR chooses another place$"):
+        LocalProvisioner().acquire(ONE)
+
+
+def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb, monkeypatch):
+    """The topology, its need, and that this provisioner has not got it."""
+    monkeypatch.setattr(
+        "pytest_dbcluster.clusters.topologies.standalone.Standalone.needs", frozenset({"block-devices"})
+    )
+
+    with pytest.raises(Unsupported) as caught:
+        bring_up(ONE, mariadb, own, options={})
+    assert str(caught.value) == "standalone needs block-devices, which this provisioner does not offer"
+
+
+def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):
+    """Not even when the supervisor was killed, and the servers with it."""
+    import psutil
+
+    cluster = bring_up(ONE, mariadb, own, options={})
+    supervisor = psutil.Process(cluster.nodes[0].process.pid).parent()
+    supervisor.kill()
+    wait.until(
+        lambda: [] if not supervisor.is_running() or supervisor.status() == "zombie" else ["alive"], "x", seconds=5
+    )
+
+    cluster.close()
+    cluster.close()

@@ -1,0 +1,146 @@
+"""A cluster that runs: where loads are sent, what its check finds, and nodes that are gone."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.errors import ConfigError, NodeDied, SeriesVoid
+
+
+def test_tables_that_differ_between_nodes_void_the_rounds(bring):
+    """A row that one node alone has is found by the checksums; the cluster is not used again."""
+    cluster = bring("galera", 2)
+    one, other = cluster.nodes
+    one.query("CREATE DATABASE apart")
+    one.query("CREATE TABLE apart.t (id INT PRIMARY KEY)")
+    assert cluster.settle(10)
+    cluster.check(["apart.t"])
+    other.query("SET SESSION wsrep_on = OFF")
+    other.query("INSERT INTO apart.t VALUES (1)")
+
+    with pytest.raises(SeriesVoid) as caught:
+        cluster.check(["apart.t"])
+    assert re.fullmatch(
+        r"cluster galera2 failed its check after the rounds: "
+        r"table apart\.t differs between nodes: \{'node1': 0, 'node2': \d+\}",
+        str(caught.value),
+    )
+    assert cluster.dirty.startswith("table apart.t differs")
+    cluster.close()
+
+
+def test_where_all_nodes_are_alike_reads_and_writes_go_to_the_first(standalone, galera2):
+    """Without a proxy, which would spread the reads."""
+    for cluster in (standalone, galera2):
+        assert cluster.reader() == cluster.writer()
+        assert cluster.reader().nodes == ("node1",)
+
+
+def test_what_writes_is_not_sent_to_a_replica(replicated):
+    """Neither to the first of them nor to all behind a proxy; the error says where it would go and what to do."""
+    writer, reader = replicated.writer(), replicated.reader()
+    replicated.require_writers([writer], "load")
+
+    for endpoints, names in (
+        ([reader], "node2"),
+        ([dataclasses.replace(reader, nodes=("node2", "node3"))], "node2, node3"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            replicated.require_writers([writer, *endpoints], "load")
+        assert str(caught.value) == (
+            f"load writes and would be sent to {names} of async_replication3, whose writes node1 alone takes: "
+            'give it to="writer"'
+        )
+
+
+def test_a_missing_table_is_no_equal_table(standalone):
+    """A checksum of nothing is no checksum."""
+    with pytest.raises(SeriesVoid, match=r"table test\.none differs between nodes: \{'node1': None\}"):
+        standalone.check(["test.none"])
+    standalone.dirty = ""
+
+
+def test_a_new_error_line_voids_the_rounds(standalone):
+    """What was logged before the rounds does not count, what came since does, once."""
+    with Path(standalone.nodes[0].log).open("a") as log:
+        log.write("2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke\n")
+
+    with pytest.raises(SeriesVoid) as caught:
+        standalone.check()
+    assert str(caught.value) == (
+        "cluster standalone1 failed its check after the rounds: "
+        "node1 logged: 2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke"
+    )
+    standalone.check()
+    standalone.dirty = ""
+
+
+def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):
+    """Settling gives up after its time and says so; later it succeeds."""
+    one, other = galera2.nodes
+    one.query("CREATE DATABASE IF NOT EXISTS late")
+    one.query("CREATE TABLE IF NOT EXISTS late.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+    assert galera2.settle(10)
+    other.query("FLUSH TABLES WITH READ LOCK")
+    try:
+        one.query("INSERT INTO late.t VALUES ()")
+
+        assert galera2.settle(0.2) is False
+        assert any("wsrep_l" in problem for problem in galera2.backlog())
+    finally:
+        other.query("UNLOCK TABLES")
+    assert galera2.settle(10) is True
+
+
+def test_settling_flushes_a_log_that_commits_do_not(standalone):
+    """With flush=0 a commit is not on disk; after settling it is, with the option as before."""
+    node = standalone.nodes[0]
+    node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
+    try:
+        node.query("CREATE DATABASE IF NOT EXISTS lazy")
+        node.query("CREATE OR REPLACE TABLE lazy.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+        node.query("INSERT INTO lazy.t VALUES ()")
+
+        assert standalone.settle(5) is True
+        log = node.status("Innodb_lsn_%")
+        assert log["innodb_lsn_flushed"] == log["innodb_lsn_current"]
+        assert node.query("SELECT @@global.innodb_flush_log_at_trx_commit") == [(0,)]
+    finally:
+        node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
+def test_a_refused_statement_is_no_dead_node(standalone):
+    """The error holds node, statement, number and the server's words."""
+    with pytest.raises(SQLError) as caught:
+        standalone.nodes[0].query("SELECT * FROM none.at_all")
+
+    assert caught.value.number == 1146
+    assert str(caught.value).startswith("node1: 'SELECT * FROM none.at_all' was refused: 1146 ")
+
+
+@pytest.mark.parametrize("ask", ["query", "status", "variables", "unflushed"])
+def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
+    """Not that a connection was lost: its name, the signal and its log, whatever was asked."""
+    node = bring("standalone").nodes[0]
+    node.query("SELECT 1")
+    os.kill(node.process.pid, signal.SIGKILL)
+
+    with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL; the last lines of its error log"):
+        getattr(node, ask)(*(["SELECT 1"] if ask == "query" else []))
+
+
+def test_a_cluster_whose_node_died_is_not_used_again(bring):
+    """The check says that it is dead, not that its rounds are void, and leaves the cluster marked."""
+    cluster = bring("standalone")
+    cluster.nodes[0].kill()
+
+    with pytest.raises(NodeDied):
+        cluster.check()
+    assert cluster.dirty.startswith("node node1 was ended by SIGKILL")

@@ -1,0 +1,179 @@
+"""Clusters that stay: usable by the printed commands until they are ended, and nothing of one that did not come up."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shlex
+import signal
+import stat
+import subprocess
+import sys
+import time
+
+import pytest
+
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.clusters import kept
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.container import engine
+from tests.support import engines
+from tests.support.command import ROOT, dbcluster, left, sleeping_run
+
+# A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
+UP = """
+import signal
+from pytest_dbcluster import cli
+signal.signal(signal.SIGINT, signal.default_int_handler)
+raise SystemExit(cli.main(["up", "galera"]))
+"""
+
+
+def test_a_galera_cluster_stays_until_it_is_ended(data):
+    """The printed commands work as they stand, ps lists the cluster, down leaves nothing of it."""
+    up = dbcluster("up", "galera", "--proxy", "haproxy", "--name", "mine", "--option", "max_connections=77")
+    assert up.returncode == 0, up.stderr
+    run_id = re.search(r"run (\w+)", up.stdout)[1]
+    commands = dict(re.findall(r"^  (node\d|writer|reader) +(\S+ --defaults-file=.*)$", up.stdout, re.MULTILINE))
+    asked = {
+        name: subprocess.run(
+            [*shlex.split(command), "-Ne", "SELECT CONCAT(@@wsrep_node_name, ' ', @@max_connections)"],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for name, command in commands.items()
+    }
+    client_cnf = data / run_id / "client1.cnf"
+    mode = stat.S_IMODE(client_cnf.stat().st_mode)
+    password = re.search("password = (.*)", client_cnf.read_text())[1]
+    written = (data / run_id / kept.FILE).read_text()
+    listed = dbcluster("ps").stdout
+    named_again = dbcluster("up", "standalone", "--name", "mine")
+    cache_in_use = dbcluster("cache", "clean")
+    down = dbcluster("down", "mine")
+
+    assert list(commands) == ["node1", "node2", "node3", "writer", "reader"]
+    assert asked == {**{f"node{n}": f"node{n} 77" for n in (1, 2, 3)}, "writer": "node1 77", "reader": asked["reader"]}
+    assert password not in up.stdout + up.stderr + written
+    assert mode == 0o600
+    assert re.search(rf"{run_id} +mine +galera +3 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)
+    assert (named_again.returncode, "a kept cluster is named 'mine' already" in named_again.stderr) == (2, True)
+    assert (cache_in_use.returncode, f"in use by run {run_id}" in cache_in_use.stderr) == (2, True)
+    assert (down.returncode, down.stdout) == (0, f"ended run {run_id} (5 processes)\n")
+    assert not left(run_id)
+    assert not (data / run_id).exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_up_that_is_interrupted_leaves_nothing(data, number):
+    """Ctrl-C while the servers start ends them, as does any other end of the command."""
+    up = subprocess.Popen(
+        [sys.executable, "-c", UP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    limit = time.monotonic() + 30
+    while not (started := [run for run in runs.known() if len(run.processes()) >= 3]) and time.monotonic() < limit:
+        time.sleep(0.02)
+    up.send_signal(number)
+    output, errors = up.communicate(timeout=30)
+    while (data / started[0].run_id).exists() and time.monotonic() < limit:
+        time.sleep(0.02)
+
+    assert output == ""
+    assert not left(started[0].run_id)
+    assert not list(data.iterdir())
+    if number == signal.SIGINT:
+        assert up.returncode == main.INTERRUPTED
+        assert errors.endswith("dbcluster: interrupted\n")
+
+
+def test_a_server_that_does_not_start_leaves_nothing(data):
+    """A value that the server refuses is an error with its own words, and no run stays."""
+    up = dbcluster("up", "standalone", "--option", "innodb_data_file_path=nonsense:x")
+
+    assert up.returncode == 1
+    assert "Traceback" not in up.stderr
+    assert "innodb_data_file_path" in up.stderr
+    assert not list(data.iterdir())
+
+
+def test_what_is_written_is_what_is_read(tmp_path):
+    """A kept cluster survives its file; a directory without one tells of none."""
+    one = kept.Kept(
+        "ab12", "mine", "galera", "mariadb:10.11", "10.11.19", "/bin/mariadb", "/x/client1.cnf", "/x", 1.0,
+        (kept.Place("node1", "127.0.0.1", 1234, "/x/log"),), (kept.Place("writer", "127.0.0.1", 1235),), "http://x/",
+    )  # fmt: skip
+    (tmp_path / kept.FILE).write_text(kept.json.dumps([kept.dataclasses.asdict(one)]))
+
+    assert kept.read(tmp_path) == [one]
+    assert kept.read(tmp_path / "nowhere") == []
+
+
+def test_the_description_can_be_pasted(tmp_path):
+    """Paths with blanks are quoted, each place has its line, and the last line ends the cluster."""
+    one = kept.Kept(
+        "ab12", "mine", "standalone", "mariadb:10.11", "10.11.19", "'/my bin/mariadb'", "/x/client1.cnf", "/x", 1.0,
+        (kept.Place("node1", "127.0.0.1", 1234, "/x/log"),),
+    )  # fmt: skip
+
+    assert kept.describe(one).splitlines() == [
+        "cluster mine (run ab12): 1 x mariadb:10.11 10.11.19, standalone",
+        "  node1    '/my bin/mariadb' --defaults-file=/x/client1.cnf --host=127.0.0.1 --port=1234",
+        "logs",
+        "  node1    /x/log",
+        "end it: dbcluster down ab12",
+    ]
+
+
+def test_a_run_that_is_not_to_be_kept_cannot_be_left(data):
+    """Its servers would die with it; the error says what it takes."""
+    provisioner = sleeping_run(leave=False)
+    try:
+        with pytest.raises(ProvisionError, match="only a run that was begun with keep"):
+            provisioner.leave()
+    finally:
+        provisioner.close()
+
+
+def test_a_name_of_two_runs_is_refused(tmp_path):
+    """The error lists the ids, of which one is to be chosen."""
+    both = []
+    for run_id in ("aa", "bb"):
+        one = kept.Kept(run_id, "mine", "galera", "m", "1", "c", "f", "d", 1.0, ())
+        (tmp_path / run_id).mkdir()
+        (tmp_path / run_id / kept.FILE).write_text(kept.json.dumps([kept.dataclasses.asdict(one)]))
+        both.append(runs.Run(tmp_path / run_id, 1, 1.0, kept=True))
+
+    with pytest.raises(ConfigError, match="'mine' names 2 runs, say which by its id: aa 'mine', bb 'mine'"):
+        kept.chosen("mine", both)
+    assert kept.chosen("bb", both).run_id == "bb"
+
+
+def test_a_cluster_in_containers_stays_until_it_is_ended(data):
+    """What is printed works when it is typed, with the client of the image; down leaves no container, no network."""
+    if reason := engines.missing() or engines.no_image("mysql:9.7"):
+        pytest.skip(reason)
+    up = dbcluster("up", "standalone", "--release", "mysql:9.7", "--provisioner", "container", "--name", "boxed")
+    assert up.returncode == 0, up.stderr
+    run_id = re.search(r"run (\w+)", up.stdout)[1]
+    (command,) = re.findall(r"^  node1 +(\S.* --defaults-file=.*)$", up.stdout, re.MULTILINE)
+    # A terminal, as a person has: the command asks for one.
+    typed = subprocess.run(
+        ["script", "-qec", f"{command} -Ne 'SELECT @@version'", "/dev/null"], capture_output=True, text=True, check=True
+    )
+    listed = dbcluster("ps").stdout
+    with contextlib.closing(engine.connect()) as answering:
+        there = engines.ours(answering, run_id)
+        reaped = dbcluster("reap")
+        assert engines.ours(answering, run_id) == there
+        down = dbcluster("down", "boxed")
+        assert engines.ours(answering, run_id) == []
+
+    assert "| 9.7." in typed.stdout
+    assert re.search(rf"{run_id} +boxed +standalone +1 +mysql:9\.7 +\d+ s +\w+ +kept\n", listed)
+    assert len(there) == 2
+    assert reaped.stdout == "no dead run has left anything\n"
+    assert down.returncode == 0
+    assert not left(run_id)
+    assert not (data / run_id).exists()

@@ -1,0 +1,304 @@
+"""The members of real groups: their roles, what they have of each other, joining and leaving."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import uuid
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.topologies.group_replication import members
+from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
+from pytest_dbcluster.rounds import counters
+
+MULTI = {"group_replication_single_primary_mode": "OFF"}
+QUICK = {"group_replication_member_expel_timeout": "0"}  # a killed member is gone after 5 s, by default after 10 to 25
+EXPELLED_SECONDS = 60
+ROLLED_BACK = 3101  # "Plugin instructed the server to rollback the current transaction."
+
+
+@pytest.fixture(scope="module")
+def group3(bring, mysql):
+    """Three members, one of them primary; tests leave all of them online."""
+    made = bring("group_replication", 3, mysql, **QUICK)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def multi2(bring, mysql):
+    """Two members that both take writes."""
+    made = bring("group_replication", 2, mysql, **MULTI)
+    yield made
+    made.close()
+
+
+def primary_and_rest(cluster):
+    """The primary of now, and the other nodes."""
+    (primary,) = cluster.topology.writers(cluster.nodes)
+    return primary, [node for node in cluster.nodes if node is not primary]
+
+
+def written(node, name):
+    """Three rows of a new table, written on one node."""
+    node.query("CREATE DATABASE IF NOT EXISTS kept")
+    node.query(f"CREATE TABLE kept.{name} (id INT PRIMARY KEY)")
+    node.query(f"INSERT INTO kept.{name} VALUES (1), (2), (3)")
+    return f"kept.{name}"
+
+
+def as_load(node):
+    """A connection with the account that loads use."""
+    return Connection(node.name, dataclasses.replace(node.endpoint, user="dbcluster_load"))
+
+
+# --- three members, one primary
+
+
+def test_ready_means_online_for_everybody(group3):
+    """Each node sees all three online and the same primary, which alone takes writes."""
+    primary, rest = primary_and_rest(group3)
+    for node in group3.nodes:
+        seen = members.view(node, group3.nodes)
+        assert seen.states == dict.fromkeys(["node1", "node2", "node3"], "ONLINE")
+        assert seen.primaries == [primary.name]
+        assert node.query("SELECT @@global.super_read_only") == [(int(node is not primary),)]
+        assert node.query("SELECT @@global.group_replication_bootstrap_group") == [(0,)]
+    assert group3.topology.readers(group3.nodes) == rest
+    assert (group3.writer().nodes, group3.reader().nodes) == ((primary.name,), (rest[0].name,))
+    assert group3.topology.void(watched := group3.topology.watch(group3.nodes), watched) == ""
+
+
+def test_nothing_is_logged_before_the_group_writes(group3):
+    """Neither a start nor a join leaves a transaction that is a member's own."""
+    assert group3.topology.violations(group3.nodes) == []
+    for node in group3.nodes:
+        executed = node.query("SELECT @@global.gtid_executed, @@global.group_replication_group_name")[0]
+        assert members.divided(executed[0], [executed[1]])[1] == ""
+
+
+def test_a_write_arrives_on_every_member(group3):
+    """Settled means that queues are empty and all have executed the same."""
+    primary, _ = primary_and_rest(group3)
+    table = written(primary, "everywhere")
+
+    assert group3.settle(10), group3.backlog()
+    assert [node.query(f"SELECT COUNT(*) FROM {table}") for node in group3.nodes] == [[(3,)]] * 3
+    group3.check([table])
+
+
+def test_a_backlog_names_who_is_behind(group3):
+    """A member whose applier waits has not executed what the others have."""
+    primary, (late, _) = primary_and_rest(group3)
+    table = written(primary, "late")
+    assert group3.settle(10)
+    late.query(f"LOCK TABLES {table} READ")
+    try:
+        primary.query(f"INSERT INTO {table} VALUES (4)")
+        found = group3.topology.backlog(group3.nodes)
+        assert any(line.startswith(f"{late.name} has still to apply ") for line in found)
+    finally:
+        late.query("UNLOCK TABLES")
+    assert group3.settle(10), group3.backlog()
+
+
+def test_a_secondary_refuses_a_load(group3):
+    """With 1290, the server's read-only error; so do all secondaries, and the primary does not."""
+    primary, rest = primary_and_rest(group3)
+    table = written(primary, "refused")
+    assert group3.settle(10)
+    for node in rest:
+        with pytest.raises(SQLError) as caught:
+            as_load(node).query(f"INSERT INTO {table} VALUES (10)")
+        assert caught.value.number == 1290
+    as_load(primary).query(f"INSERT INTO {table} VALUES (10)")
+
+
+def test_health_divides_the_nodes(group3):
+    """The primary is well for writes, the others for reads."""
+    primary, _ = primary_and_rest(group3)
+    for node in group3.nodes:
+        health = group3.topology.health(node, group3.nodes)
+        said = node.pairs(health.statement)
+        well = {
+            role: all(said[name] == value for name, value in wanted.items())
+            for role, wanted in (("reader", health.reader), ("writer", health.writer))
+        }
+        assert well == {"reader": node is not primary, "writer": node is primary}
+
+
+def test_a_member_that_left_voids_the_round_and_comes_back(group3):
+    """Its server still runs; it is named, and ready again after it has joined anew."""
+    _, (_, left) = primary_and_rest(group3)
+    assert group3.settle(10)  # a member leaves only when its START GROUP_REPLICATION has returned
+    before = group3.topology.watch(group3.nodes)
+    left.query("STOP GROUP_REPLICATION")
+    wait.until(
+        lambda: [] if left.name not in group3.topology.watch(group3.nodes) else ["still there"], "leaving", seconds=20
+    )
+
+    void = f"member {left.name} was ONLINE before the round and is no member after it"
+    assert group3.topology.void(before, group3.topology.watch(group3.nodes)) == void
+    assert any(f"sees {left.name} as no member, wanted ONLINE" in line for line in group3.problems())
+    group3.topology.rejoin(left, group3.nodes)
+    wait.until(group3.problems, "the group", seconds=60)
+    assert group3.topology.void(before, group3.topology.watch(group3.nodes)).startswith(
+        "a member left the group and came back: view "
+    )
+
+
+def test_a_killed_primary_is_replaced_and_comes_back(group3):
+    """The others elect a new one; the round is void at once, and the old one joins as a secondary."""
+    form, nodes = group3.topology, group3.nodes
+    killed, rest = primary_and_rest(group3)
+    table = written(killed, "before_the_kill")
+    assert group3.settle(10)
+    before = form.watch(nodes)
+    killed.kill()
+
+    assert f"member {killed.name} was ONLINE before the round and is not running" in form.void(
+        before, form.watch(nodes)
+    )
+    with pytest.raises(NodeDied):
+        group3.problems()
+    with pytest.raises(ProvisionError, match=r"^no node takes writes: the group has elected no primary"):
+        form.writers(nodes)
+    limit = time.monotonic() + EXPELLED_SECONDS
+    while killed.name in members.common_view(nodes).states and time.monotonic() < limit:
+        time.sleep(0.1)
+    (elected,) = form.writers(nodes)
+    assert elected in rest
+    assert f"the primary changed from {killed.name} to {elected.name}" in form.void(before, form.watch(nodes))
+
+    elected.query(f"INSERT INTO {table} VALUES (4)")
+    form.rejoin(killed, nodes)
+    wait.until(group3.problems, "the group", seconds=60)
+    assert group3.settle(10), group3.backlog()
+    assert form.writers(nodes) == [elected]
+    assert killed.query(f"SELECT COUNT(*) FROM {table}") == [(4,)]
+
+
+def test_a_member_that_cannot_apply_says_why(group3):
+    """Somebody else removed a row there: the applier's own words end the wait for a member that never catches up."""
+    primary, (stopped, _) = primary_and_rest(group3)
+    table = written(primary, "gone")
+    assert group3.settle(10)
+    before = group3.topology.watch(group3.nodes)
+    alone = ["SET SESSION sql_log_bin = 0", "SET GLOBAL super_read_only = 0"]
+    stopped.sql.run([*alone, f"DELETE FROM {table} WHERE id = 1", "SET GLOBAL super_read_only = 1"])
+    primary.query(f"UPDATE {table} SET id = 7 WHERE id = 1")
+
+    why = f"(?s)^member {stopped.name} has stopped applying and left its group: .*Can't find record in 'gone'"
+    with pytest.raises(ProvisionError, match=why):
+        wait.until(lambda: [*group3.backlog(), "no error yet"], "the error", seconds=30)
+    with pytest.raises(ProvisionError, match=why):
+        group3.problems()
+    wait.until(
+        lambda: [] if stopped.name not in group3.topology.watch(group3.nodes) else ["still there"],
+        "leaving",
+        seconds=20,
+    )
+    void = f"member {stopped.name} was ONLINE before the round and is no member after it"
+    assert group3.topology.void(before, group3.topology.watch(group3.nodes)) == void
+
+    stopped.sql.run([alone[1], f"INSERT INTO {table} VALUES (1)", "SET SESSION sql_log_bin = 1"])
+    group3.topology.rejoin(stopped, group3.nodes)
+    wait.until(group3.problems, "the group", seconds=60)
+    assert group3.settle(10), group3.backlog()
+    for node in group3.nodes:
+        node.new_errors()
+
+
+def test_a_transaction_under_a_foreign_name_is_errant(group3):
+    """It went through the group, but no member can have given it that name by itself."""
+    primary, _ = primary_and_rest(group3)
+    foreign = str(uuid.uuid4())
+    primary.query(f"SET SESSION gtid_next = '{foreign}:1'")
+    primary.query("CREATE DATABASE foreign_name")
+    primary.query("SET SESSION gtid_next = 'AUTOMATIC'")
+    assert group3.settle(10), group3.backlog()
+
+    words = f"has errant transactions, which did not come through the group: {foreign}:1"
+    assert group3.topology.violations(group3.nodes) == [f"{node.name} {words}" for node in group3.nodes]
+    with pytest.raises(SeriesVoid, match=words):
+        group3.check()
+
+
+def test_a_member_with_transactions_of_its_own_is_refused(group3):
+    """What it wrote while it was outside makes it errant: it is told apart by name, and the group does not take it."""
+    _, (errant, _) = primary_and_rest(group3)
+    errant.query("STOP GROUP_REPLICATION")
+    errant.query("SET GLOBAL super_read_only = OFF")
+    errant.query("CREATE DATABASE mine")
+    own = errant.query("SELECT @@server_uuid")[0][0]
+
+    found = group3.topology.violations(group3.nodes)
+    assert any(line.startswith(f"{errant.name} has errant transactions") and f"{own}:1" in line for line in found)
+    assert sum(f"lacks {own}:1, which other members have" in line for line in found) == 2
+    group3.topology.rejoin(errant, group3.nodes)
+    with pytest.raises(
+        ProvisionError, match=f"(?s)^node {errant.name} could not join its group: .*more executed trans"
+    ):
+        wait.until(group3.problems, "the group", seconds=60)
+
+
+# --- two members, both primaries
+
+
+def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
+    """Writers and readers are all nodes, each for loads too, and each write is on both."""
+    form, nodes = multi2.topology, multi2.nodes
+
+    assert form.writers(nodes) == form.readers(nodes) == nodes
+    assert multi2.writer() == multi2.reader()
+    for node in nodes:
+        table = written(node, f"from_{node.name}")
+        as_load(node).query(f"INSERT INTO {table} VALUES (4)")
+        assert multi2.settle(10), multi2.backlog()
+        multi2.check([table])
+        health = form.health(node, nodes)
+        assert health.reader.items() <= health.writer.items() <= node.pairs(health.statement).items()
+    assert form.void(watched := form.watch(nodes), watched) == ""
+    assert watched["primary"] == "node1, node2"
+
+
+def test_a_conflict_of_two_members_is_one(multi2):
+    """Both members certify and count it; the one that came second is told, and has rolled back."""
+    first, second = multi2.nodes
+    table = written(first, "both_want")
+    assert multi2.settle(10), multi2.backlog()
+    before = counters.read(multi2.nodes)
+    late = as_load(second)
+    late.query(f"LOCK TABLES {table} WRITE")  # what the first one writes is certified there, and cannot be applied
+    first.query(f"UPDATE {table} SET id = 4 WHERE id = 1")
+    with pytest.raises(SQLError) as caught:
+        late.query(f"UPDATE {table} SET id = 5 WHERE id = 1")
+    late.query("UNLOCK TABLES")
+    assert multi2.settle(10), multi2.backlog()
+    found = counters.deltas(before, counters.read(multi2.nodes), seconds=1.0, commits=1)
+
+    assert caught.value.number == ROLLED_BACK
+    assert (found["certified"], found["conflicts"], found["conflicts_per_commit"]) == (2, 1, 1.0)
+    assert found["rolled_back"] == 1
+    multi2.check([table])
+
+
+def test_a_majority_that_is_lost_is_given_back(multi2):
+    """One of two is no majority: who brings the other one back says that it was dead, and both go on."""
+    form, (survivor, killed) = multi2.topology, multi2.nodes
+    killed.kill()
+    form.rejoin(killed, multi2.nodes)
+
+    wait.until(multi2.problems, "the group", seconds=60)
+    assert any("not able to reach a majority" in line for line in survivor.new_errors())
+    table = written(killed, "after_the_kill")
+    assert multi2.settle(10), multi2.backlog()
+    multi2.check([table])
+    # It has a new port, because others try its old one again only after seconds; and everybody is as patient as before.
+    addresses = [node.query("SELECT @@global.group_replication_local_address")[0][0] for node in multi2.nodes]
+    for node in multi2.nodes:
+        assert node.query("SELECT @@global.group_replication_group_seeds") == [(",".join(addresses),)]
+        assert node.query("SELECT @@global.group_replication_member_expel_timeout") == [(5,)]

@@ -1,0 +1,33 @@
+"""What is asynchronous replication's own: nobody but the primary has a commit when it returns."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.clusters.topologies.async_replication import AsyncReplication
+from pytest_dbcluster.releases import release as releases
+
+
+def test_a_commit_is_worth_one_server():
+    """Whatever the servers are set to, and however many there are."""
+    form = AsyncReplication()
+
+    assert form.acknowledged({"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, 3) == "one server, replicas later"
+    assert form.consistency({}) == ""
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_a_commit_waits_for_no_replica(bring, release):
+    """It returns while all replicas are stopped, and arrives when they go on."""
+    cluster = bring("async_replication", 2, releases.find(release), innodb_lock_wait_timeout="7")
+    primary, replica = cluster.nodes
+    replica.query("STOP REPLICA")
+    primary.query("CREATE DATABASE kept")
+    primary.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
+    assert cluster.backlog() != []
+
+    replica.query("START REPLICA")
+    assert cluster.settle(10), cluster.backlog()
+    cluster.check(["kept.t"])
+    assert [node.query("SELECT @@global.innodb_lock_wait_timeout")[0][0] for node in cluster.nodes] == [7, 7]
+    cluster.close()

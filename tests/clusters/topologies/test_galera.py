@@ -1,0 +1,133 @@
+"""What is Galera's own: options of a node, the restored primary component, joining without data, one node."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recovered_position
+from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.releases import release as releases
+
+ZERO = "GALERA saved state\nuuid: 8bcf4a34\nseqno: -1\nsafe_to_bootstrap: 0\n"
+
+
+@pytest.fixture
+def nodes(mariadb):
+    """Three nodes on hosts that do nothing."""
+    made = []
+    for n in (1, 2, 3):
+        host = FakeHost(f"node{n}", directory=f"/fake/node{n}")
+        host.next_port += 10 * n
+        made.append(Node(f"node{n}", host, mariadb, 3306, "secret"))
+    return made
+
+
+def test_every_node_names_all_of_them(nodes):
+    """One cluster address for all, each with ports of its own on the address that they share."""
+    galera = Galera()
+    options = [galera.options(node, nodes) for node in nodes]
+
+    assert {one["wsrep_cluster_address"] for one in options} == {
+        "gcomm://127.0.0.1:20011,127.0.0.1:20021,127.0.0.1:20031"
+    }
+    assert options[1]["wsrep_provider_options"] == (
+        "base_port=20021;gmcast.listen_addr=tcp://127.0.0.1:20021;ist.recv_addr=127.0.0.1:20022"
+    )
+    assert options[1]["wsrep_sst_receive_address"] == "127.0.0.1:20023"
+    assert len({one["wsrep_cluster_name"] for one in options}) == 1
+
+
+def test_two_clusters_have_two_names(nodes):
+    """Otherwise nodes of two runs could find each other."""
+    one, other = (Galera().options(nodes[0], nodes)["wsrep_cluster_name"] for _ in range(2))
+
+    assert one != other
+
+
+def test_a_release_without_the_library_cannot_do_it(nodes, mariadb):
+    """The error names the release, where it is from, and what is missing."""
+    bare = dataclasses.replace(mariadb, wsrep_provider=None, source="/opt/x")
+    nodes[0].release = bare
+
+    with pytest.raises(Unsupported) as caught:
+        Galera().options(nodes[0], nodes)
+    assert str(caught.value) == "mariadb:10.11 (/opt/x) has no Galera library (libgalera_smm.so)"
+
+
+def test_the_restored_component_names_its_members():
+    """The file says who this node is, and the view of all that it belonged to."""
+    members = [uuid.UUID(int=n) for n in (2, 1)]
+
+    assert component_state(members[0], members) == (
+        f"my_uuid: {members[0]}\n#vwbeg\nview_id: 3 {members[1]} 1\nbootstrap: 0\n"
+        f"member: {members[1]} 0\nmember: {members[0]} 0\n#vwend\n"
+    )
+
+
+def test_one_node_begins_a_new_group(nodes):
+    """A component of one cannot be restored from a file."""
+    Galera().form(nodes[:1])
+
+    assert nodes[0].host.spawned[0][-1] == "--wsrep-new-cluster"
+    assert f"{nodes[0].data}/gvwstate.dat" not in nodes[0].host.files
+
+
+def test_more_nodes_restore_one_component(nodes):
+    """All get the same view, each under its own id, and none begins a group."""
+    Galera().form(nodes)
+
+    texts = [node.host.files[f"{node.data}/gvwstate.dat"].decode() for node in nodes]
+    assert len({text.partition("\n")[0] for text in texts}) == 3
+    assert len({text.partition("\n")[2] for text in texts}) == 1
+    assert [node.host.spawned[0][-1] for node in nodes].count("--wsrep-new-cluster") == 0
+
+
+def test_a_node_without_data_has_no_position(nodes):
+    """It is not even asked: a server that recovers nothing would make files."""
+    assert recovered_position(nodes[0]) == []
+    assert nodes[0].host.commands == []
+
+
+def test_a_crashed_node_reads_its_position(nodes):
+    """A server that only recovers says where the data ends."""
+    host = nodes[0].host
+    host.files[f"{nodes[0].data}/grastate.dat"] = ZERO.encode()
+    host.files["/fake/node1/recover.log"] = b"0 [Note] WSREP: Recovered position: 8bcf4a34-aa:17\n"
+
+    assert recovered_position(nodes[0]) == ["--wsrep-start-position=8bcf4a34-aa:17"]
+
+
+def test_every_node_knows_the_whole_cluster(galera2):
+    """Each one is Synced, in the primary component, and sees as many nodes as were asked for."""
+    for node in galera2.nodes:
+        status = node.status("wsrep%")
+        assert status["wsrep_ready"] == "ON"
+        assert status["wsrep_local_state_comment"] == "Synced"
+        assert status["wsrep_cluster_status"] == "Primary"
+        assert status["wsrep_cluster_size"] == "2"
+
+
+@pytest.mark.parametrize("release", ["mariadb:11.8"])
+def test_a_node_without_state_is_sent_everything(bring, release):
+    """Its data directory was emptied: mariabackup brings it all back, and the tables are equal again."""
+    cluster = bring("galera", 2, releases.find(release))
+    donor, joiner = cluster.nodes
+    donor.query("CREATE DATABASE kept")
+    donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
+    donor.query("INSERT INTO kept.t VALUES (1), (2), (3)")
+    assert cluster.settle(10)
+    joiner.stop()
+    joiner.host.run(["sh", "-c", f"rm -rf {joiner.data}/* {joiner.data}/.[!.]*"])
+    offset = len(joiner.host.pull(joiner.log))
+    cluster.topology.rejoin(joiner, cluster.nodes)
+
+    wait.until(cluster.problems, "the cluster", seconds=90)
+    cluster.check(["kept.t"])
+    assert "mariabackup" in joiner.host.pull(joiner.log, offset=offset).decode()
+    cluster.close()

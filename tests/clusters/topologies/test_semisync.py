@@ -1,0 +1,247 @@
+"""What is semi-synchronous replication's own: waiting for replicas, falling back, coming back, its plugins."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topologies.semisync import SemiSync
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.releases import release as releases
+
+RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
+FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
+
+
+@pytest.fixture(scope="module", params=RELEASES)
+def cluster(bring, request):
+    """A primary that waits 300 ms for one of two replicas; tests leave it on and settled."""
+    release = releases.find(request.param)
+    made = bring("semisync", 3, release, **{f"{FIRST_WORD[release.product]}_timeout": "300"})
+    made.nodes[0].query("CREATE DATABASE kept")
+    made.nodes[0].query("CREATE TABLE kept.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+    made.settle(10)
+    yield made
+    made.close()
+
+
+def watched(cluster):
+    """What is read before and after a round."""
+    return cluster.topology.watch(cluster.nodes)
+
+
+def void(cluster, before):
+    """Why what happened since then does not count."""
+    return cluster.topology.void(before, watched(cluster))
+
+
+def write(cluster):
+    """One commit on the primary."""
+    cluster.nodes[0].query("INSERT INTO kept.t VALUES ()")
+
+
+def number(cluster, name):
+    """One status of the primary, such as ``yes_tx``."""
+    return int(cluster.nodes[0].status("rpl_semi_sync%")[f"{FIRST_WORD[cluster.nodes[0].flavour.vendor]}_{name}"])
+
+
+def test_ready_means_that_every_replica_acknowledges(cluster):
+    """It is on, both replicas are known, and a commit is counted as acknowledged."""
+    acknowledged = number(cluster, "yes_tx")
+    before = watched(cluster)
+    assert list(before.values()) == ["2", "0", "ON"]
+
+    write(cluster)
+    assert number(cluster, "yes_tx") == acknowledged + 1
+    assert void(cluster, before) == ""
+    cluster.check(["kept.t"])
+
+
+def test_falling_back_voids_the_round_and_is_waited_out(cluster):
+    """Nobody acknowledges in time: the commit returns, the round says so, and none begins before it is on again."""
+    primary, *replicas = cluster.nodes
+    words = primary.flavour.semisync
+    before = watched(cluster)
+    for replica in replicas:
+        replica.query("STOP REPLICA")
+    write(cluster)
+
+    assert f"semi-sync fell back to asynchronous: {words.status} is OFF after the round" in void(cluster, before)
+    assert f"commits returned that no replica had acknowledged: {words.unacknowledged} went from 0 to 1" in void(
+        cluster, before
+    )
+    assert not cluster.settle(0.2)
+    for replica in replicas:
+        replica.query("START REPLICA")
+    wait.until(cluster.problems, "the cluster", seconds=10)
+    assert cluster.settle(10), cluster.backlog()
+
+    again = watched(cluster)
+    write(cluster)
+    assert void(cluster, again) == ""
+    assert "fell back" not in void(cluster, before)
+    assert "went from 0 to 1" in void(cluster, before)
+    cluster.logged()  # that the replicas went
+    cluster.check(["kept.t"])
+
+
+def test_semi_sync_that_is_off_is_a_backlog(cluster):
+    """Everything has arrived, and still the next round would measure asynchronous replication."""
+    primary = cluster.nodes[0]
+    words = primary.flavour.semisync
+    primary.query(f"SET GLOBAL {words.primary} = OFF")
+    write(cluster)
+    said = f"node1: semi-sync is off, {words.status} is 'OFF'"
+
+    wait.until(lambda: [one for one in cluster.backlog() if one != said], "only semi-sync", seconds=10)
+    assert cluster.backlog() == [said]
+    assert said in cluster.problems()
+    primary.query(f"SET GLOBAL {words.primary} = ON")
+    wait.until(cluster.problems, "the cluster", seconds=10)
+    assert cluster.settle(10), cluster.backlog()
+
+
+def test_a_replica_that_goes_voids_the_round(cluster):
+    """The other one still acknowledges each commit, but there is one less to be the first."""
+    words = cluster.nodes[0].flavour.semisync
+    replica = cluster.nodes[2]
+    before = watched(cluster)
+    replica.query("STOP REPLICA")
+
+    def unnoticed():
+        """MySQL's primary notices when it has something to send."""
+        write(cluster)
+        return [] if void(cluster, before) else ["still two"]
+
+    wait.until(unnoticed, "the primary to notice", seconds=10)
+    assert void(cluster, before) == (
+        f"the number of replicas that acknowledge changed: {words.clients} went from 2 to 1"
+    )
+    assert cluster.problems() != []
+
+    replica.query("START REPLICA")
+    wait.until(cluster.problems, "the cluster", seconds=10)
+    assert void(cluster, before) == ""
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_node_comes_back_and_acknowledges(cluster, victim):
+    """The primary is found again by its replicas, a replica catches up, and no commit is lost or errant."""
+    node = cluster.nodes[victim]
+    write(cluster)
+    node.kill()
+    cluster.topology.rejoin(node, cluster.nodes)
+
+    wait.until(cluster.problems, "the cluster", seconds=30)
+    write(cluster)
+    assert cluster.settle(10), cluster.backlog()
+    assert cluster.topology.violations(cluster.nodes) == []
+    assert len({node.query("CHECKSUM TABLE kept.t")[0][1] for node in cluster.nodes}) == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "options", "label"),
+    [
+        ("mariadb:10.11", {}, "received by 1 replica (AFTER_COMMIT)"),
+        ("mariadb:11.8", {"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, "received by 1 replica (AFTER_SYNC)"),
+        ("mysql:9.7", {}, "received by 1 replica (AFTER_SYNC)"),
+        (
+            "mysql:9.7",
+            {
+                "rpl_semi_sync_source_wait_for_replica_count": "2",
+                "rpl_semi_sync_source_wait_point": "AFTER_COMMIT",
+            },
+            "received by 2 replicas (AFTER_COMMIT)",
+        ),
+    ],
+)
+def test_the_label_says_who_has_a_commit(bring, release, options, label):
+    """Number and wait point are options, and their defaults are the vendor's."""
+    cluster = bring("semisync", 3, releases.find(release), **options)
+
+    assert cluster.topology.acknowledged(cluster.nodes[0].variables(), 3) == label
+    assert cluster.topology.consistency(cluster.nodes[0].variables()) == ""
+    cluster.nodes[0].query("CREATE DATABASE kept")
+    assert number(cluster, "no_tx") == 0
+    cluster.close()
+
+
+def test_every_commit_that_two_have_to_acknowledge_waits_for_both(bring):
+    """One of them is gone: the round falls back."""
+    cluster = bring(
+        "semisync",
+        3,
+        releases.find("mysql:9.7"),
+        rpl_semi_sync_source_wait_for_replica_count="2",
+        rpl_semi_sync_source_timeout="300",
+    )
+    before = watched(cluster)
+    cluster.nodes[2].query("STOP REPLICA")
+    cluster.nodes[0].query("CREATE DATABASE kept")
+
+    assert "fell back to asynchronous" in void(cluster, before)
+    cluster.close()
+
+
+@pytest.fixture
+def idle(mysql):
+    """Three nodes on hosts that do nothing."""
+    return [Node(f"node{n}", FakeHost(f"node{n}", directory=f"/fake/{n}"), mysql, 3306, "secret") for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        (2, "2 with 1 replica: no commit would ever be acknowledged; ask for nodes=3 or more"),
+        (3, "3 with 2 replicas: no commit would ever be acknowledged; ask for nodes=4 or more"),
+    ],
+)
+def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
+    """Every commit would wait until its time is up."""
+    form, some = SemiSync(), idle[:nodes]
+    for node in some:
+        node.configure({**form.options(node, some), "rpl_semi_sync_source_wait_for_replica_count": str(nodes)})
+
+    with pytest.raises(ConfigError) as caught:
+        form.form(some)
+    assert str(caught.value) == f"option rpl_semi_sync_source_wait_for_replica_count={words}"
+    assert idle[0].host.spawned == []
+
+
+@pytest.mark.parametrize(
+    ("option", "role"),
+    [("rpl_semi_sync_source_enabled", "primary node1"), ("rpl_semi_sync_replica_enabled", "replica node2")],
+)
+def test_turning_it_off_is_refused(idle, option, role):
+    """That is asynchronous replication, which has a name of its own."""
+    form = SemiSync()
+    for node in idle:
+        node.configure({**form.options(node, idle), option: "OFF"})
+
+    with pytest.raises(ConfigError, match=f"^option {option}=OFF contradicts semisync: its {role} needs {option}=ON;"):
+        form.form(idle)
+
+
+def test_a_release_without_the_plugins_cannot_do_it(mysql, idle, tmp_path):
+    """The error names the release, where it is from, what is missing, and where it was looked for."""
+    (tmp_path / "semisync_source.so").touch()
+    bare = dataclasses.replace(mysql, source="/opt/x", server_options={"plugin-dir": str(tmp_path)})
+    lacking = f"mysql:9.7 (/opt/x) has no semisync_replica.so in {tmp_path}"
+    assert SemiSync().lacks(bare) == lacking
+    idle[0].release = bare
+    with pytest.raises(Unsupported) as caught:
+        SemiSync().options(idle[0], idle)
+    assert str(caught.value) == lacking
+
+    (tmp_path / "semisync_source.so").unlink()
+    assert "no semisync_source.so and no semisync_replica.so in" in SemiSync().lacks(bare)
+
+
+def test_mariadb_has_it_built_in(mariadb, mysql):
+    """No file is looked for; MySQL's own releases have both."""
+    assert SemiSync().lacks(dataclasses.replace(mariadb, server_options={"plugin-dir": "/nowhere"})) == ""
+    assert SemiSync().lacks(mysql) == ""

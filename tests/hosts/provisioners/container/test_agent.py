@@ -1,0 +1,196 @@
+"""The shell program on a host, and our end of its pipe; on this machine's own shells, without an engine."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+import psutil
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.container import agent
+from pytest_dbcluster.hosts.provisioners.container.agent import FRAME, OUTPUT, Agent
+
+SHELLS = [shell for shell in ("/bin/dash", "/bin/bash") if shutil.which(shell)]
+
+
+def relay(program, ours):
+    """What an engine does between a container and whoever is attached to it."""
+
+    def forward():
+        with contextlib.suppress(OSError):
+            while data := ours.recv(4096):
+                os.write(program.stdin.fileno(), data)
+        with contextlib.suppress(OSError):
+            program.stdin.close()
+
+    def answer():
+        with contextlib.suppress(OSError):
+            while data := os.read(program.stdout.fileno(), 4096):
+                ours.sendall(FRAME.pack(OUTPUT, len(data)) + data)
+            ours.shutdown(socket.SHUT_RDWR)
+
+    threads = [threading.Thread(target=one) for one in (forward, answer)]
+    for thread in threads:
+        thread.start()
+    return threads
+
+
+def end(shell):
+    """Kill it with all that it has started, as the end of a container's first process does."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in [*psutil.Process(shell.pid).children(recursive=True), psutil.Process(shell.pid)]:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request):
+    """The agent's program in each of the shells that images have as theirs."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([request.param, "-c", agent.PROGRAM], stdin=pipe, stdout=pipe, bufsize=0) as started:
+        yield started
+        end(started)
+
+
+@pytest.fixture
+def host(shell):
+    """Our end of its pipe."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        threads = relay(shell, theirs)
+        made = Agent(ours, "a host")
+        made.wait_ready(10)
+        yield made
+        made.close()
+        end(shell)
+        for thread in threads:
+            thread.join()
+
+
+def script(command, tmp_path, **more):
+    """The script of a command that writes into files of the test's."""
+    return agent.script(command, directory=str(tmp_path), environment={}, output=str(tmp_path / "out"), **more)
+
+
+def test_a_command_runs_to_its_end(host, tmp_path):
+    """Its words, with quotes, lines and spaces as they were, reach it, and its status comes back."""
+    words = ["it's", 'a "word"', "two\nlines", "$HOME `id`", "back\\slash"]
+    number = host.begin(script(["printf", "%s|", *words], tmp_path))
+
+    assert host.wait(number, 10) == 0
+    assert (tmp_path / "out").read_text() == "".join(f"{word}|" for word in words)
+
+
+def test_a_status_is_that_of_the_command(host, tmp_path):
+    """An error is its number, and the end by a signal a negative one."""
+    assert host.wait(host.begin(script(["sh", "-c", "exit 3"], tmp_path)), 10) == 3
+    assert host.wait(host.begin(script(["sh", "-c", "kill -9 $$"], tmp_path)), 10) == -signal.SIGKILL
+    missing = str(tmp_path / "no-such-program")  # by its path: one on PATH may be in a directory that is closed to us
+    assert host.wait(host.begin(script([missing], tmp_path)), 10) == 127
+    assert "no-such-program" in (tmp_path / "out").read_text()
+
+
+def test_the_environment_and_the_input_reach_a_command(host, tmp_path):
+    """Variables are exported as they are; the input is a file."""
+    (tmp_path / "in").write_text("from a file")
+    text = agent.script(
+        ["sh", "-c", 'cat; echo " and $WORD"; pwd'],
+        directory=str(tmp_path),
+        environment={"WORD": "a 'quoted' one"},
+        output=str(tmp_path / "out"),
+        errors=str(tmp_path / "err"),
+        text=str(tmp_path / "in"),
+    )
+
+    assert host.wait(host.begin(text), 10) == 0
+    assert (tmp_path / "out").read_text() == f"from a file and a 'quoted' one\n{tmp_path}\n"
+
+
+def test_several_programs_run_at_once(host, tmp_path):
+    """One that waits delays no other, and each has its own number and status."""
+    slow = host.begin(script(["sleep", "30"], tmp_path))
+    fast = [host.begin(script(["sh", "-c", f"exit {n}"], tmp_path)) for n in range(10)]
+
+    assert [host.wait(number, 10) for number in fast] == list(range(10))
+    assert host.status(slow) is None
+    assert host.wait(slow, 0.01) is None
+    host.signal(slow, "KILL")
+
+
+def test_a_signal_reaches_the_children_of_a_program(host, tmp_path):
+    """A program is a process group: what it has started ends with it."""
+    number = host.begin(script(["sh", "-c", "sleep 77 & echo $!; wait"], tmp_path))
+    host.pid(number)
+    while not (tmp_path / "out").exists() or not (tmp_path / "out").read_text().strip():
+        time.sleep(0.01)
+    child = (tmp_path / "out").read_text().strip()
+    host.signal(number, "TERM")
+
+    assert host.wait(number, 10) == -signal.SIGTERM
+    wait.until(lambda: [child] if psutil.pid_exists(int(child)) else [], "the end of the child", seconds=10)
+
+
+def test_a_signal_to_what_has_ended_does_nothing(host, tmp_path):
+    """Its number may be another program's by now."""
+    number = host.begin(script(["true"], tmp_path))
+    assert host.wait(number, 10) == 0
+
+    host.signal(number, "KILL")
+
+    assert host.status(number) == 0
+
+
+def test_the_end_of_our_pipe_ends_the_agent(shell, host):
+    """Whatever ends this process closes its end, so nothing outlives it."""
+    host.close()
+
+    shell.wait(10)
+
+
+def test_the_end_of_the_agent_is_told(shell, host, tmp_path):
+    """Its programs have ended with their host, and another cannot be started."""
+    number = host.begin(script(["sleep", "30"], tmp_path))
+    host.pid(number)
+    end(shell)
+
+    with pytest.raises(ProvisionError, match="a host has ended, or its engine has"):
+        host.wait(number, 10)
+    assert host.status(number) == -signal.SIGKILL
+    with pytest.raises(ProvisionError, match="a host"):
+        host.wait(host.begin(script(["true"], tmp_path)), 10)
+
+
+def test_what_is_no_agent_says_what_it_printed():
+    """The words of a broken image are in the message."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(FRAME.pack(2, 27) + b"exec /bin/sh: no such file\n")
+        theirs.shutdown(socket.SHUT_RDWR)
+
+        with pytest.raises(ProvisionError, match="exec /bin/sh: no such file"):
+            Agent(ours, "a host").wait_ready(10)
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_one_that_is_to_stay_outlives_the_end_of_its_input(shell):
+    """Some engines end the input with the connection to it, whatever they were told; any other one ends there."""
+    pipe = subprocess.PIPE
+    quick = agent.PROGRAM + agent.STAYS.replace("3600", "0.01; echo stays")
+    with subprocess.Popen([shell, "-c", agent.PROGRAM], stdin=pipe) as ends:
+        ends.stdin.close()
+        assert ends.wait(10) == 0
+    with subprocess.Popen([shell, "-c", quick], stdin=pipe, stdout=pipe) as stays:
+        stays.stdin.close()
+        try:
+            assert [stays.stdout.readline() for _ in range(2)] == [b"stays\n", b"stays\n"]
+        finally:
+            end(stays)

@@ -1,0 +1,192 @@
+"""Answers: their truth, their text, and that nobody can mistake one for another."""
+
+from __future__ import annotations
+
+import statistics
+
+import pytest
+
+from pytest_dbcluster.errors import ClaimFailed, Undecided
+from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from tests.support.fakes import FakeLaboratory, noisy
+
+
+def series(*means, names=("default", "flush_2"), sd=0.05, laboratory=None, **rules):
+    """The two series of a measurement that takes about these seconds."""
+    made = laboratory or FakeLaboratory(names, noisy(*means, sd=sd))
+    return Measurement(made, Rules(**{"seed": 3, **rules})).series
+
+
+def test_a_claim_that_holds_is_true():
+    """Reading it is what assert does."""
+    default, flush_2 = series(1.0, 0.5)
+    answer = flush_2.beats(default)
+
+    assert answer.read is False
+    assert bool(answer) is True
+    assert answer.read is True
+
+
+def test_a_claim_that_fails_raises_its_whole_message():
+    """An AssertionError, whose text pytest does not cut as it cuts a False."""
+    default, flush_2 = series(0.5, 1.0)
+    answer = flush_2.beats(default)
+
+    with pytest.raises(ClaimFailed) as caught:
+        bool(answer)
+    assert isinstance(caught.value, AssertionError)
+    assert str(caught.value) == answer.message
+    assert str(caught.value).startswith("FAILED flush_2.beats(default)   metric throughput   6 pairs x 2 x ")
+
+
+def test_a_claim_that_is_open_raises_undecided():
+    """It is neither a pass nor a failure."""
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=8)
+
+    with pytest.raises(Undecided, match=r"^INCONCLUSIVE flush_2\.beats\(default\)"):
+        bool(flush_2.beats(default))
+
+
+def test_the_opposite_of_a_failed_claim_is_no_pass():
+    """``assert not a.beats(b)`` raises as ``assert a.beats(b)`` does."""
+    default, flush_2 = series(0.5, 1.0)
+
+    with pytest.raises(ClaimFailed):
+        _ = not flush_2.beats(default)
+
+
+def test_a_comparison_beside_is_always_true_and_draws_few_pairs():
+    """It claims nothing, so nobody has to read it."""
+    default, flush_2 = series(1.0, 1.0, sd=0.3)
+    answer = flush_2.against(default)
+
+    assert answer
+    assert answer.text == "flush_2 against default"
+    assert answer.verdict.pairs <= 20
+
+
+def test_a_shown_answer_is_not_read():
+    """A repr in a log is not an assert."""
+    default, flush_2 = series(1.0, 0.5)
+    answer = flush_2.beats(default)
+
+    assert repr(answer) == "<flush_2.beats(default): holds>"
+    assert answer.read is False
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (lambda a, b: a.beats(b), "flush_2.beats(default)"),
+        (lambda a, b: a.beats(b, by=0.2), "flush_2.beats(default, by=0.2)"),
+        (lambda a, b: a.no_slower_than(b, by=0.05), "flush_2.no_slower_than(default, by=0.05)"),
+        (lambda a, b: a.same_as(b, within=0.1), "flush_2.same_as(default, within=0.1)"),
+        (lambda a, b: a.scales(b, at_least=1.5), "flush_2.scales(default, at_least=1.5)"),
+        (lambda a, b: a.lower("fsyncs", than=b), 'flush_2.lower("fsyncs", than=default)'),
+        (lambda a, b: a.no_more_stalls_than(b), "flush_2.no_more_stalls_than(default)"),
+    ],
+)
+def test_the_text_is_the_claim_as_a_test_writes_it(claim, text):
+    """So that a message can be searched for."""
+    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 0.5), counters=lambda _: {"fsyncs": 5.0})
+    default, flush_2 = series(laboratory=laboratory)
+
+    assert claim(flush_2, default).text == text
+
+
+def test_the_message_ends_with_the_laboratorys_notes():
+    """Durability and effective differences belong to each verdict."""
+    default, flush_2 = series(1.0, 0.5)
+
+    assert flush_2.beats(default).message.splitlines()[-1].strip() == "a note on flush_2 and default"
+
+
+def test_a_blind_laboratory_answers_nothing_about_speed():
+    """However clear the rounds are: the verdict is inconclusive and says what this machine cannot show."""
+    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 0.2), why_blind="an fsync takes 3 us in /dev/shm")
+    default, flush_2 = series(laboratory=laboratory)
+
+    with pytest.raises(Undecided, match="an fsync takes 3 us in /dev/shm"):
+        bool(flush_2.beats(default))
+
+
+def test_a_blind_laboratory_still_counts():
+    """A counter is not measured with the clock."""
+    laboratory = FakeLaboratory(
+        ("default", "flush_2"),
+        noisy(1.0, 0.2),
+        counters=lambda variant: {"fsyncs": (50.0, 5.0)[variant]},
+        why_blind="an fsync takes 3 us in /dev/shm",
+    )
+    default, flush_2 = series(laboratory=laboratory)
+
+    assert flush_2.lower("fsyncs", than=default)
+
+
+def test_it_makes_no_difference_which_claim_is_asked_first():
+    """A claim that finds its pairs drawn answers at the look at which it would have answered alone."""
+    default, flush_2 = series(1.0, 0.8, sd=0.1)
+    alone = flush_2.beats(default)
+    default, flush_2 = series(1.0, 0.8, sd=0.1)
+    flush_2.same_as(default, within=0.17)
+    second = flush_2.beats(default)
+
+    assert second.verdict == alone.verdict
+    assert second.measurement.pairs > alone.verdict.pairs
+
+
+def test_an_order_that_is_asked_again_answers_as_before():
+    """Its blocks are drawn already; a claim of two of its variants has drawn more of them in between."""
+    slow, middle, fast = series(1.0, 0.8, 0.6, names=("slow", "middle", "fast"), sd=0.1)
+    first = ordered(slow, middle, fast)
+    middle.same_as(slow, within=0.17)
+    again = ordered(slow, middle, fast)
+
+    assert again.verdict == first.verdict
+    assert again.measurement.pairs > first.verdict.pairs
+
+
+def test_stalls_are_counted_in_the_first_40_pairs():
+    """However many were drawn before for another claim."""
+    default, flush_2 = series(1.0, 1.0, sd=0.3)
+    assert flush_2.against(default).verdict.pairs <= 20
+    with pytest.raises(Undecided):
+        bool(flush_2.beats(default, by=0.001))
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.measurement.pairs > 40
+    assert answer.verdict.pairs == 40
+
+
+def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
+    """Its one look comes after 40 pairs; with fewer the guard is open."""
+    default, flush_2 = series(1.0, 1.0, cap=8)
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.verdict.pairs == 8
+    with pytest.raises(Undecided, match="cap of 8 pairs: 0 v 0"):
+        bool(answer)
+
+
+def test_an_order_of_two_gives_each_name_its_own_median():
+    """The message names the slowest first, and so stand the medians."""
+    slow, fast = series(1.0, 0.5, names=("slow", "fast"))
+    answer = ordered(slow, fast)
+    pairs = answer.verdict.pairs
+    medians = [statistics.median(one.values("throughput")[:pairs]) for one in (slow, fast)]
+
+    assert f"absolute medians slow {medians[0]:.4g} v fast {medians[1]:.4g}" in answer.message
+
+
+def test_a_blind_laboratory_says_nothing_of_stalls():
+    """Whichever claim is asked first; 20 pairs show what was seen."""
+    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 1.0))
+    default, flush_2 = series(laboratory=laboratory)
+    flush_2.same_as(default, within=0.01)
+    assert flush_2.measurement.pairs > 40
+    laboratory.why_blind = "nodes share the cores"
+    answer = flush_2.no_more_stalls_than(default)
+
+    assert answer.verdict.pairs == 20
+    with pytest.raises(Undecided, match="nodes share the cores"):
+        bool(answer)

@@ -1,0 +1,210 @@
+"""Curves: a load at several values of a field, with a claim at each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
+from pytest_dbcluster.measuring import curve
+from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.fakes import FakeLaboratory, noisy
+
+SLAP = MySQLSlap("write", queries=64)
+
+
+@dataclasses.dataclass(frozen=True)
+class Load:
+    """A load that has threads."""
+
+    threads: int = 1
+
+    def __str__(self):
+        return f"load of {self.threads}"
+
+
+def sweep(*faster, sd=0.05, **rules):
+    """A curve whose second variant is so many times as fast at 1, 2, 4, ... threads."""
+    made = []
+    for place, ratio in enumerate(faster):
+        laboratory = FakeLaboratory(("one", "other"), noisy(1.0, 1 / ratio, sd=sd), load=f"load of {2**place}")
+        made.append(Point(2**place, Measurement(laboratory, Rules(**{"seed": 7, **rules}))))
+    return Curve(Load(), "threads", made)
+
+
+def test_a_test_claims_at_each_value():
+    """The value comes first, then a series for each cluster."""
+    seen = []
+    for threads, one, other in sweep(2.0, 3.0):
+        assert other.beats(one)
+        seen.append((threads, one.name, other.name))
+
+    assert seen == [(1, "one", "other"), (2, "one", "other")]
+
+
+def test_a_curve_draws_nothing_by_itself():
+    """Neither when it is declared nor when it is walked along."""
+    made = sweep(2.0, 3.0)
+    series = [one for _, *several in made for one in several]
+
+    assert [len(one.rounds) for one in series] == [0] * 4
+
+
+def test_every_point_is_asked_before_the_first_answer_counts():
+    """One that fails in the middle loses no other; the text has its message, and counts all."""
+    made = sweep(2.0, 0.5, 3.0)
+    every = made.every(lambda one, other: other.beats(one))
+    assert repr(every) == "<every threads of load: 1: holds, 2: fails, 4: holds>"
+
+    with pytest.raises(ClaimFailed) as caught:
+        bool(every)
+    head, first, *_ = str(caught.value).splitlines()
+    assert head == "load at 3 values of threads: 2 holds, 1 fails"
+    assert first.startswith("threads=2: FAILED other.beats(one)")
+    assert all(answer.read for point in made.points for answer in point.measurement.answers)
+
+
+def test_a_curve_that_holds_everywhere_is_true():
+    """And only that."""
+    assert bool(sweep(2.0, 3.0).every(lambda one, other: other.beats(one))) is True
+
+
+def test_an_open_point_opens_the_curve():
+    """It is neither a pass nor a failure."""
+    every = sweep(9.0, 1.0, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
+
+    with pytest.raises(Undecided, match=r"(?s)^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"):
+        bool(every)
+
+
+def test_a_failure_weighs_more_than_an_open_point():
+    """The failed one is shown first."""
+    every = sweep(1.0, 0.1, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
+
+    with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: FAILED .*\nthreads=1: INCONCLUSIVE "):
+        bool(every)
+
+
+def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
+    """The run's time was used before it: a claim that failed at another point still fails."""
+    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    every = made.every(lambda one, other: other.beats(one))
+    assert repr(every) == "<every threads of load: 1: fails, 2: inconclusive>"
+
+    with pytest.raises(ClaimFailed) as caught:
+        bool(every)
+    head, first, *_, last = str(caught.value).splitlines()
+    assert head == "load at 2 values of threads: 1 fails, 1 inconclusive"
+    assert first.startswith("threads=1: FAILED ")
+    assert last == "threads=2: load of 2: no time; nothing was drawn"
+
+    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    with pytest.raises(Undecided, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
+        bool(made.every(lambda one, other: other.beats(one)))
+
+
+def test_what_is_shown_beside_opens_nothing():
+    """A comparison that claims nothing is true at each point."""
+    assert sweep(1.0, 1.0, sd=0.3).every(lambda one, other: other.against(one))
+
+
+def test_every_takes_a_claim():
+    """A lambda that asserts, or that returns whether it held, has lost what is to be shown."""
+    with pytest.raises(ConfigError, match=r"^curve.every takes a function that returns one claim, .* returned None$"):
+        sweep(2.0).every(lambda one, other: None)
+
+
+def test_drawing_claims_nothing():
+    """As many blocks at each point as were asked for; those that a claim has drawn are among them."""
+    made = sweep(2.0, 3.0)
+    for threads, one, other in made:
+        if threads == 1:
+            other.beats(one)
+    made.draw(3)
+
+    assert [point.measurement.pairs for point in made.points] == [6, 3]
+    assert [point.measurement.laboratory.checks for point in made.points] == [1, 1]
+    assert [len(point.measurement.answers) for point in made.points] == [1, 0]
+
+
+@pytest.mark.parametrize("blocks", [0, -1, 1.5, True])
+def test_drawing_takes_a_number_of_blocks(blocks):
+    """One or more."""
+    with pytest.raises(ConfigError, match=r"it draws 1 block or more at each point$"):
+        sweep(2.0).draw(blocks)
+
+
+@pytest.mark.parametrize("name", ["threads", "concurrency"])
+def test_the_number_of_clients_has_two_names(name):
+    """A load has the one or the other, and a sweep finds it."""
+    assert curve.loads(Load(), {name: (1, 4)}) == ("threads", [(1, Load(1)), (4, Load(4))])
+    field, loads = curve.loads(SLAP, {name: (1, 4)})
+
+    assert field == "concurrency"
+    assert [load.concurrency for _, load in loads] == [1, 4]
+
+
+def test_a_sweep_can_go_over_any_field():
+    """By its name."""
+    assert [load.rows for _, load in curve.loads(SLAP, {"rows": [100, 1000]})[1]] == [100, 1000]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, "measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got none"),
+        (
+            {"rows": [1], "queries": [1]},
+            "measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got rows,",
+        ),
+        ({"row": [1]}, "unknown field of mysqlslap write c50 'row'; known: mode, concurrency, "),
+        ({"rows": []}, "measure.sweep(..., rows=[]) takes the values one after the other, each once"),
+        ({"rows": 5}, "measure.sweep(..., rows=5) takes the values one after the other, each once"),
+        ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) takes the values one after the other, each once"),
+        ({"concurrency": (1, 0)}, "mysqlslap concurrency=0: it takes 1 or more"),
+    ],
+)
+def test_a_wrong_sweep_is_refused_before_anything_starts(given, words):
+    """The error says what it takes."""
+    with pytest.raises(ConfigError) as caught:
+        curve.loads(SLAP, given)
+    assert str(caught.value).startswith(words)
+
+
+def test_points_whose_loads_are_called_alike_say_their_value():
+    """Rows are not part of a name, so claims about two tables would be told apart by nothing."""
+    field, several = curve.loads(SLAP, {"rows": (100, 1000)})
+    assert curve.names(field, several) == ["mysqlslap write c50 rows=100", "mysqlslap write c50 rows=1000"]
+
+    field, several = curve.loads(SLAP, {"concurrency": (1, 4)})
+    assert curve.names(field, several) == ["mysqlslap write c1", "mysqlslap write c4"]
+
+
+@pytest.mark.parametrize(
+    ("names", "title"),
+    [
+        (["mysqlslap write c1", "mysqlslap write c4"], "mysqlslap write"),
+        (["mysqlslap write c50 rows=1", "mysqlslap write c50 rows=5"], "mysqlslap write c50"),
+        (["sysbench x t4 at 70 % to all", "sysbench x t4 at 50 % to all"], "sysbench x t4 to all"),
+        (["tpcc w2 t4", "tpcc w2 t4 at 100/s"], "tpcc w2 t4"),
+        (["tpcc w2 t4"], "tpcc w2 t4"),
+        (["t1", "t4"], "Load"),
+        (["Load(threads=1, rows=5)", "Load(threads=4, rows=5)"], "Load"),
+    ],
+)
+def test_the_title_of_a_curve_is_what_its_points_share(names, title):
+    """None of them is named in it; loads whose names begin with what is swept have that of their class."""
+    points = [
+        Point(n, Measurement(FakeLaboratory(("a",), noisy(1.0), load=one), Rules(1))) for n, one in enumerate(names)
+    ]
+
+    assert Curve(Load(), "threads", points).load == title
+
+
+def test_a_load_without_fields_has_nothing_to_sweep():
+    """The closed list is empty."""
+    with pytest.raises(ConfigError, match=r"^unknown field of load 'threads'; known: $"):
+        curve.loads("load", {"threads": (1, 2)})

@@ -1,0 +1,70 @@
+"""What the budgets of a claim and of the run end, and what they keep from beginning."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import Undecided
+from pytest_dbcluster.measuring.measurement import ordered
+from tests.support.fakes import FakeLaboratory
+from tests.support.measurements import measurement, two
+
+
+def test_the_budget_counts_the_variants_of_the_claim():
+    """Measured seconds of a third variant do not use it up."""
+    laboratory = FakeLaboratory(("a", "b", "c"), lambda variant: (1.0, 1.0, 100.0)[variant])
+    asked = measurement(laboratory, budget=30.0)
+    a, b, _ = asked.series
+    answer = b.beats(a)
+
+    assert answer.verdict.reason == "budget of 30 s of measured time used (--db-budget)"
+    assert asked.pairs == 15
+
+
+USED = "the run's budget of 5 s is used (--db-run-budget)"
+
+
+def test_the_runs_budget_ends_every_claim():
+    """The reason is given by the run; a block is never cut short."""
+    asked = measurement(two(), run_over=lambda: USED if asked.pairs else "")
+    slow, fast = asked.series
+
+    assert fast.beats(slow).verdict.reason == USED
+    assert asked.pairs == 1
+
+
+@pytest.mark.parametrize("claim", ["beats", "lower", "ordered", "no_slower_than", "against"])
+def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
+    """No cluster, capacity, floor, warm-up or block: the claim is open, with the run's reason."""
+    laboratory = two()
+    laboratory.permit = laboratory.blind = lambda *_: pytest.fail("begun")
+    asked = measurement(laboratory, run_over=lambda: USED)
+    asked.floor = laboratory.permit
+    slow, fast = asked.series
+    if claim == "lower":
+        laboratory.permit = lambda metric: None  # it has nothing to measure for a counter
+    ask = {
+        "beats": lambda: fast.beats(slow),
+        "lower": lambda: fast.lower("fsyncs_per_commit", than=slow),
+        "ordered": lambda: ordered(slow, fast),
+        "no_slower_than": lambda: fast.no_slower_than(slow, by=0.1),
+        "against": lambda: fast.against(slow),
+    }
+
+    with pytest.raises(Undecided) as caught:
+        ask[claim]()
+    assert str(caught.value) == f"fake load: {USED}; nothing was drawn"
+    assert laboratory.rounds == []
+
+
+def test_no_floor_is_measured_when_the_runs_budget_is_used():
+    """What was drawn for another claim cannot answer one with a margin then."""
+    over = []
+    asked = measurement(two(), run_over=lambda: USED if over else "")
+    asked.floor = lambda *_: pytest.fail("measured")
+    slow, fast = asked.series
+    assert fast.beats(slow)
+    over.append(True)
+
+    reason = fast.no_slower_than(slow, by=0.1).verdict.reason
+    assert reason == f"{USED}, before two instances of slow were compared"

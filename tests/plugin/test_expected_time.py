@@ -1,0 +1,75 @@
+"""How long a run will take."""
+
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.plugin import expected_time
+
+
+def item(*arguments, path="test_flush.py", release=None, **named):
+    """A measuring test; arguments are those of its mark, if it has any."""
+    mark = types.SimpleNamespace(args=arguments, kwargs=named) if arguments or named else None
+    callspec = types.SimpleNamespace(params={"db_release": release} if release else {})
+    return types.SimpleNamespace(
+        nodeid=f"{path}::test", path=Path(path), callspec=callspec, get_closest_marker={"expected_seconds": mark}.get
+    )
+
+
+def test_a_test_that_declares_nothing_counts_by_the_model():
+    """30 pairs of two rounds of half a second, half as much again beside them, and a cluster for each file."""
+    found = expected_time.expected([item(), item(), item(path="test_threads.py")], "quick")
+
+    assert found.seconds == 3 * 45 + 2 * 4
+    assert expected_time.lines(found, 120.0) == [
+        "expected time: about 2 min at a round CV of 10 % "
+        "(3 tests x 45 s = 30 pairs x 2 rounds x 0.5 s x 1.5; 2 cluster starts x 4 s)",
+        "a claim that stays open ends after 120 s of measured time (--db-budget)",
+    ]
+
+
+def test_a_declared_time_is_taken_as_it_is():
+    """The mark's seconds count instead of the model's."""
+    found = expected_time.expected([item(300), item()], "quick")
+
+    assert found.seconds == 300 + 45 + 4
+    assert "1 test x 45 s = " in expected_time.lines(found, 120.0)[0]
+    assert "; 1 test as declared; " in expected_time.lines(found, 120.0)[0]
+
+
+def test_declared_times_alone_need_no_model():
+    """Where every test declares its time, the model is not mentioned."""
+    assert expected_time.lines(expected_time.expected([item(30)], "quick"), 120.0)[0] == (
+        "expected time: about 34 s at a round CV of 10 % (1 test as declared; 1 cluster start x 4 s)"
+    )
+
+
+def test_each_release_starts_its_own_cluster():
+    """A matrix of two releases starts twice as many clusters."""
+    found = expected_time.expected([item(release="mariadb:10.11"), item(release="mariadb:11.8")], "quick")
+
+    assert found.starts == 2
+
+
+def test_the_paper_profile_costs_more():
+    """The published command line makes its table anew each time."""
+    assert expected_time.expected([item()], "paper").per_test == 390
+
+
+def test_a_run_that_measures_nothing_says_nothing():
+    """Without measuring tests there is no line."""
+    assert expected_time.lines(expected_time.expected([], "quick"), 120.0) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "given"),
+    [(("long",), {}, "'long'"), ((0,), {}, "0"), ((True,), {}, "True"), ((1, 2), {}, "1, 2"), ((), {"n": 3}, "n=3")],
+)
+def test_a_wrong_declaration_is_refused(arguments, named, given):
+    """The mark takes one number above zero, and says so with the test's name."""
+    with pytest.raises(ConfigError) as caught:
+        expected_time.expected([item(*arguments, **named)], "quick")
+
+    assert str(caught.value) == f"test_flush.py::test: expected_seconds({given}) takes one number of seconds above 0"

@@ -1,0 +1,317 @@
+"""What pytest makes of claims: outcomes, refusals and texts. The rounds are made up, so no server is started."""
+
+from __future__ import annotations
+
+import fnmatch
+import subprocess
+import sys
+
+import pytest
+
+from pytest_dbcluster.errors import CommandFailed, Unsupported
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.plugin.session import DBSession
+from tests.support.fakes import FakeLaboratory, noisy
+
+HOLDS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    assert fast.beats(slow)\n"
+FAILS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    assert slow.beats(fast)\n"
+OPEN = "def test_it(measure):\n    one, other = measure(0, on=[1.0, 1.0])\n    assert one.beats(other)\n"
+QUIET = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest"]  # its import takes longer than the run
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run a suite on made-up rounds: ``measure(load, on=[seconds, ...])``."""
+
+    def measurement(self, workload, on, release, item, **permits):
+        if isinstance(workload, Exception):
+            raise workload
+        names = tuple(f"v{n}" for n in range(len(on)))
+        return Measurement(FakeLaboratory(names, noisy(*on, sd=0.1)), self.settings.rules())
+
+    monkeypatch.setattr(DBSession, "measurement", measurement)
+
+    def run(source, *options):
+        pytester.makepyfile(test_suite=source)
+        return pytester.runpytest_inprocess(*QUIET, "--db-seed=5", *options)
+
+    return run
+
+
+def refusal(result):
+    """The one line with which a run was refused."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    return line.removeprefix("ERROR: ")
+
+
+def test_a_claim_that_holds_is_a_pass(run):
+    """Nothing else is."""
+    run(HOLDS).assert_outcomes(passed=1)
+
+
+def test_a_claim_that_fails_is_a_failure_with_its_message(run):
+    """The whole message is shown, not pytest's repr of it."""
+    result = run(FAILS)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["FAILED v0.beats(v1)*metric throughput*seed 5", "*Hodges-Lehmann*", "*error of this*"])
+
+
+def test_an_open_claim_is_neither_pass_nor_failure(run):
+    """It is shown as I with its own word, and the run does not fail."""
+    result = run(OPEN, "--db-max-pairs=6")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["test_suite.py I*", "*1 inconclusive*"])
+
+
+def test_an_open_claim_does_not_stop_a_run_at_its_first_failure(run):
+    """With -x the next test still runs."""
+    result = run(OPEN + HOLDS.replace("test_it", "test_next"), "--db-max-pairs=6", "-x")
+
+    assert result.parseoutcomes() == {"passed": 1, "inconclusive": 1}
+
+
+def test_a_strict_run_fails_on_an_open_claim(run):
+    """--db-strict is for gates that want an answer."""
+    result = run(OPEN, "--db-max-pairs=6", "--db-strict")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE v0.beats(v1)*"])
+
+
+def test_measuring_without_a_claim_is_an_error(run):
+    """Such a test would be green whatever the servers did."""
+    result = run("def test_it(measure):\n    measure(0, on=[1.0, 0.5])\n")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["test_suite.py::test_it measured fake load and claims nothing; end it with assert a.beats(b) or another claim"]
+    )
+
+
+def test_a_verdict_that_nobody_read_is_an_error(run):
+    """A claim without assert would be green whatever the answer."""
+    result = run(FAILS.replace("assert ", ""))
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["test_suite.py::test_it: nobody read the verdict of v0.beats(v1); assert it"])
+
+
+def test_each_measurement_of_a_test_needs_a_claim(run):
+    """A second one is not covered by the first one's claims."""
+    result = run(HOLDS + "    measure(0, on=[1.0, 0.5])\n")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*measured fake load and claims nothing*"])
+
+
+def test_a_comparison_beside_needs_no_assert(run):
+    """It claims nothing; it is printed."""
+    source = "def test_it(measure):\n    a, b = measure(0, on=[1.0, 0.5])\n    a.against(b)\n    assert b.beats(a)\n"
+
+    run(source).assert_outcomes(passed=1)
+
+
+def test_a_failing_body_is_shown_instead_of_what_it_did_not_reach(run):
+    """The test's own error is the one that counts."""
+    result = run("def test_it(measure):\n    measure(0, on=[1.0, 0.5])\n    raise ValueError('mine')\n")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ValueError: mine*"])
+    result.stdout.no_fnmatch_line("*claims nothing*")
+
+
+def test_what_the_machine_lacks_is_a_skip(run, monkeypatch):
+    """With the reason; other errors of ours are failures that show their text alone."""
+    source = "import pytest_dbcluster.errors as e\ndef test_it(measure):\n    measure({}, on=[])\n"
+    result = run(source.format(f"e.{Unsupported.__name__}('no netem here')"), "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["SKIPPED * no netem here"])
+
+    result = run(source.format(f"e.{CommandFailed.__name__}(['ls'], 2, '', 'no such file')"))
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["ls on localhost ended with 2: no such file"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [([], ["mine.txt"]), (["--collect-only"], ["claims.jsonl", "mine.txt", "summary.md"]), (["-k", "other"], None)],
+    ids=["a run", "a collection", "a run that measures nothing"],
+)
+def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, pytester, words, left):
+    """They are not shown as its own where every test of it is skipped or breaks before the first claim."""
+    latest = pytester.path / "reports" / "latest"
+    latest.mkdir(parents=True)
+    for name in ("claims.jsonl", "summary.md", "mine.txt"):
+        (latest / name).touch()
+    source = (
+        "import pytest_dbcluster.errors as e\ndef test_it(measure):\n    measure(e.Unsupported('no netem'), on=[])\n"
+    )
+    run(source + "def test_other():\n    pass\n", *words)
+
+    assert sorted(one.name for one in latest.iterdir() if one.is_file()) == (
+        left or ["claims.jsonl", "mine.txt", "summary.md"]
+    )
+
+
+def test_a_run_whose_time_is_used_prepares_nothing(run):
+    """Its other tests are undecided before their releases are looked for."""
+    source = "def test_it(measure):\n    measure(ValueError('prepared'), on=[1.0, 0.5])\n"
+    result = run(source, "--db-run-budget=0.000001", "-rs", "-v")
+
+    assert result.parseoutcomes() == {"inconclusive": 1}
+    run(source).assert_outcomes(failed=1)
+
+
+@pytest.mark.parametrize("how", ["mark", "option"])
+def test_reruns_until_green_are_refused(run, pytester, how):
+    """A wrong verdict would only need to be drawn often enough."""
+    if how == "mark":
+        result = run("import pytest\n@pytest.mark.flaky\n" + HOLDS, "-o", "markers=flaky: of another plugin")
+    else:
+        pytester.makeconftest("def pytest_addoption(parser):\n    parser.addoption('--reruns', type=int)\n")
+        result = run(HOLDS, "--reruns=3")
+
+    assert refusal(result) == (
+        "test_suite.py::test_it: a measuring test is not rerun until it is green; drop the flaky mark or --reruns"
+    )
+
+
+def test_flaky_tests_that_do_not_measure_are_left_alone(run):
+    """What they do is none of our business."""
+    source = "import pytest\n@pytest.mark.flaky\ndef test_it():\n    pass\n"
+
+    run(source, "-o", "markers=flaky: of another plugin").assert_outcomes(passed=1)
+
+
+def test_python_without_asserts_is_refused(pytester):
+    """With -O Python would remove every claim's assert."""
+    pytester.makepyfile(test_suite=HOLDS)
+    words = [sys.executable, "-O", "-W", "ignore", "-m", "pytest", *QUIET]
+    done = subprocess.run(words, cwd=pytester.path, capture_output=True, text=True, check=False)
+
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR
+    assert "ERROR: python -O removes assert statements, so no claim would be read: run without -O" in done.stderr
+
+
+PLAIN = "def test_plain():\n    pass\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "how", "words"),
+    [
+        (PLAIN + HOLDS, ["--db-profile=fast"], "unknown profile 'fast'; known: quick, paper"),
+        ("import pytest\n@pytest.mark.flaky\n" + HOLDS, ["-o", "markers=flaky: of another plugin"], "test_suite.py::*"),
+    ],
+)
+def test_what_a_worker_refuses_ends_the_run(run, source, how, words):
+    """The error is said once, before any test runs, by the process that the user started."""
+    result = run(source, "-n2", *how)
+
+    assert fnmatch.fnmatch(refusal(result), words)
+    assert result.parseoutcomes() == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "how", "seen"),
+    [
+        (HOLDS, ["-n0"], "expected time*"),
+        (PLAIN, ["-n2", "-v"], "scheduling tests via LoadScheduling"),
+        (PLAIN + HOLDS, ["-n2", "-v", "-k", "plain"], "scheduling tests via LoadScheduling"),
+    ],
+)
+def test_workers_that_measure_nothing_are_left_alone(run, source, how, seen):
+    """-n0 is no worker, and tests of another kind are distributed as before."""
+    result = run(source, *how)
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([seen])
+
+
+def test_two_releases_repeat_each_test(run):
+    """The matrix shows in the test ids; one release leaves them alone."""
+    result = run(HOLDS, "--db-release=mariadb:10.11", "--db-release=mariadb:11.8", "-v")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*::test_it[[]mariadb:10.11] PASSED*", "*::test_it[[]mariadb:11.8] PASSED*"])
+
+    run(HOLDS, "-v").stdout.fnmatch_lines(["*::test_it PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--db-release=10.11", "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or"),
+        ("--db-release=maria:10", "unknown server 'maria' in release 'maria:10'; known: mariadb, mysql"),
+        ("--db-provisioner=docker", "unknown provisioner 'docker'; known: "),
+        ("--db-provisioner=ec2", "provisioner 'ec2' is planned and not built yet; built: "),
+        ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),
+        ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
+        ("--db-alpha=0.05", "--db-alpha 0.05 has no critical values; known: 0.0005, 0.0001"),
+        ("--db-max-pairs=0", "--db-max-pairs 0: it takes a number above 0"),
+        ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 at the most"),
+        ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),
+        ("--db-budget=nan", "--db-budget nan: it takes a number above 0"),
+        ("--db-run-budget=0", "--db-run-budget 0: it takes a number above 0"),
+        ("--db-cnf=none.cnf", "there is no none.cnf; in its place: no .cnf file"),
+    ],
+)
+def test_a_wrong_option_ends_the_run_before_anything_starts(run, option, words):
+    """As a usage error: what was given, what is known."""
+    assert refusal(run(HOLDS, option)).startswith(words)
+
+
+def test_wrong_options_do_not_touch_a_run_that_measures_nothing(run):
+    """A failing test of another kind is shown as itself."""
+    result = run("def test_it():\n    raise ValueError('mine')\n", "--db-profile=fast")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ValueError: mine"])
+
+
+def test_a_module_that_cannot_be_collected_is_shown_as_such(run):
+    """Its report is of another kind than a test's, and the letter I has nothing to do with it."""
+    result = run("import no_such_module\n")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(["ERROR test_suite.py", "*1 error*"])
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+RELEASED = "import pytest\n@pytest.mark.releases({})\ndef test_it(measure, db_release):\n    print('on', db_release)\n"
+
+
+@pytest.mark.parametrize(
+    ("names", "said", "seen"),
+    [
+        ("'mysql:9.7'", (), ["test_it"]),
+        ("'mysql:9.7', 'mariadb:10.11'", (), ["test_it[mysql:9.7]", "test_it[mariadb:10.11]"]),
+        ("'mysql:9.7'", ("--db-release=mariadb:11.8",), ["test_it"]),
+        (
+            "'mysql:9.7'",
+            ("--db-release=mariadb:11.8", "--db-release=mysql:8.4"),
+            ["test_it[mariadb:11.8]", "test_it[mysql:8.4]"],
+        ),
+        ("", ("--db-release=mariadb:11.8", "--db-release=mysql:8.4"), ["test_it"]),
+    ],
+)
+def test_a_mark_says_which_releases_a_test_is_for(run, names, said, seen):
+    """The run's own come first; an empty mark is for a test that names its releases itself."""
+    result = run(RELEASED.format(names), "--collect-only", "-q", *said)
+
+    assert [line.removeprefix("test_suite.py::") for line in result.outlines if "::" in line] == seen
+
+
+def test_the_release_of_the_mark_is_the_one_that_is_measured(run):
+    """Not the default of runs that name none."""
+    run(RELEASED.format("'mysql:9.7'"), "-s").stdout.fnmatch_lines(["*on mysql:9.7*"])
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_a_test_knows_the_profile_of_its_run(run, profile):
+    """It takes the scale of its loads from that."""
+    run(f"def test_it(db_profile):\n    assert db_profile == '{profile}'\n", f"--db-profile={profile}").assert_outcomes(
+        passed=1
+    )

@@ -1,0 +1,181 @@
+"""What a verdict means for a test: whole runs of pytest on made-up rounds."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib.backends.backend_svg
+import matplotlib.figure  # noqa: F401 (pytester forgets modules that a run imports, and numpy does not bear that)
+import pytest
+
+import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+TEST = """
+    import pytest
+    from pytest_dbcluster.spec import ClusterSpec
+
+    GALERA = ClusterSpec("galera", nodes=3)
+    FLUSH_2 = ClusterSpec("galera", nodes=3, name="flush_2")
+
+    def test_flush(measure):
+        default, flush_2 = measure({load!r}, on=[GALERA, FLUSH_2])
+        assert flush_2.beats(default)
+"""
+PASSING = "\n\n    def test_after():\n        pass\n"
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run a made-up suite; its arguments are those of pytest."""
+    pytester.makeconftest(FAKE.read_text())
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(*arguments, faster=1.5, sd=0.02, load="mysqlslap write", source=TEST, more=""):
+        monkeypatch.setenv("FASTER", str(faster))
+        monkeypatch.setenv("SD", str(sd))
+        pytester.makepyfile(source.format(load=load) + more)
+        return pytester.runpytest_inprocess("-Werror", "-p", "pytest_dbcluster.plugin.hooks", "--db-seed=1", *arguments)
+
+    return run
+
+
+UNDECIDED = {"faster": 1.02, "sd": 0.3}
+
+
+def test_a_claim_that_holds_passes(run, pytester):
+    """The test is green, and the table shows its claim."""
+    result = run()
+
+    assert result.ret == 0
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(
+        ["*= performance claims =*", "claim * ratio (99.9 %) *", "flush_2.beats(galera3)*holds*", "1 claim: 1 hold"]
+    )
+
+
+def test_an_undecided_claim_is_neither_pass_nor_failure(run):
+    """It is shown as I and counted apart, and the run succeeds."""
+    result = run("--db-max-pairs=8", **UNDECIDED)
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*= inconclusive: neither pass nor failure =*", "*cap of 8 pairs; needs *"])
+    result.stdout.fnmatch_lines(["*= 1 inconclusive in *"])
+    assert "I" in [line.split(" ")[0] for line in result.outlines]
+
+
+def test_strict_makes_an_undecided_claim_red(run):
+    """With --db-strict it fails, and the whole message says why."""
+    result = run("--db-max-pairs=8", "--db-strict", **UNDECIDED)
+
+    assert result.ret == 1
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*INCONCLUSIVE flush_2.beats(galera3) *", "*-> cap of 8 pairs*"])
+
+
+def test_exit_first_goes_on_after_an_undecided_claim(run):
+    """-x stops at failures; an open claim is none."""
+    result = run("-x", "--db-max-pairs=8", more=PASSING, **UNDECIDED)
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines(["*= 1 passed, 1 inconclusive in *"])
+
+
+def test_a_refuted_claim_shows_its_whole_message(run):
+    """The test is red; the failure is the message, every line of it, without a traceback."""
+    result = run(faster=0.7)
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(
+        [
+            "*_ test_flush _*",
+            "FAILED flush_2.beats(galera3) *, seed *",
+            "  measured -* %*-> interval lies below the claim",
+            "  noise: pair sd *",
+            "  error of this verdict <= 1 in 2000*",
+            "  durability: made up",
+        ],
+        consecutive=True,
+    )
+    assert "Traceback" not in result.stdout.str()
+    assert "def test_flush" not in result.stdout.str()
+
+
+def test_what_could_not_be_told_shows_its_message(run):
+    """An error of ours is red and one sentence, without a traceback."""
+    result = run(load="dies")
+
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*_ test_flush _*", "tables differ on node db2"], consecutive=True)
+    assert "def test_flush" not in result.stdout.str()
+
+
+def test_the_short_summary_and_junit_know_every_outcome(run, pytester):
+    """-ra lists failures with their node id; in JUnit an open claim is skipped with its message."""
+    result = run("-ra", "--junitxml=junit.xml", "--db-max-pairs=8", **UNDECIDED)
+    [case] = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
+
+    assert result.ret == 0
+    assert case.find("skipped").get("message").startswith("INCONCLUSIVE flush_2.beats(galera3)")
+
+    result = run("-ra", "--junitxml=junit.xml", faster=0.7)
+    [case] = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
+
+    result.stdout.fnmatch_lines(["FAILED test_*::test_flush*"])
+    assert case.find("failure").text.startswith("FAILED flush_2.beats(galera3)")
+
+
+def test_a_log_has_plain_lines(run):
+    """Without a terminal, warm-up, pairs and the verdict are lines of their own."""
+    result = run()
+
+    result.stdout.fnmatch_lines(
+        [
+            "   mysqlslap write   warm-up   * 0.* s, * 0.* s",
+            "   mysqlslap write   pair 1 of at most 160   * s*next look 6   1 of 120 s",
+            "  holds  flush_2.beats(galera3)  mysqlslap write  1.* (*..*), * pairs, * s",
+        ]
+    )
+
+
+def test_a_run_says_its_expected_time_first(run):
+    """Before the first test stands how long all of them will take."""
+    result = run()
+
+    result.stdout.fnmatch_lines(
+        [
+            "expected time: about 49 s at a round CV of 10 % (1 test x 45 s = *; 1 cluster start x 4 s)",
+            "a claim that stays open ends after 120 s of measured time (--db-budget)",
+        ]
+    )
+
+
+def test_a_wrong_expected_time_is_a_usage_error(run):
+    """A declaration that is no number ends the run before it starts."""
+    marked = TEST.replace("def test_flush", "@pytest.mark.expected_seconds('long')\n    def test_flush")
+    result = run(source=marked)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: test_*::test_flush: expected_seconds('long') takes one number of seconds*"])
+
+
+def test_results_are_kept_where_the_run_says(run, pytester):
+    """Claims, rounds and the table are files of --db-results."""
+    run("--db-results=kept", "--db-seed=5")
+    [claim] = [json.loads(line) for line in (pytester.path / "kept" / "claims.jsonl").read_text().splitlines()]
+
+    assert claim["text"] == "flush_2.beats(galera3)"
+    assert claim["seed"] == 5
+    assert (pytester.path / "kept" / claim["rounds_file"]).exists()
+    assert "`flush_2.beats(galera3)`" in (pytester.path / "kept" / "summary.md").read_text()
+
+
+def test_other_tests_leave_nothing(run, pytester):
+    """A run that measures nothing has no table, no expected time, and no directory."""
+    result = run(source="def test_other():\n    pass\n")
+
+    assert result.ret == 0
+    assert not (pytester.path / "reports").exists()
+    assert "expected time" not in result.stdout.str()
+    assert "claim" not in result.stdout.str()

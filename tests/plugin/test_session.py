@@ -1,0 +1,107 @@
+"""A run as a whole: how it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.plugin.session import DBSession
+from pytest_dbcluster.plugin.settings import Settings
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system.machine_lock import BUILDING, Machine, Turns
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.fakes import FakeLaboratory, noisy
+
+
+@pytest.fixture
+def said():
+    """What the run told."""
+    return []
+
+
+@pytest.fixture
+def session(pytestconfig, tmp_path, said):
+    """A run that has begun, on a machine of the test's own; it has started nothing."""
+    made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
+    made.report = types.SimpleNamespace(line=lambda text, colour="": said.append(text))
+    made.pool.turns = Turns(Machine(tmp_path / "machine"))
+    made._begun = True
+    return made
+
+
+def test_all_of_a_run_ends_in_a_turn(session, monkeypatch):
+    """Clusters write much at their end, and so does the removal of what the provisioner has made."""
+    having = []
+    for owner in (session.pool, session.provisioner):
+        monkeypatch.setattr(owner, "close", lambda: having.extend(session.pool.turns.machine.holders()))
+    session.close()
+
+    assert [(one.does, one.waits) for one in having] == [(BUILDING, False)] * 2
+
+
+@pytest.mark.parametrize(("worker", "seconds"), [(False, 20.0), (True, 5.0)])
+def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds):
+    """A worker of pytest-xdist would be killed in the middle of it after 10 s."""
+    asked = []
+    config = types.SimpleNamespace(workerinput={}) if worker else types.SimpleNamespace()
+    monkeypatch.setattr(session, "_config", config)
+
+    @contextlib.contextmanager
+    def turn(*_, most, **__):
+        asked.append(most)
+        yield
+
+    monkeypatch.setattr(session.pool.turns.machine, "turn", turn)
+    session.close()
+
+    assert asked == [seconds]
+
+
+def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
+    """The tests are over, and pytest would call it an internal error; a second call does nothing."""
+
+    def close():
+        raise ProvisionError("the supervisor still ends them")
+
+    monkeypatch.setattr(session.provisioner, "close", close)
+    session.close()
+    session.close()
+
+    assert said == ["the end of the run's servers: the supervisor still ends them"]
+
+
+def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):
+    """They would be drawn until decided, and their table would then be none."""
+    monkeypatch.setattr(session, "laboratory", lambda *_, **__: pytest.fail("started"))
+
+    with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
+        session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
+
+
+RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
+SLAP = MySQLSlap("write", queries=64)
+
+
+def floor_of(session, *, load=SLAP, metric="throughput", **options):
+    """The floor of a galera variant with these dynamic options."""
+    laboratory = FakeLaboratory(("one", "other"), noisy(0.2, 0.1), load=str(load))
+    variant = Variant(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
+    laboratory.variants, laboratory.instances = [variant, variant], 2
+    return session._floor(laboratory, load, 0, metric)
+
+
+@pytest.mark.parametrize(
+    "other", [{"innodb_io_capacity": "1"}, {"load": dataclasses.replace(SLAP, rows=5)}, {"metric": "goodput"}, {}]
+)
+def test_the_floor_is_that_of_a_load_a_variant_and_a_metric(session, other):
+    """Dynamic options and what a load's name leaves out are part of it; what is the same is measured once a run."""
+    session.report.progress = lambda event: None
+
+    assert (floor_of(session) is floor_of(session, **other)) == (not other)

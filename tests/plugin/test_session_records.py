@@ -1,0 +1,69 @@
+"""What a run keeps of an answer."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.plugin.session import DBSession
+from pytest_dbcluster.plugin.settings import Settings
+from tests.support.fakes import FakeLaboratory, noisy
+
+ITEM = types.SimpleNamespace(nodeid="suites/test_a.py::test_a")
+
+
+class Laboratory(FakeLaboratory):
+    """Three variants; what is asked about two of them says which they were."""
+
+    variants = tuple(
+        types.SimpleNamespace(name=name, release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"))
+        for name in ("slow", "middle", "fast")
+    )
+
+    def durability(self, variant):
+        """Nothing is written."""
+        return "made up"
+
+    def differences(self, candidate, baseline):
+        """One variable."""
+        return {"which": (self.names[baseline], self.names[candidate])}
+
+
+class Published:
+    """A published ratio of each two variants."""
+
+    def ratio(self, candidate, baseline, answer):
+        """As many as their names have letters."""
+        return len(candidate.name) / len(baseline.name)
+
+    def seconds(self, variant, mode):
+        """None for any variant."""
+        return ()
+
+
+@pytest.fixture
+def session(pytestconfig, tmp_path):
+    """A run that has started nothing."""
+    return DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "candidate", "baseline"), [((1.0, 0.8, 0.4), "middle", "slow"), ((1.0, 0.5, 0.4), "fast", "middle")]
+)
+def test_the_record_of_an_order_is_of_its_weakest_neighbours(session, seconds, candidate, baseline):
+    """The published ratio, that with the drain and the differences are of the two whose ratio the verdict gives."""
+    drains = {"slow": 1.0, "middle": 0.5, "fast": 0.1}
+    names = tuple(drains)
+    laboratory = Laboratory(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
+    answer = ordered(*Measurement(laboratory, Rules(seed=3)).series)
+    record = session._record(answer, laboratory, Published(), ITEM, 1.0)
+
+    assert (record.candidate, record.baseline) == (candidate, baseline)
+    assert record.published == len(candidate) / len(baseline)
+    assert record.differences == {"which": (baseline, candidate)}
+    assert record.text == "ordered(slow, middle, fast)"
+    drained = remarks.speed_ratio(record.rounds[candidate], record.rounds[baseline], "drained_throughput")
+    assert (set(record.rounds), record.drained) == (set(names), pytest.approx(drained))

@@ -1,0 +1,129 @@
+"""The options of a run as one checked value; the texts of wrong ones are tested through pytest."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.plugin import settings as module
+from pytest_dbcluster.plugin.settings import Settings, add_options
+
+ROOT = Path(__file__).parents[2]
+
+
+class Group:
+    """An option group of pytest, as argparse has it."""
+
+    def __init__(self):
+        self.parser = argparse.ArgumentParser()
+        self.addoption = self.parser.add_argument
+
+
+@pytest.fixture
+def read(tmp_path):
+    """The settings of a command line."""
+
+    def read(*words):
+        group = Group()
+        add_options(group)
+        return Settings.read(group.parser.parse_args(words), tmp_path)
+
+    return read
+
+
+def test_a_run_without_options_has_the_stated_defaults(read, tmp_path):
+    """Those of the help texts."""
+    found = read()
+
+    assert [str(name) for name in found.releases] == ["mariadb:10.11"]
+    assert (found.provisioner, found.profile, found.max_pairs, found.budget) == ("local", "quick", 160, 120.0)
+    assert (found.alpha, found.strict, found.keep, found.run_budget) == (0.0005, False, False, None)
+    assert found.results == tmp_path / "reports" / "latest"
+    assert found.fragments == tmp_path / "fixtures" / "mycnf"
+
+
+def test_a_seed_is_drawn_unless_it_is_given(read):
+    """A given one is kept, and 0 is given."""
+    assert read("--db-seed=0").seed == 0
+    assert len({read().seed for _ in range(20)}) > 1
+
+
+def test_releases_are_repeatable(read):
+    """In the order in which they were given."""
+    found = read("--db-release=mariadb:11.8", "--db-release=mariadb:10.5=/opt/old")
+
+    assert [str(name) for name in found.releases] == ["mariadb:11.8", "mariadb:10.5"]
+    assert found.releases[1].directory == "/opt/old"
+
+
+def test_common_options_are_read_from_their_file(read, tmp_path):
+    """By their normal names."""
+    (tmp_path / "site.cnf").write_text("[mysqld]\nmax-connections = 99\n")
+
+    assert read(f"--db-cnf={tmp_path / 'site.cnf'}").below == {"mysqld": {"max_connections": "99"}}
+
+
+def test_rules_are_what_claims_are_drawn_by(read):
+    """Seed, alpha, cap and budget."""
+    rules = read("--db-seed=3", "--db-alpha=0.0001", "--db-max-pairs=40", "--db-budget=7").rules()
+
+    assert (rules.seed, rules.alpha, rules.cap, rules.budget) == (3, 0.0001, 40, 7.0)
+    assert rules.run_over() == ""
+
+
+def test_paper_rounds_have_time_for_a_verdict(read):
+    """Six pairs of rounds of half a minute take six minutes; what was asked for stays."""
+    assert (read().budget, read("--db-profile=paper").budget) == (120.0, 1200.0)
+    assert read("--db-profile=paper", "--db-budget=9").budget == 9.0
+
+
+def test_the_runs_budget_ends_when_its_time_is_over(read, monkeypatch):
+    """Counted from the beginning of the run."""
+    found = read("--db-run-budget=10")
+    monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 9.9)
+    assert found.rules().run_over() == ""
+    monkeypatch.setattr(module.time, "monotonic", lambda: found.began + 10)
+
+    assert found.rules().run_over() == "the run's budget of 10 s is used (--db-run-budget)"
+
+
+def test_collecting_claims_loads_nothing_that_runs():
+    """Servers, their hosts and drivers are for runs: whoever lists tests does not wait for them."""
+    program = (
+        "import sys, pytest; pytest.main(['--collect-only', '-q', '-p', 'no:cacheprovider', 'suites/galera']); "
+        "print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    loaded = set(done.stdout.splitlines()[-1].split())
+
+    assert "pytest_dbcluster.workloads.mysqlslap" in loaded
+    assert loaded & {"psutil", "filelock", "mysql"} == set()
+    assert (
+        loaded & {f"pytest_dbcluster.{name}" for name in ("flavour", "node", "options", "provisioners.local")} == set()
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["suites", "--db-budget", "12", "-k", "flush"], ["--db-budget", "12", "--db-seed=813"]),
+        (["--db-budget=12", "suites", "--db-seed", "5"], ["--db-budget=12", "--db-seed", "5"]),
+        (["--db-keep", "suites", "--db-strict", "suites"], ["--db-keep", "--db-strict", "--db-seed=813"]),
+    ],
+)
+def test_what_repeats_a_run_are_its_options_with_their_values(read, words, said):
+    """Written with = or apart; the seed is added where the run drew it."""
+    assert read("--db-seed=813").said(words) == said
+
+
+def test_only_flags_stand_alone():
+    """Whatever an option takes follows it."""
+    group = Group()
+    add_options(group)
+    actions = [action for action in group.parser._actions if action.option_strings[0].startswith("--db-")]
+
+    assert {action.option_strings[0] for action in actions if action.nargs == 0} == set(module.FLAGS)

@@ -1,0 +1,273 @@
+"""Measuring tests with several workers: who runs what, and what the process in front knows of it."""
+
+from __future__ import annotations
+
+import csv
+import itertools
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.system import cache
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+CACHE = cache.root().parent  # read before pytester gives its runs a home of their own
+MODULE = """
+    import os
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec({topology!r}, nodes={nodes})
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_first(measure, record_property):
+        record_property("process", os.getpid())
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_second(measure, record_property):
+        record_property("process", os.getpid())
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert other.beats(one)
+"""
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
+
+
+@pytest.fixture
+def made_up(pytester, monkeypatch):
+    """A suite on made-up rounds: three modules, the first and the last of which share a cluster."""
+    pytester.makeconftest(FAKE.read_text())
+    monkeypatch.setenv("COLUMNS", "120")
+    for name, topology, nodes in (("a", "galera", 3), ("b", "standalone", 1), ("c", "galera", 3)):
+        pytester.makepyfile(**{f"test_{name}": MODULE.format(topology=topology, nodes=nodes)})
+    return pytester
+
+
+def run(pytester, *more):
+    """A run with two workers, in a process of its own."""
+    return pytester.runpytest_subprocess(*WORDS, "-n2", *more)
+
+
+def processes(pytester):
+    """Which process ran the tests of each module, from the JUnit file."""
+    found = {}
+    for case in itertools.chain.from_iterable(ElementTree.parse(pytester.path / "junit.xml").getroot()):
+        [value] = [one.get("value") for one in case.iter("property") if one.get("name") == "process"]
+        found.setdefault(case.get("classname"), set()).add(value)
+    return found
+
+
+def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
+    """Two modules share a cluster and so a worker; terminal, files and Allure have all six claims, and no others."""
+    for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
+        (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
+        (made_up.path / "reports" / "latest" / stale).touch()
+    result = run(made_up, "--junit-xml=junit.xml", "--db-seed=4")
+
+    result.assert_outcomes(passed=6)
+    ran = processes(made_up)
+    assert {len(one) for one in ran.values()} == {1}
+    assert ran["test_a"] == ran["test_c"] != ran["test_b"]
+
+    result.stdout.fnmatch_lines(["expected time: *6 tests*", "*performance claims*", "6 claims: 6 hold"])
+    assert sum(line.startswith("expected time") for line in result.outlines) == 1
+    assert any(
+        line.startswith(("[gw0] mysqlslap write   pair 1", "[gw1] mysqlslap write   pair 1"))
+        for line in result.outlines
+    )
+    assert sum("holds  other.beats(" in line for line in result.outlines) == 6
+
+    latest = made_up.path / "reports" / "latest"
+    claims = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]
+    assert len({claim["rounds_file"] for claim in claims}) == len({claim["chart_file"] for claim in claims}) == 6
+    assert all((latest / claim[name]).stat().st_size for claim in claims for name in ("rounds_file", "chart_file"))
+    assert {claim["seed"] for claim in claims} == {4}
+    assert (latest / "summary.md").read_text().count("`other.beats(") == 6
+    told = [json.loads(path.read_text()) for path in (latest / "allure-results").glob("*-result.json")]
+    assert sorted(len(one["steps"]) for one in told) == [1] * 6
+    assert len(list((latest / "rounds").iterdir())) == 6
+    assert (latest / "allure-results" / "categories.json").exists()
+
+
+LATE = """
+FakeSession.close = lambda self: self.report.line("said at the end") or DBSession.close(self)
+"""
+
+
+def test_what_is_said_after_the_last_test_is_no_test(made_up):
+    """The lines reach the terminal, and the JUnit file has the tests alone."""
+    made_up.makeconftest(FAKE.read_text() + LATE)
+    result = run(made_up, "--junit-xml=junit.xml")
+
+    result.assert_outcomes(passed=6)
+    cases = list(ElementTree.parse(made_up.path / "junit.xml").getroot().iter("testcase"))
+    assert sorted(case.get("name") for case in cases) == ["test_first"] * 3 + ["test_second"] * 3
+    assert sorted(line for line in result.outlines if "said at" in line) == [f"[gw{n}] said at the end" for n in (0, 1)]
+
+
+OTHERS = """
+    import os
+    from pytest_dbcluster import machine
+
+    def test_takes_cores(record_property):
+        record_property("process", os.getpid())
+        record_property("does", [one.does for one in machine.this().holders() if one.pid == os.getpid()])
+"""
+
+
+@pytest.mark.parametrize("measures", [True, False])
+def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, measures):
+    """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
+    made_up.makeconftest(FAKE.read_text() + textwrap.dedent(OWN_MACHINE))
+    made_up.makepyfile(test_others=OTHERS)
+    run(made_up, "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])).assert_outcomes(
+        passed=7 if measures else 1
+    )
+
+    said = [one.get("value") for one in ElementTree.parse(made_up.path / "junit.xml").iter("property")]
+    assert ("['building']" in said, "[]" in said) == (measures, not measures)
+
+
+ENDS = """
+import os
+FakeSession.group_ends = lambda self: self.report.line(f"{os.getpid()} ended a group")
+"""
+
+
+def test_the_clusters_of_a_group_end_with_it(made_up):
+    """Before the first test of the next one: the other worker may need their memory."""
+    made_up.makeconftest(FAKE.read_text() + ENDS)
+    made_up.makepyfile(test_d=MODULE.format(topology="galera", nodes=2))
+    result = made_up.runpytest_subprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
+
+    result.assert_outcomes(passed=8)
+    [[worker]] = {tuple(one) for one in processes(made_up).values()}
+    ended = f"[gw0] {worker} ended a group"
+    shown = [line for line in result.outlines if line == ended or "holds  other.beats(" in line]
+    assert [line == ended for line in shown] == [False] * 4 + [True] + [False] * 2 + [True] + [False] * 2
+
+
+def test_workers_share_the_seed_and_the_budget_of_the_run(made_up, monkeypatch):
+    """Without --db-seed there is one for all; --db-run-budget began with the run; the last lines are said once."""
+    (made_up.path / "test_c.py").unlink()
+    assert run(made_up, "--db-run-budget=0.001", "-k", "first").parseoutcomes() == {"inconclusive": 2}
+    monkeypatch.setenv("OVERRIDDEN", "innodb_x_is_overridden")
+    result = run(made_up, "-k", "first")
+
+    result.assert_outcomes(passed=2)
+    assert result.outlines.count("innodb_x_is_overridden") == 1
+    claims = (made_up.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
+    assert len({json.loads(line)["seed"] for line in claims}) == 1
+
+
+DIES = """
+    import dataclasses, os, signal
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+
+    @dataclasses.dataclass(frozen=True)
+    class Load:
+        threads: int = 8
+
+    def test_before(measure):
+        measure.sweep(Load(), on=[ONE, ONE.named("other")], threads=(1, 4)).draw(2)
+
+    def test_dies(measure):
+        one, other = measure("mysqlslap mixed", on=[ONE, ONE.named("other")])
+        assert other.beats(one)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_crashed_worker_loses_its_own_test_alone(made_up):
+    """The others of its group go to another worker, and what it had told stays told."""
+    made_up.makepyfile(test_a=DIES)
+    result = run(made_up, "--junit-xml=junit.xml")
+
+    result.assert_outcomes(passed=5, failed=1)
+    result.stdout.fnmatch_lines(
+        ["*worker 'gw?' crashed while running 'test_a.py::test_dies'*", "*= curve: Load,*", "5 claims: 5 hold"]
+    )
+    assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 2
+
+
+def test_tests_that_share_a_cluster_run_together_without_workers_too(made_up):
+    """The third module comes before the second one, whose cluster is another."""
+    result = made_up.runpytest_inprocess(*WORDS, "--collect-only", "-q")
+
+    ids = [line for line in result.outlines if "::" in line]
+    assert ids == [f"test_{module}.py::test_{which}" for module in "acb" for which in ("first", "second")]
+
+
+def test_who_says_how_to_distribute_gets_that(made_up):
+    """Claims are as good, and clusters may be built twice."""
+    (made_up.path / "test_c.py").unlink()
+    result = run(made_up, "--dist=loadfile", "-v", "-k", "first")
+
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["*scheduling tests via LoadFileScheduling*"])
+
+
+REAL = """
+    import os, signal
+    import pytest
+    from pytest_dbcluster.spec import ClusterSpec
+    from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+
+    ONE = ClusterSpec("standalone")
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_same(measure, db_release):
+        one, other = measure(MySQLSlap("write", concurrency=4, queries=400, rows=100), on=[ONE, OTHER])
+        other.against(one)
+        if str(db_release) == os.environ.get("DIES_ON"):
+            os.kill(os.getpid(), signal.SIGKILL)
+"""
+# The runs of a test share a machine of their own, so that others of this one do not keep them waiting.
+OWN_MACHINE = """
+    from pathlib import Path
+    from pytest_dbcluster import machine
+
+    own = machine.Machine(Path(__file__).with_name("machine"))
+    machine.this = lambda: own
+"""
+
+
+def rounds(place):
+    """The measured part of each round of a run: when it began and ended."""
+    found = []
+    for path in (place / "rounds").glob("*.csv"):
+        with path.open() as file:
+            found += [(float(row["started"]), float(row["seconds"])) for row in csv.DictReader(file)]
+    return [(began, began + seconds) for began, seconds in found]
+
+
+def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
+    """Two workers and a run of its own, on real servers; those of a worker that is killed end with it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    pytester.makepyfile(test_real=REAL)
+    pytester.makeconftest(OWN_MACHINE)
+    words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=8"]
+    both = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8"]
+    with (
+        subprocess.Popen(
+            [*words, "-n2", *both, "--db-results=two"], env={**os.environ, "DIES_ON": "mariadb:11.8"}
+        ) as two,
+        subprocess.Popen([*words, "--db-results=alone"]) as alone,
+    ):
+        assert (two.wait(100), alone.wait(100)) == (1, 0)
+
+    several = {name: rounds(pytester.path / name) for name in ("two", "alone")}
+    assert {name: len(many) for name, many in several.items()} == {"two": 2 * 16, "alone": 16}
+    for (_, ended), (began, _) in itertools.pairwise(sorted(itertools.chain.from_iterable(several.values()))):
+        assert began >= ended
+    # A supervisor ends the servers of a dead run a moment later.
+    wait.until(lambda: [str(one) for run in runs.known() for one in run.processes()], "the end of all", seconds=20)

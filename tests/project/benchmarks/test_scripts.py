@@ -1,0 +1,177 @@
+"""The parts of the scripts that need no server."""
+
+import importlib
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import (
+    collection,
+    container,
+    first_verdict,
+    plugin_cpu,
+    quick_paper,
+    record_noise,
+    round_cost,
+    time_to_verdict,
+)
+from benchmarks.noise_replay import read_trace
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+
+MACHINE = {"cpu": "2 x any", "release": "10.11.19"}
+SCRIPTS = [path.stem for path in (Path(__file__).parents[3] / "benchmarks").glob("*.py") if path.stem != "__init__"]
+
+
+def one_round(seconds, wall=1.0, **samples):
+    """A round of so many measured seconds."""
+    return Round("galera3", 0, 0, Outcome(seconds, 1000), wall, 0.0, samples=samples)
+
+
+@pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in ("ratios", "stage", "tpcc_peers")])
+def test_every_script_explains_itself(name, monkeypatch, capsys):
+    """--help starts nothing and shows how the script is called."""
+    monkeypatch.setattr(sys, "argv", [name, "--help"])
+
+    with pytest.raises(SystemExit) as ended:
+        importlib.import_module(f"benchmarks.{name}").main()
+
+    assert ended.value.code == 0
+    assert f"python benchmarks/{name}.py" in capsys.readouterr().out
+
+
+def test_a_rounds_cost_is_its_wall_time_over_its_measured_time():
+    """The row judges the median, and shows what lies beside the measured time in seconds."""
+    cost = round_cost.Cost.of([one_round(0.4, wall=0.6), one_round(0.5, wall=0.6), one_round(0.4, wall=0.8)])
+
+    assert cost.beside == pytest.approx(0.2)
+    assert "1.5 (1.2 .. 2)" in cost.row("write", "own", "quick")
+    assert "not met" in cost.row("write", "own", "long")
+    assert "target" not in cost.row("write", "one", "stock")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_longer_load_is_the_same_load_with_more_queries(mode):
+    """A round of .4 s gets five times its queries, and every client still runs the same number of them."""
+    load = round_cost.longer(MySQLSlap(mode), 0.4)
+
+    assert load.round_queries("quick") == 5 * MySQLSlap(mode).round_queries("quick")
+    assert load.mode == mode
+
+
+def test_what_containers_cost_is_compared_round_by_round():
+    """The time beside the measured one has the target; throughput is a fact, and has none."""
+    rounds = container.Rounds([one_round(0.5, wall=0.7), one_round(0.5, wall=0.6)], [one_round(0.4, wall=0.5)] * 2)
+    beside, more, whole, speed = rounds.lines("write")
+
+    assert "| 1.5 (1 .. 2) | target <= 1.05: not met |" in beside
+    assert "| 0.1 (0 .. 0.2) |" in more
+    assert "| 1.3 (1.2 .. 1.4) |  |" in whole
+    assert "| 0.8 (0.8 .. 0.8) |  |" in speed
+
+
+def test_the_share_of_a_core_weighs_rounds_by_their_length():
+    """A long quiet round counts for more than a short busy one."""
+    assert plugin_cpu.share([one_round(3.0, cpu_plugin=0.0), one_round(1.0, cpu_plugin=0.04)]) == pytest.approx(1.0)
+
+
+def test_plain_tests_collect_to_the_ids_of_the_suites(pytester):
+    """Same files, functions and parameters, with nothing of the plugin in them."""
+    listing = "suites/a/test_one.py::test_x[write]\nsuites/a/test_one.py::test_x[key-2]\nsuites/b/test_two.py::test_y\n"
+    files = collection.plain_files(f"expected time: about 1 min\n{listing}\n3 tests collected in 0.1s")
+
+    collection.write(files, pytester.path)
+
+    assert set(files) == {"suites/a/test_one.py", "suites/b/test_two.py"}
+    assert listing in pytester.runpytest("--collect-only", "-q", "-p", "no:dbcluster").stdout.str()
+    assert not any("dbcluster" in source for source in files.values())
+
+
+def test_collections_are_compared_with_the_plain_one():
+    """Each kind but the last shows what it takes more."""
+    text = collection.table(["suites", "plain"], [[1.5, 1.7], [1.0, 1.0]])
+
+    assert "| suites | 1.6 (1.5 .. 1.7) | 0.6 (0.5 .. 0.7) |" in text
+    assert text.endswith("| plain | 1 (1 .. 1) |  |")
+
+
+def test_only_the_calls_are_scaled_to_ten_iterations():
+    """Starting the servers takes as long whatever they run then."""
+    assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=2) == pytest.approx(106.0)
+    assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=10) == 26.0
+
+
+@pytest.mark.parametrize("word", ["holds", "FAILS", "open"])
+def test_the_line_of_a_verdict_is_known(word):
+    """It is the line that the terminal writes for a claim, not one of its progress."""
+    line = f"  {word}  flush_2.beats(galera3)  mysqlslap write c50  1.5 (1.2 .. 1.9), published 7.41, 20 pairs, 13 s\n"
+
+    assert first_verdict.VERDICT.match(line)
+    assert not first_verdict.VERDICT.match("  mysqlslap write c50   pair 6 of at most 160   galera3 0.4 s\n")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_cause_is_named_beyond_ten_per_cent(mode):
+    """Below it there is nothing to explain; a cause that is not known is not made up, nor one for noise."""
+    assert quick_paper.cause(mode, [0.05] * 15) == "within 10 %"
+    assert quick_paper.cause(mode, [0.2] * 15) == quick_paper.CAUSES.get(mode, "cause not known")
+    assert quick_paper.cause(mode, [0.2] * 2).startswith("open")
+
+
+def test_few_blocks_have_no_interval():
+    """Two blocks give an estimate and nothing else."""
+    assert quick_paper.shown([math.log(2.0)] * 2) == "2 (0 .. inf)"
+
+
+def test_a_profiles_speed_ratio_is_that_of_its_own_rounds():
+    """The second variant took half the seconds a query: it is twice as fast in that profile."""
+    block = {("quick", 0): 2.0, ("quick", 1): 1.0, ("paper", 0): 3.0, ("paper", 1): 3.0}
+
+    assert quick_paper.speed_ratio(block, "quick") == pytest.approx(math.log(2.0))
+    assert quick_paper.speed_ratio(block, "paper") == 0.0
+
+
+def test_a_trace_is_continued_and_fits_the_replay(tmp_path):
+    """The second recording adds what is missing, and says where it began."""
+    path = tmp_path / "deep" / "noise.json"
+    for rounds in (10, 16):
+        trace = record_noise.opened(path, "mysqlslap write c50", MACHINE)
+        record_noise.record(trace, rounds, lambda: 0.4, lambda trace=trace: record_noise.save(path, trace))
+
+    assert json.loads(path.read_text())["begins"] == [0, 10]
+    assert read_trace(path).rounds == (0.4,) * 16
+    assert [entry.name for entry in path.parent.iterdir()] == ["noise.json"]
+
+
+def test_an_interrupted_recording_keeps_what_it_has(tmp_path):
+    """Ctrl-C in round 4 leaves three rounds in the file."""
+    path, trace = tmp_path / "noise.json", record_noise.opened(tmp_path / "noise.json", "mysqlslap key c50", MACHINE)
+    seconds = iter([0.1, 0.2, 0.3])
+
+    def draw():
+        for one in seconds:
+            return one
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        record_noise.record(trace, 100, draw, lambda: record_noise.save(path, trace))
+
+    assert json.loads(path.read_text())["rounds"] == [0.1, 0.2, 0.3]
+
+
+def test_a_trace_of_something_else_is_not_continued(tmp_path):
+    """The message names what differs, and a file that is no trace is left alone."""
+    path = tmp_path / "noise.json"
+    record_noise.save(path, record_noise.opened(path, "mysqlslap write c50", MACHINE))
+
+    with pytest.raises(ConfigError, match=r"release 10\.11\.19 and not 11\.8\.6"):
+        record_noise.opened(path, "mysqlslap write c50", {**MACHINE, "release": "11.8.6"})
+    with pytest.raises(ConfigError, match="workload mysqlslap write c50 and not mysqlslap key c50"):
+        record_noise.opened(path, "mysqlslap key c50", MACHINE)
+    path.write_text("[]")
+    with pytest.raises(ConfigError, match="no trace of rounds"):
+        record_noise.opened(path, "mysqlslap write c50", MACHINE)

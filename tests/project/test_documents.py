@@ -1,0 +1,181 @@
+"""Documents: what README, Makefile, CHANGELOG and the CI's script say is so."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.clusters import topology
+from pytest_dbcluster.hosts import provisioner
+from pytest_dbcluster.plugin import settings
+from pytest_dbcluster.releases import catalogue
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+TARGETS = set(re.findall(r"^([a-z]+):", MAKEFILE, re.MULTILINE))
+COMMANDS = [
+    line.split("#")[0].strip()
+    for block in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.split("#")[0].strip()
+]
+
+
+def inline(pattern):
+    """What the README quotes as code in its running text."""
+    return [code for code in re.findall(r"`([^`\n]+)`", README) if re.match(pattern, code)]
+
+
+def quoted(program):
+    """The first word after a program, wherever the README shows a call of it."""
+    calls = [*COMMANDS, *inline(rf"{program} ")]
+    return {found[1] for call in calls if (found := re.search(rf"(?:^|[ /]){program} ([a-z]+)", call))}
+
+
+def table(first):
+    """The rows of the README's table whose first heading is ``first``."""
+    rows = re.search(rf"^\| {first} \|.*\n\|[-| ]+\n((?:\|.*\n)+)", README, re.MULTILINE)
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[1].splitlines()]
+
+
+class Options:
+    """An option group that takes down the names."""
+
+    def __init__(self):
+        self.names = set()
+
+    def addoption(self, name, **_):
+        """Take one down."""
+        self.names.add(name)
+
+
+def options():
+    """Every ``--db-...`` option there is."""
+    group = Options()
+    settings.add_options(group)
+    return group.names
+
+
+def test_every_make_target_is_phony_and_stands_in_the_help():
+    """`make help` lists each target with what it does."""
+    # A make that was started by a make says which directory it enters.
+    alone = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+    said = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True, env=alone).stdout
+    phony = re.search(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE)[1].split()
+
+    assert {line.split()[1] for line in said.splitlines()} == TARGETS
+    assert set(phony) == TARGETS
+    assert all(re.match(r"make [a-z]+ +[a-z].{10,}", line) for line in said.splitlines())
+
+
+def test_readme_shows_make_targets_that_exist():
+    """`make bench` and the others that the README names are targets."""
+    shown = quoted("make")
+
+    assert shown >= {"bench", "test", "suites", "help"}
+    assert shown <= TARGETS
+
+
+def test_readme_shows_commands_that_are_built():
+    """Each `dbcluster COMMAND` of the README is a command, and none of them is only planned."""
+    action = next(one for one in main._parser()._actions if isinstance(one, argparse._SubParsersAction))
+    shown = quoted("dbcluster")
+
+    assert shown
+    assert shown <= set(action.choices) - set(main.PLANNED)
+
+
+def test_readme_shows_pytest_calls_of_suites_that_exist():
+    """The paths of the README's pytest calls are there."""
+    calls = [call.split("pytest ", 1)[1].split()[0] for call in [*COMMANDS, *inline(r"pytest ")] if "pytest " in call]
+
+    assert "suites/galera" in calls
+    assert [path for path in calls if not (ROOT / path).exists()] == []
+
+
+def test_readme_lists_every_option():
+    """The table of options has exactly the options of the plugin."""
+    rows = [re.match(r"`(--db-[a-z-]+)", row[0])[1] for row in table("option")]
+
+    assert len(rows) == len(set(rows))
+    assert set(rows) == options()
+
+
+def test_documents_name_no_option_that_does_not_exist():
+    """An option that is only planned is not offered to a reader."""
+    texts = [README, MAKEFILE, *((ROOT / name).read_text() for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]
+    named = {name for text in texts for name in re.findall(r"--db-[a-z]+(?:-[a-z]+)*", text)}
+
+    assert named <= options()
+
+
+@pytest.mark.parametrize(
+    ("first", "planned"),
+    [
+        ("topology", topology.PLANNED),
+        ("provisioner", provisioner.PLANNED),
+    ],
+)
+def test_readme_lists_what_is_built_and_what_is_planned(first, planned):
+    """The tables of topologies and provisioners say of each one whether it is built."""
+    rows = {row[0].strip("`"): row[1] for row in table(first)}
+    built = set(registry.names(first))
+
+    assert {name for name, state in rows.items() if state == "built"} == built
+    assert {name for name, state in rows.items() if state == "planned"} == set(planned) - built
+
+
+def test_documents_name_releases_that_can_be_fetched():
+    """Every version that is named without a directory is on offer, and `make test` has all that the README names."""
+    named = {text: set(re.findall(r"\b(?:mariadb|mysql):\d+\.\d+\b(?!=)", text)) for text in (README, MAKEFILE)}
+
+    assert named[README] <= {offer.name for offer in catalogue.OFFERS}
+    assert named[README] == named[MAKEFILE]
+
+
+def test_readme_shows_the_flush_test_as_it_is():
+    """The test in the README is the one that `make bench` runs, from its first import to its last line."""
+    text = (ROOT / "suites" / "galera" / "test_flush.py").read_text()
+
+    assert f"```python\n{text[text.index('import ') :]}```" in README
+
+
+def test_readme_links_to_files_that_exist():
+    """No link and no entry of "What's here" points at nothing."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)\)", README)
+    here = re.search(r"## What's here\n(.*?)\n## ", README, re.DOTALL)[1]
+    entries = re.findall(r"^\| `([^`]+)` \|", here, re.MULTILINE)
+
+    assert entries
+    assert [name for name in [*links, *entries] if not (ROOT / name).exists()] == []
+
+
+def test_readme_and_contributing_stay_short():
+    """A newcomer reads them whole."""
+    assert len(README.splitlines()) < 170
+    assert len((ROOT / "CONTRIBUTING.md").read_text().splitlines()) < 70
+
+
+def test_changelog_begins_with_the_version_of_the_package():
+    """The newest entry is about this version."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    entries = re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+
+    assert entries[0] == version
+
+
+def test_ci_runs_make_test():
+    """The check of a clean checkout is the command that people type."""
+    script = ROOT / ".ci" / "run"
+
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text()

@@ -1,0 +1,203 @@
+"""Releases that were really fetched. They come out of this machine's own cache, so each is fetched once."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.releases import release
+from pytest_dbcluster.system import cache
+
+ROOT = Path(__file__).parents[2]
+FETCH = """\
+import sys
+from pytest_dbcluster.release import find
+print(find(sys.argv[1], progress=lambda line: print(line, flush=True)).bin, flush=True)
+"""
+
+
+def run(program, *arguments, **environment):
+    """What a program printed; it has to succeed."""
+    variables = {"PATH": "/usr/bin:/bin", **environment}
+    done = subprocess.run([program, *arguments], env=variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr + done.stdout
+    return done.stdout
+
+
+@pytest.fixture(params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
+def found(request):
+    """Each release that is supported."""
+    return release.find(request.param, progress=print)
+
+
+def test_a_fetched_server_says_its_version(found):
+    """The programs of every suite run on this host, and their version is the named one."""
+    assert f"Ver {found.version}-MariaDB" in run(found.program("mariadbd"), "--version")
+    assert f"{found.version}.".startswith(found.name.partition(":")[2] + ".")
+
+
+def test_every_path_of_a_release_exists(found):
+    """Whatever is told to a server or a client is there."""
+    paths = [*found.server_options.values(), *found.client_options.values(), found.wsrep_provider]
+
+    assert [path for path in paths if not Path(path).exists()] == []
+    assert {"basedir", "plugin-dir", "lc-messages-dir", "character-sets-dir"} == set(found.server_options)
+
+
+@pytest.mark.parametrize(
+    ("program", "argument"),
+    [
+        ("mariadb", "--version"),
+        ("mariadb-admin", "--version"),
+        ("mariadb-slap", "--version"),
+        ("mysqlslap", "--version"),
+        ("mariadb-backup", "--version"),
+        ("mbstream", "-?"),
+        ("my_print_defaults", "--version"),
+        ("socat", "-V"),
+        ("pv", "--version"),
+        ("ss", "--version"),
+        ("ip", "-V"),
+        ("ps", "--version"),
+    ],
+)
+def test_what_a_cluster_needs_runs(found, program, argument):
+    """Clients, backup, and what the SST scripts call: nothing of it is asked of the host."""
+    run(found.program(program), argument)
+
+
+def test_the_sst_scripts_find_each_other(found):
+    """The script that others read lies beside them, as do the programs that it prefers."""
+    scripts = {path.name for path in found.bin.glob("wsrep_sst_*")}
+
+    assert {"wsrep_sst_common", "wsrep_sst_mariabackup", "wsrep_sst_rsync"} <= scripts
+    assert os.access(found.bin / "wsrep_sst_mariabackup", os.X_OK)
+
+
+def test_a_process_has_its_programs_name(found):
+    """The SST scripts look for "socat" among the listeners; the loader's name would tell them nothing."""
+    process = subprocess.Popen([found.program("socat"), "-u", "PIPE", "STDOUT"], env={"PATH": "/usr/bin:/bin"})
+    try:
+        comm = Path(f"/proc/{process.pid}/comm")
+        wait.until(lambda: [] if comm.read_text() == "socat\n" else [comm.read_text()], "socat", seconds=10)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_children_do_not_inherit_the_libraries(found):
+    """Programs of the host that a server starts run with the host's libraries."""
+    said = run(found.program("socat"), "-u", "SYSTEM:env", "STDOUT")
+
+    assert "LD_LIBRARY_PATH" not in said
+
+
+def test_a_shim_runs_through_path_and_links(found, tmp_path):
+    """A program finds its files when it is called by its name alone, by a link, or from its own directory."""
+    link = tmp_path / "my_print_defaults"
+    link.symlink_to(found.program("my_print_defaults"))
+
+    run("my_print_defaults", "--version", PATH=f"{found.bin}:/usr/bin:/bin")
+    run(link, "--version")
+    subprocess.run(["./my_print_defaults", "--version"], cwd=found.bin, check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("name", ["mariadb:10.5", "mariadb:11.8"])
+@pytest.mark.parametrize("place", ["the cache", "its unpacked packages"])
+def test_a_server_of_another_suite_answers(name, place, tmp_path):
+    """Data directory, start, a plugin, a query and shutdown, with the older and the newer libc than the host's."""
+    found = release.find(name, progress=print)
+    if place == "its unpacked packages":
+        found = release.find(f"{name}={found.bin.parent / 'root'}")
+    os_user = [f"--user={'root' if os.getuid() == 0 else os.environ.get('USER', '')}"]
+    options = [f"--{option}={value}" for option, value in found.server_options.items()]
+    places = [f"--datadir={tmp_path}/data", f"--socket={tmp_path}/s", f"--log-error={tmp_path}/log.err"]
+    run(
+        found.program("mariadb-install-db"), "--no-defaults", *options, f"--datadir={tmp_path}/data",
+        "--auth-root-authentication-method=normal", "--skip-test-db", *os_user,
+    )  # fmt: skip
+    server = subprocess.Popen(
+        [found.program("mariadbd"), "--no-defaults", *options, *places, *os_user, "--skip-networking"]
+    )
+    try:
+        client = [f"--{option}={value}" for option, value in found.client_options.items()]
+        login = ["--no-defaults", *client, f"--socket={tmp_path}/s", "-uroot"]
+        wait.until(lambda: [] if (tmp_path / "s").exists() else ["no socket"], name, seconds=30)
+        query = "INSTALL SONAME 'auth_ed25519'; SELECT 1, VERSION()"
+        assert run(found.program("mariadb"), *login, "-BNe", query).startswith(f"1\t{found.version}-MariaDB")
+        assert Path(f"/proc/{server.pid}/comm").read_text() == "mariadbd\n"
+        run(found.program("mariadb-admin"), *login, "shutdown")
+        assert server.wait(30) == 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_sysbench_finds_its_scripts():
+    """The script's full path and the variables of the release are all it takes."""
+    found = release.find("sysbench", progress=print)
+
+    said = run(found.program("sysbench"), found.scripts / "oltp_read_write.lua", "help", **found.environment)
+
+    assert "oltp_read_write.lua options:" in said
+
+
+def test_haproxy_checks_a_configuration(tmp_path):
+    """The fetched HAProxy reads its configuration and finds it valid."""
+    found = release.find("haproxy", progress=print)
+    timeouts = "defaults\n timeout connect 1s\n timeout client 1s\n timeout server 1s\n"
+    (tmp_path / "haproxy.cfg").write_text(f"{timeouts}listen galera\n bind 127.0.0.1:3306\n server a 127.0.0.1:3307\n")
+
+    run(found.program("haproxy"), "-c", "-f", tmp_path / "haproxy.cfg")
+
+
+def test_a_cache_may_be_copied_to_another_place(tmp_path, monkeypatch):
+    """Nothing in an entry knows where it lies: a copy runs when the original is not there."""
+    entry = release.find("haproxy", progress=print).bin.parent
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
+    shutil.copytree(entry, cache.releases() / entry.name, symlinks=True)
+    monkeypatch.setattr(release, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+
+    copied = release.find("haproxy")
+
+    assert str(copied.bin).startswith(str(tmp_path))
+    assert str(entry) not in (copied.bin / "haproxy").read_text()
+    assert "HAProxy version" in run(copied.program("haproxy"), "-v")
+
+
+def fetching(home):
+    """A process that fetches haproxy into a cache of its own."""
+    variables = {**os.environ, "XDG_CACHE_HOME": str(home), "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        [sys.executable, "-c", FETCH, "haproxy"], env=variables, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+
+
+def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeypatch):
+    """SIGKILL in mid-fetch leaves no half entry; of two processes after it one fetches and the other waits."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    killed = fetching(tmp_path)
+    for line in killed.stdout:
+        if line.startswith("fetching haproxy from"):
+            break
+    killed.kill()
+    killed.communicate()
+    assert release.cached() == []
+    (stale,) = cache.releases().glob(".fetching-*")
+
+    first = fetching(tmp_path)
+    assert first.stdout.readline().startswith("reading ")
+    wait.until(lambda: [str(stale)] if stale.exists() else [], "removing what the killed one left", seconds=10)
+    second = fetching(tmp_path)
+    said = [process.communicate(timeout=300)[0].splitlines() for process in (first, second)]
+
+    architecture = cache.entries()[0][1].architecture
+    assert said[1][0] == f"waiting for another process that fetches haproxy-{architecture}"
+    assert said[0][-1] == said[1][-1] == str(cache.releases() / f"haproxy-{architecture}" / "bin")
+    assert [path.name for path in cache.releases().iterdir()] == [f"haproxy-{architecture}"]

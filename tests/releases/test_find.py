@@ -1,0 +1,190 @@
+"""Finding a release: the order of the sources, what is known, and the ways out."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shutil
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.releases import catalogue, path, release, sources
+from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.system import cache
+
+DEAD = "http://127.0.0.1:9/debian"
+ENTRY = sources.Entry(DEAD, "bookworm", ("main",))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """An empty cache, and a system whose only mirror does not answer."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("DBCLUSTER_MIRROR", raising=False)
+    monkeypatch.setattr(sources, "host_entries", lambda: [ENTRY])
+    monkeypatch.setattr(path, "_SBIN", ())
+
+
+def fake_entry(product="mariadb", version="10.11", exact="10.11.19"):
+    """An entry of the cache that holds no programs."""
+    with cache.staged(f"{product}-{version}") as staging:
+        (staging / "bin").mkdir()
+        manifest = cache.Manifest(
+            product=product,
+            version=version,
+            exact=exact,
+            architecture="amd64" if os.uname().machine == "x86_64" else "arm64",
+            suite="bookworm",
+            source="bookworm of this system's apt sources",
+            packages={},
+            downloaded=1,
+            size=5,
+            fetched="2026-01-01T00:00:00+00:00",
+        )
+        cache.write(staging, manifest)
+    return cache.releases() / f"{product}-{version}"
+
+
+def test_a_cached_release_is_taken_without_asking_anyone(monkeypatch):
+    """With the release in the cache no mirror is read and no server started."""
+    entry = fake_entry()
+    monkeypatch.setattr(sources, "host_entries", lambda: pytest.fail("the apt sources were read"))
+
+    found = release.find(ReleaseName("mariadb", "10.11"))
+
+    assert (found.name, found.version, found.bin) == ("mariadb:10.11", "10.11.19", entry / "bin")
+    assert found.source == f"bookworm of this system's apt sources (in {entry})"
+
+
+def test_a_cached_release_may_be_named_by_its_directory():
+    """An entry that was copied from another machine is taken from wherever it lies."""
+    entry = fake_entry()
+
+    assert release.find(f"mariadb:10.11={entry}").bin == entry / "bin"
+    with pytest.raises(ConfigError, match=f"^mariadb:11.8: {entry} holds mariadb 10.11$"):
+        release.find(f"mariadb:11.8={entry}")
+
+
+def test_an_entry_for_another_machine_is_not_taken(monkeypatch):
+    """A cache that is shared between architectures keeps their programs apart."""
+    entry = fake_entry()
+    manifest = dataclasses.replace(cache.read(entry), architecture="riscv64")
+    cache.write(entry, manifest)
+
+    with pytest.raises(ProvisionError):
+        release.find("mariadb:10.11")
+
+
+def test_an_unknown_version_lists_the_known_ones():
+    """The error has every version that can be fetched."""
+    with pytest.raises(
+        ConfigError,
+        match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, mysql:9\.7, haproxy, "
+        r"sysbench; others as mariadb:12\.9=DIRECTORY$",
+    ):
+        release.find("mariadb:12.9")
+
+
+def test_without_network_the_error_says_the_ways_out(tmp_path):
+    """Directory, PATH, mirror and a cache from elsewhere are named, after apt's reason."""
+    with pytest.raises(ProvisionError) as caught:
+        release.find("mariadb:11.8")
+
+    text = str(caught.value)
+    assert text.startswith(f"mariadb:11.8 cannot be fetched: trixie of {DEAD} cannot be read: E: ")
+    assert text.endswith(
+        "Ways out: --db-release mariadb:11.8=DIRECTORY takes an unpacked one, mariadb:path the installed one; "
+        "DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch mariadb:11.8` on a connected machine "
+        f"fills {tmp_path}/pytest-dbcluster, which can be copied to this one"
+    )
+
+
+def test_the_environment_names_a_mirror(monkeypatch):
+    """DBCLUSTER_MIRROR stands in for the host's own mirror; the argument wins over it."""
+    monkeypatch.setenv("DBCLUSTER_MIRROR", "http://127.0.0.1:10/debian")
+
+    with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:10/debian cannot be read"):
+        release.find("mariadb:10.11")
+    with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:11/debian cannot be read"):
+        release.find("mariadb:10.11", mirror="http://127.0.0.1:11/debian")
+
+
+def test_a_version_without_a_mirror_names_its_suite():
+    """10.6 is Ubuntu's, and a Debian host has no mirror of that."""
+    with pytest.raises(
+        ProvisionError, match="it is in jammy, and the apt sources of this system name no mirror of that"
+    ):
+        release.find("mariadb:10.6")
+
+
+def test_a_host_without_apt_stays_unsupported(monkeypatch):
+    """The kind of error is kept, and the ways out are added."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+
+    with pytest.raises(Unsupported, match=r"mariadb:10.11 cannot be fetched: this system has no apt-get.*Ways out: "):
+        release.find("mariadb:10.11")
+
+
+def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch):
+    """PATH is the tools' last way out, and progress says so."""
+    program = tmp_path / "bin" / "haproxy"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'HAProxy version 2.6.12-1 2026/01/01'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+    lines = []
+
+    found = release.find("haproxy", progress=lines.append)
+
+    assert found.source.startswith(f"PATH ({program}), because it could not be fetched: bookworm of ")
+    assert lines[-1] == f"haproxy: taking {found.source}"
+
+
+def test_a_tool_that_is_nowhere_says_install(monkeypatch):
+    """For a tool there is no DIRECTORY to name."""
+    monkeypatch.setattr(path, "tool", lambda name, reason: None)
+
+    with pytest.raises(ProvisionError, match="Ways out: install sysbench; DBCLUSTER_MIRROR"):
+        release.find("sysbench")
+
+
+def test_every_offer_is_known_with_its_state(monkeypatch):
+    """One row each: cached, to be fetched, not found; and what is on PATH."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    entry = fake_entry()
+
+    rows = {row.name: row for row in release.known()}
+
+    assert rows["mariadb:10.11"] == release.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry))
+    assert rows["mariadb:11.8"].state == "can be fetched"
+    assert rows["mariadb:11.8"].source == "trixie of the same mirror as this system"
+    assert rows["mariadb:10.6"].state == "not found"
+    assert rows["mysql:9.7"].state == "can be fetched"
+    assert rows["mariadb:path"].state == "not found"
+    assert {offer.name for offer in catalogue.OFFERS} <= set(rows)
+
+
+def test_cached_lists_what_the_cache_holds():
+    """An empty cache has no rows."""
+    assert release.cached() == []
+
+    fake_entry()
+
+    assert [row.name for row in release.cached()] == ["mariadb:10.11"]
+
+
+def test_a_missing_program_lists_those_that_there_are():
+    """The error has the release, where it was found, and its programs."""
+    entry = fake_entry()
+    (entry / "bin" / "mariadb").touch()
+
+    with pytest.raises(ConfigError, match=r"^mariadb:10.11 \(.*\) has no program 'garbd' in .*/bin; it has: mariadb$"):
+        release.find("mariadb:10.11").program("garbd")
+
+
+def test_an_entry_is_gone_when_its_directory_is():
+    """Removing an entry by hand is all it takes."""
+    shutil.rmtree(fake_entry())
+
+    assert release.cached() == []

@@ -1,0 +1,131 @@
+"""Shims: which programs get one, and how it starts them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.releases import shims
+
+NATIVE = {"x86_64": "amd64", "aarch64": "arm64"}[shims.machine()]
+
+
+@pytest.fixture
+def entry(tmp_path):
+    """An unpacked release with a loader, an ELF program, scripts and links, as packages have them."""
+    root = tmp_path / "root"
+    libraries = root / "usr/lib" / shims.TRIPLETS[NATIVE]
+    for directory in (libraries, root / "usr/bin", root / "usr/sbin", root / "etc/alternatives"):
+        directory.mkdir(parents=True)
+    (libraries / "ld-linux-own.so.2").write_text('#!/bin/sh\necho loader: "$@"\n')
+    (libraries / "ld-linux-own.so.2").chmod(0o755)
+    for name in ("sbin/mariadbd", "bin/mariadb-slap", "bin/unwanted", "bin/socat1"):
+        (root / "usr" / name).write_bytes(b"\x7fELF...")
+    (root / "usr/sbin/mysqld").symlink_to("mariadbd")
+    (root / "usr/bin/socat").symlink_to("/etc/alternatives/socat")
+    (root / "etc/alternatives/socat").symlink_to("/usr/bin/socat1")
+    (root / "usr/bin/mariadb-install-db").write_text("#!/bin/sh\n")
+    (root / "usr/bin/mariadb-report").write_text("#!/usr/bin/perl\n")
+    (root / "usr/bin/wsrep_sst_common").write_text("# read by others\n")
+    return tmp_path
+
+
+def made(entry, **options):
+    """The bin/ of the release."""
+    patterns = ("mariadb*", "mysqld", "socat", "wsrep_sst_*")
+    return shims.make(entry, patterns, NATIVE, **options)
+
+
+def test_programs_run_through_the_releases_own_loader(entry):
+    """A shim execs the loader under the program's name, with the release's libraries and nothing of the environment."""
+    text = (made(entry) / "mariadbd").read_text()
+
+    assert f'exec "$home/loader/mariadbd" --inhibit-cache --library-path "$home/{shims.ROOT}/usr/lib/' in text
+    assert f'"$home/{shims.ROOT}/usr/sbin/mariadbd" "$@"' in text
+    assert str(entry) not in text
+    assert (entry / "loader/mariadbd").resolve().name == "ld-linux-own.so.2"
+
+
+def test_libraries_of_one_package_are_found(entry):
+    """The router's plugins need libraries beside those that every program finds; they come last."""
+    (entry / "root/usr/lib/mysql-router").mkdir()
+    text = (made(entry) / "mariadbd").read_text()
+
+    assert f'{shims.TRIPLETS[NATIVE]}:$home/{shims.ROOT}/usr/lib/mysql-router" ' in text
+
+
+def test_scripts_are_copied_and_perl_is_not(entry):
+    """Shell scripts lie beside the programs that they call; what needs perl is left out, perl is not fetched."""
+    names = {path.name for path in made(entry).iterdir()}
+
+    assert {"mariadb-install-db", "wsrep_sst_common", "mariadb-slap", "mysqld"} <= names
+    assert not {"mariadb-report", "unwanted"} & names
+
+
+def test_a_product_has_both_of_its_names(entry):
+    """Suites differ in which of MariaDB's names they have; a link that is there is kept."""
+    bin_ = made(entry)
+    before = (bin_ / "mysqld").read_text()
+    shims.add_other_names(bin_, "mariadb")
+
+    assert {path.name: path.readlink().name for path in bin_.iterdir() if path.is_symlink()} == {
+        "mysqlslap": "mariadb-slap",
+        "mysql_install_db": "mariadb-install-db",
+    }
+    assert (bin_ / "mysqld").read_text() == before
+
+
+def test_one_products_names_are_not_given_to_another(tmp_path):
+    """MySQL has one name for each program; a link named mariadb would lead to the wrong server."""
+    for name in ("mysqld", "mysqlslap"):
+        (tmp_path / name).touch()
+    shims.add_other_names(tmp_path, "mysql")
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mysqld", "mysqlslap"]
+
+
+def test_absolute_links_stay_inside_the_release(entry):
+    """A link to /etc/alternatives means that of the release, not that of the host."""
+    assert f'"$home/{shims.ROOT}/usr/bin/socat1" "$@"' in (made(entry) / "socat").read_text()
+
+
+def test_other_programs_are_removed(entry):
+    """What got no shim takes no space; what a shim starts is kept, through its links."""
+    made(entry)
+
+    kept = {path.name for part in ("usr/bin", "usr/sbin") for path in (entry / "root" / part).iterdir()}
+    assert kept == {
+        "mariadbd",
+        "mysqld",
+        "mariadb-slap",
+        "mariadb-install-db",
+        "mariadb-report",
+        "wsrep_sst_common",
+        "socat1",
+    }
+
+
+def test_other_programs_of_a_users_directory_are_kept(entry):
+    """In a directory that the user named nothing is removed."""
+    made(entry, remove_others=False)
+
+    assert (entry / "root/usr/bin/unwanted").exists()
+
+
+def test_a_release_without_a_loader_is_refused(entry):
+    """The error names the directory and the architecture."""
+    shutil.rmtree(entry / "root/usr/lib")
+
+    with pytest.raises(
+        ProvisionError, match=f"root has no dynamic loader for {NATIVE}, its programs cannot be started"
+    ):
+        made(entry)
+
+
+def test_a_loader_is_told_from_none(entry):
+    """Unpacked packages without libc run with the host's."""
+    assert shims.has_loader(entry / "root")
+    assert not shims.has_loader(Path("/nonexistent"))

@@ -1,0 +1,191 @@
+"""The closing table: which block a claim stands in, and how it is laid out."""
+
+import dataclasses
+import math
+import re
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.tables import closing, layout
+from pytest_dbcluster.rounds.open_loop import Pace
+from tests.support.records import beside, drained, failed, record, undecided
+
+
+def lines(records, width=100):
+    """The blocks as a terminal of this width shows them, headings included."""
+    return [
+        line
+        for block in closing.blocks(records)
+        for line in (block.title, *(one for one, _ in layout.text(block, width)))
+    ]
+
+
+def test_a_decided_claim_is_one_row():
+    """Claim, load, ratio with interval, published ratio, verdict, pairs and seconds stand side by side."""
+    shown = lines([record(published=7.406)], width=110)
+
+    assert " ".join(shown[1].split()) == "claim load ratio (99.9 %) published verdict pairs seconds"
+    assert shown[2].split("  ")[0] == "flush_2.beats(galera3)"
+    assert shown[2].split()[-4:] == ["7.41", "holds", "8", "7"]
+    assert "mysqlslap write c50  1.30 (1." in shown[2]
+
+
+def test_inconclusive_claims_stand_apart():
+    """They have a block of their own, with the reason and what would decide below each."""
+    shown = lines([undecided(), record()])
+
+    assert shown[0] == "performance claims"
+    assert shown.index("inconclusive: neither pass nor failure") == 3
+    assert " open " in shown[5]
+    words = " ".join(line.strip() for line in shown[6:])
+    assert words.startswith("budget of 120 s of measured time used (--db-budget); needs about ")
+    assert re.search(
+        r"; needs about \d+ pairs in all \(\d+ s\), but no run draws more than 160: try longer rounds$", words
+    )
+
+
+def test_a_guard_that_is_open_names_the_margin_it_could_prove():
+    """The remark of an inconclusive guard gives pairs or a margin."""
+    [block] = closing.blocks([undecided(claim=claims.same_as(within=0.05), sd=0.3)])
+
+    assert " or a margin >= " in block.rows[0].remark
+
+
+def test_a_drain_that_changes_the_ratio_stands_below():
+    """With the medians of both; a claim that counts it already needs no remark, nor one that it does not change."""
+    [block] = closing.blocks([drained()])
+
+    assert block.rows[0].remark == "with the drain included 0.56 (flush_2 0.500 s, galera3 0.000 s)"
+    assert closing.blocks([drained(metric="drained_throughput")])[0].rows[0].remark == ""
+    assert closing.blocks([drained(drained=drained().verdict.ratio)])[0].rows[0].remark == ""
+
+
+def test_void_blocks_stand_below():
+    """How many were drawn again, and why."""
+    made = record()
+    void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
+    [block] = closing.blocks([dataclasses.replace(made, void=void)])
+
+    assert block.rows[0].remark == "1 of 9 blocks void, drawn again: flush_2: the primary changed"
+
+
+def test_what_was_measured_beside_stands_apart():
+    """A comparison that asserts nothing has its own block, and no word of passing or failing."""
+    shown = lines([record(), beside()])
+
+    assert shown[3] == "measured beside, not asserted"
+    assert shown[5].startswith("flush_2 against galera3")
+    assert "unclear" in shown[5]
+    assert "open" not in shown[5]
+
+
+def test_several_releases_have_a_column():
+    """The release is shown only where there is more than one."""
+    one = record()
+    other = dataclasses.replace(one, release="mariadb:11.8 11.8.3")
+
+    assert "release" not in lines([one, one], 130)[1]
+    assert "release" in lines([one, other], 130)[1]
+    assert "mariadb:11.8 11.8.3" in lines([one, other], 130)[3]
+
+
+def test_a_narrow_screen_wraps_the_claim():
+    """At 100 columns every line fits, and a long claim goes on in the next line."""
+    long = record(candidate="tuned_a_and_more", baseline="galera3_of_another_kind", published=1.2)
+    shown = lines([long, undecided(), beside()], 100)
+
+    assert max(map(len, shown)) <= 100
+    assert shown[2].startswith("tuned_a_and_more.beats(  ")
+    assert shown[3].startswith("  galera3_of_another_kind)  ")
+
+
+@pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow"), (beside, "")])
+def test_colours(made, colour):
+    """Green holds, red fails, yellow is open; what asserts nothing has no colour."""
+    [block] = closing.blocks([made()])
+
+    assert [row.colour for row in block.rows] == [colour]
+    assert layout.text(block, 100)[0][1] == ""
+    assert layout.text(block, 100)[1][1] == colour
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.264, "1.26"), (0.00342, "0.00342"), (12.345, "12.35"), (123.4, "123"), (math.inf, "inf")]
+)
+def test_numbers_have_the_digits_they_need(value, text):
+    """Ratios around one have two decimals, others three digits."""
+    assert closing.number(value) == text
+
+
+def test_a_guard_that_holds_shows_the_interval_that_decided():
+    """The interval of all claims may reach beyond a guard that holds; the one that lies inside stands beside it."""
+    held = record(claims.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
+    [block] = closing.blocks([held])
+    low, high = held.verdict.decided_low, held.verdict.decided_high
+
+    assert held.verdict.low < low
+    assert block.rows[0].remark == f"a guard holds by its 90 % interval: {low:.2f} .. {high:.2f}"
+    assert f"), 90 % ({low:.2f} .. {high:.2f}), 20 pairs" in closing.one_line(held)
+    assert closing.guarded(record()) == closing.guarded(undecided(claim=claims.no_slower_than(0.1))) == ""
+
+
+def test_an_interval_that_bounds_nothing_is_not_shown():
+    """Before the first look there is a ratio and no interval; without pairs there is nothing."""
+    few = undecided(pairs=3)
+    none = dataclasses.replace(few, verdict=dataclasses.replace(few.verdict, ratio=math.nan))
+
+    assert closing.estimate(few).endswith(" (no interval yet)")
+    assert closing.estimate(none) == "-"
+
+
+def test_one_line_says_the_verdict():
+    """A verdict on one line has ratio, interval, published ratio, pairs and time; an open one its reason."""
+    assert closing.one_line(record(published=7.4)).startswith(
+        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30 (1."
+    )
+    assert closing.one_line(record(published=7.4)).endswith("), published 7.40, 8 pairs, 7 s")
+    assert closing.one_line(undecided()).endswith(" s: budget of 120 s of measured time used (--db-budget)")
+    assert "budget" not in closing.one_line(beside())
+
+
+def test_the_total_counts_every_kind():
+    """Holds, failures and inconclusive ones; a comparison beside is no claim."""
+    assert closing.total([record()]) == "1 claim: 1 hold"
+    assert closing.total([record(), failed(), undecided(), beside()]) == (
+        "3 claims: 1 hold, 1 fail, 1 inconclusive; 1 measured beside"
+    )
+    assert closing.total([beside(), beside()]) == "2 measured beside"
+
+
+def test_the_legend_names_the_level():
+    """What is divided by what, and how sure the interval is, stands below the table."""
+    shown = closing.legend([record()])
+
+    assert shown.startswith("ratio: speed of the first named / the other")
+    assert shown.endswith("in brackets the 99.9 % interval of all looks together")
+
+
+def test_markdown_is_a_table():
+    """The Markdown has a heading, a ruler, a row for each claim, and the remarks as a list."""
+    [block] = closing.blocks([undecided(text="a|b")])
+    shown = layout.markdown(block).splitlines()
+
+    assert shown[0] == "## inconclusive: neither pass nor failure"
+    assert shown[2].startswith("| claim | load | ratio (99.9 %) |")
+    assert shown[3] == "| --- | --- | --- | ---: | --- | ---: | ---: |"
+    assert shown[4].startswith("| `a\\|b` | mysqlslap mixed c50 | ")
+    assert shown[6].startswith("- `a|b` (mysqlslap mixed c50): budget of 120 s")
+
+
+def test_a_result_says_its_rate_and_its_bottleneck():
+    """Below the claim, in table and summary: the rate of an open loop with its share, and what limited the client."""
+    pace = Pace("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
+    [block] = closing.blocks(
+        [record(pace=pace, limited="the client is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
+    )
+
+    assert block.rows[0].remark == (
+        "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
+        "the client is the bottleneck: galera3, 8 of 8 rounds (a thread)"
+    )

@@ -1,0 +1,243 @@
+"""What a run shows and keeps of a curve: whole runs of pytest on made-up rounds, and the table as a value."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib.backends.backend_svg
+import matplotlib.figure  # noqa: F401 (pytester forgets modules that a run imports, and numpy does not bear that)
+import pytest
+
+import pytest_dbcluster.plugin.fixture
+import pytest_dbcluster.plugin.session  # noqa: F401 (imported once, not in each run)
+from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.reporting import charts
+from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
+from pytest_dbcluster.reporting.tables import curves, layout
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome, Round
+
+FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
+SUITE = """
+    import dataclasses
+    import pytest
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ON = [ClusterSpec("galera", nodes=3), ClusterSpec("galera", nodes=3, name="flush_2")]
+
+    @dataclasses.dataclass(frozen=True)
+    class Load:
+        threads: int = 8
+        rows: int = 100
+
+        def __str__(self):
+            return f"load t{{self.threads}}"
+
+    def test_curve(measure):
+        curve = measure.sweep(Load(), on=ON, {values})
+        {body}
+"""
+
+
+@pytest.fixture
+def run(pytester, monkeypatch):
+    """Run a suite with this body after its sweep."""
+    pytester.makeconftest(FAKE.read_text())
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("COLUMNS", "100")
+
+    def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02):
+        monkeypatch.setenv("FASTER", str(faster))
+        monkeypatch.setenv("SD", str(sd))
+        pytester.makepyfile(SUITE.format(body=body, values=values))
+        return pytester.runpytest_inprocess("-Werror", "-p", "pytest_dbcluster.plugin.hooks", "--db-seed=1", *options)
+
+    return run
+
+
+def kept(pytester, ending):
+    """The one file of a curve with this ending."""
+    [path] = (pytester.path / "reports" / "latest" / "curves").glob(f"*.{ending}")
+    return path
+
+
+def rows_of(pytester):
+    """The lines of its CSV."""
+    return list(csv.DictReader(kept(pytester, "csv").read_text().splitlines()))
+
+
+def test_a_curve_is_shown_and_kept_at_the_end(run, pytester):
+    """A table on the screen and in the summary, a CSV and a chart."""
+    result = run("assert curve.every(lambda default, flush_2: flush_2.beats(default))")
+    result.assert_outcomes(passed=1)
+
+    result.stdout.fnmatch_lines(
+        [
+            "*= curve: load, operations / s, median (95 % interval) =*",
+            "threads  galera3 * flush_2*",
+            "1 *20* (* .. *)*",
+            "4 *20* (* .. *)*",
+            "2 claims: 2 hold",
+        ]
+    )
+    rows = rows_of(pytester)
+    assert [(row["threads"], row["variant"]) for row in rows] == [
+        ("1", "galera3"), ("1", "flush_2"), ("4", "galera3"), ("4", "flush_2"),
+    ]  # fmt: skip
+    assert all(float(row["low"]) < float(row["median"]) < float(row["high"]) for row in rows)
+    assert ElementTree.parse(kept(pytester, "svg")).getroot().tag.endswith("svg")
+    assert "## curve: load, operations / s" in (pytester.path / "reports" / "latest" / "summary.md").read_text()
+
+
+def test_the_claims_of_a_sweep_are_told_apart(run, pytester):
+    """By its field, where the name of the load does not say it."""
+    result = run("assert curve.every(lambda a, b: b.beats(a))", values="rows=(5, 50)")
+    result.stdout.fnmatch_lines(["*= curve: load t8, *", "rows *"])
+    lines = (pytester.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
+
+    assert [json.loads(line)["load"] for line in lines] == ["load t8 rows=5", "load t8 rows=50"]
+
+
+def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
+    """Nothing is claimed, and that is enough: the table, and where the results are."""
+    result = run("curve.draw(3)")
+    result.assert_outcomes(passed=1)
+
+    result.stdout.fnmatch_lines(["*= curve: load, *", "1  *", "4  *", "results: *summary.md*"])
+    result.stdout.no_fnmatch_line("*claims:*")
+    assert [row["rounds"] for row in rows_of(pytester)] == ["3"] * 4
+
+
+def test_the_points_before_a_failure_are_kept(run, pytester):
+    """The test ends at its first point; what was measured until then is in the table."""
+    result = run("for _, default, flush_2 in curve: assert flush_2.beats(default)", faster=0.5)
+    result.assert_outcomes(failed=1)
+
+    result.stdout.fnmatch_lines(["*= curve: load, *", "1  *"])
+    assert {row["threads"] for row in rows_of(pytester)} == {"1"}
+
+
+def test_an_open_curve_is_neither_pass_nor_failure(run):
+    """As an open claim; all points are in the table of inconclusive ones."""
+    result = run(
+        "assert curve.every(lambda default, flush_2: flush_2.beats(default))", "--db-max-pairs=8", faster=1.0, sd=0.3
+    )
+
+    assert result.parseoutcomes() == {"inconclusive": 1}
+    result.stdout.fnmatch_lines(["2 claims: 2 inconclusive"])
+
+
+def test_a_sweep_without_a_claim_is_an_error(run):
+    """It would be green whatever the servers did, and it drew nothing to show."""
+    run("pass").stdout.fnmatch_lines(["test_*::test_curve measured load t1 and claims nothing; end it with *"])
+
+
+def test_the_answers_of_a_sweep_have_to_be_read(run):
+    """Every answer is one that nobody read otherwise."""
+    result = run("curve.every(lambda default, flush_2: flush_2.beats(default))")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["*nobody read the verdict of flush_2.beats(galera3), flush_2.beats(galera3); assert it"]
+    )
+
+
+def test_a_curve_is_attached_to_its_test(run, pytester):
+    """A step of Allure's with the points and the chart."""
+    run("curve.draw(3)", "-p", "allure_pytest").assert_outcomes(passed=1)
+    [path] = (pytester.path / "reports" / "latest" / "allure-results").glob("*-result.json")
+    [step] = json.loads(path.read_text())["steps"]
+
+    assert step["name"] == "curve: load over threads"
+    assert [one["name"] for one in step["attachments"]] == ["points", "chart"]
+
+
+def test_the_profile_is_a_fixture(pytester, run):
+    """A suite chooses its scales by it."""
+    run("curve.draw(1)")
+    pytester.makepyfile(test_profile="def test_it(db_profile):\n    assert db_profile == 'paper'\n")
+
+    result = pytester.runpytest_inprocess(
+        "-p", "pytest_dbcluster.plugin.hooks", "--db-profile=paper", "test_profile.py"
+    )
+    result.assert_outcomes(passed=1)
+
+
+def point(value, variant, *, seconds=(1.0,) * 6, limited="", latencies=()):
+    """A variant at a value, in rounds of 100 operations."""
+    ledger = Ledger({"x": Entry(latencies=Histogram.of(latencies))}) if latencies else None
+    rounds = [
+        Round(variant, n, 0, Outcome(took, 100, ledger=ledger), 0.0, 0.0, limited=limited)
+        for n, took in enumerate(seconds)
+    ]
+    speeds = [one.throughput for one in rounds]
+    low, high = estimators.median_interval(speeds) or (None, None)
+    return CurvePoint(value, variant, rounds, sorted(speeds)[len(speeds) // 2], low, high)
+
+
+def curve(points, **changes):
+    """A curve of these points."""
+    given = {
+        "test": "t", "load": "load", "field": "threads", "metric": "throughput", "release": "r", "profile": "quick",
+        "seed": 1, "fingerprint": {}, "points": points,
+    }  # fmt: skip
+    return CurveRecord(**{**given, **changes})
+
+
+def test_many_variants_stand_below_each_other():
+    """A line of five would be wider than a screen."""
+    made = curve([point(value, f"v{n}") for value in (1, 4) for n in range(5)])
+    block = curves.block(made)
+
+    assert block.columns == ("threads", "variant", "/s", "rounds")
+    assert block.rows[1].cells == ("1", "v1", "100 (100 .. 100)", "6")
+    assert len(block.rows) == 10
+
+
+def test_a_point_that_was_not_measured_is_a_dash():
+    """Its test ended before; few rounds have no interval."""
+    block = curves.block(curve([point(1, "a", seconds=[1.0] * 5), point(1, "b"), point(4, "a")]))
+
+    assert [row.cells for row in block.rows] == [("1", "100", "100 (100 .. 100)"), ("4", "100 (100 .. 100)", "-")]
+
+
+def test_what_a_reader_has_to_know_stands_below():
+    """In the terminal and in the summary."""
+    block = curves.block(curve([point(1, "a")], notes=["nodes share 2 cores"]))
+
+    assert layout.text(block, 80)[-1][0].strip() == "nodes share 2 cores"
+
+
+def test_the_file_has_the_latencies_of_all_rounds():
+    """In milliseconds; empty cells for a load that keeps no ledger."""
+    made = curve([point(1, "a", latencies=[0.01] * 50), point(1, "b")])
+    one, other = csv.DictReader(curves.as_csv(made).splitlines())
+
+    assert float(one["p95_ms"]) == pytest.approx(10, rel=0.011)
+    assert other["p95_ms"] == ""
+
+
+def test_the_latencies_of_an_open_loop_count_what_was_lost():
+    """Ten of a hundred never ended: they took twice their round, as in a claim about the same rounds."""
+    found = point(1, "a", latencies=[0.01] * 90)
+    said = dataclasses.replace(found.rounds[0].outcome, good=90, rate=100.0, offered=100)
+    found = dataclasses.replace(found, rounds=[dataclasses.replace(one, outcome=said) for one in found.rounds])
+    [row] = csv.DictReader(curves.as_csv(curve([found])).splitlines())
+
+    assert float(row["p50_ms"]) == pytest.approx(10, rel=0.011)
+    assert float(row["p95_ms"]) == metrics.shown(found.rounds[0], "p95", "load") == pytest.approx(2000, rel=0.011)
+
+
+def test_the_same_curve_gives_the_same_chart():
+    """Each value is named on the axis, each variant in the legend."""
+    made = curve([point(value, name) for value in (1, 4, 16) for name in ("a", "b")])
+    shown = [text.strip() for text in ElementTree.fromstring(charts.curve(made)).itertext() if text.strip()]
+
+    assert charts.curve(made) == charts.curve(made)
+    assert {"1", "4", "16", "a", "b", "threads", "operations / s", "load over threads"} <= set(shown)

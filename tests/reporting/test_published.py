@@ -1,0 +1,190 @@
+"""Published figures: read from TOML, and their ratio beside the measured one."""
+
+from __future__ import annotations
+
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.published import Published
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.variants import Variant
+
+ROOT = Path(__file__).parents[2]
+TEXT = """\
+title = "Some parameters"
+[columns.default]
+write = [0.9, 0.8, 1.0]
+key = [0.2]
+[columns.faster]
+note = "not a row"
+write = [0.3, 0.2, 0.4]
+"""
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A project with one published file."""
+    (tmp_path / "fixtures" / "published").mkdir(parents=True)
+    (tmp_path / "fixtures" / "published" / "some.toml").write_text(TEXT)
+    return tmp_path
+
+
+def variant(name, **options):
+    """A variant under a name."""
+    spec = ClusterSpec("galera", nodes=3, name=name)
+    return Variant(spec, None, tuple(sorted(options.items())), ())
+
+
+def answer(mode):
+    """An answer about a load in a mode."""
+    laboratory = types.SimpleNamespace(mode=mode)
+    return types.SimpleNamespace(metric="throughput", measurement=types.SimpleNamespace(laboratory=laboratory))
+
+
+def test_the_ratio_is_of_speed(root):
+    """Published are seconds, where less is better."""
+    found = Published.read(root, "some", columns={})
+
+    assert found.title == "Some parameters"
+    assert found.ratio(variant("faster", a="1"), variant("default"), answer("write")) == pytest.approx(3.0)
+
+
+def test_a_variant_without_options_is_the_default_column(root):
+    """Whatever it is called; one with options is not."""
+    found = Published.read(root, "some", columns={})
+
+    assert found.ratio(variant("faster", a="1"), variant("galera3"), answer("write")) == pytest.approx(3.0)
+    assert found.ratio(variant("faster", a="1"), variant("other", a="2"), answer("write")) is None
+
+
+def test_names_may_differ_from_the_columns(root):
+    """The test's mark says which is which."""
+    found = Published.read(root, "some", columns={"flush_2": "faster"})
+
+    assert found.ratio(variant("flush_2", a="1"), variant("default"), answer("write")) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize("mode", ["key", "read", ""])
+def test_a_missing_cell_has_no_ratio(root, mode):
+    """In one of the columns or in both."""
+    found = Published.read(root, "some", columns={})
+
+    assert found.ratio(variant("faster", a="1"), variant("default"), answer(mode)) is None
+
+
+def test_an_unknown_file_lists_the_known_ones(root):
+    """With the nearest name."""
+    with pytest.raises(ConfigError) as caught:
+        Published.read(root, "sone", columns={})
+
+    assert str(caught.value) == "unknown published measurement 'sone'; known: some; did you mean some?"
+
+
+def test_an_unknown_column_lists_the_known_ones(root):
+    """A mark that names one that does not exist is a mistake, not a missing cell."""
+    found = Published.read(root, "some", columns={"flush_2": "fastr"})
+
+    with pytest.raises(ConfigError) as caught:
+        found.ratio(variant("flush_2", a="1"), variant("default"), answer("write"))
+    assert str(caught.value) == (
+        "unknown published column of flush_2 'fastr'; known: default, faster; did you mean faster?"
+    )
+
+
+def test_a_file_without_columns_is_refused(root):
+    """Other measurements lie there too, for people; they have no ratio."""
+    (root / "fixtures" / "published" / "other.toml").write_text('title = "Latency"\n')
+
+    with pytest.raises(ConfigError) as caught:
+        Published.read(root, "other", columns={})
+    assert str(caught.value) == "published measurement 'other' has no [columns.NAME] with seconds for each mode"
+
+
+def test_the_tables_of_the_galera_suites_can_be_read():
+    """Six columns and a default, each with seconds above zero for every mode."""
+    found = Published.read(ROOT, "galera-parameters-2022", columns={})
+
+    assert {"default", "flush_2", "slave_threads_4", "buffer_pool", "io_capacity_3000"} <= set(found.cells)
+    assert all({"key", "read", "write", "mixed", "update"} <= set(rows) for rows in found.cells.values())
+    assert all(min(cell) > 0 for rows in found.cells.values() for cell in rows.values())
+
+
+def test_a_cell_may_be_an_average_alone(root):
+    """Some tables give no least and most."""
+    file = root / "fixtures" / "published" / "other.toml"
+    file.write_text('title = "x"\n[columns]\nslow = { write = 0.4 }\nfast = { write = 0.1, read = 2.0 }\n')
+    found = Published.read(root, "other", columns={})
+
+    assert found.ratio(variant("fast"), variant("slow"), answer("write")) == pytest.approx(4.0)
+    assert found.seconds(variant("slow"), "read") == ()
+
+
+FIGURES = """\
+title = "More nodes"
+[reads]
+gain_over_one = { "2" = 0.50, "4" = 0.80 }
+[columns.one]
+paused = 0.64
+[columns.sixteen]
+paused = 0.16
+[findings]
+latency_of_1_over_16 = 1.27
+text = ["words"]
+"""
+
+
+@pytest.fixture
+def figures(tmp_path):
+    """A project whose published file gives gains instead of seconds."""
+    (tmp_path / "fixtures" / "published").mkdir(parents=True)
+    (tmp_path / "fixtures" / "published" / "nodes.toml").write_text(FIGURES)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("place", "ratio"),
+    [
+        ("reads.gain_over_one.2", 1.5),
+        ("findings.latency_of_1_over_16", 1.27),
+        (("columns.sixteen.paused", "columns.one.paused"), 0.25),
+        (("reads.gain_over_one.4", "reads.gain_over_one.2"), 1.2),
+    ],
+)
+def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
+    """What a file gives instead of seconds; other metrics have no published ratio then."""
+    found = Published.read(figures, "nodes", columns={}, figures={"goodput": place})
+    asked = types.SimpleNamespace(metric="goodput")
+    other = types.SimpleNamespace(metric="p95")
+
+    assert found.ratio(variant("two"), variant("one"), asked) == pytest.approx(ratio)
+    assert found.ratio(variant("two"), variant("one"), other) is None
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("reads.gain_over_two.2", "has no 'reads.gain_over_two.2': at 'gain_over_two' there is gain_over_one"),
+        ("reads.gain_over_one.2.x", "at 'x' there is a value"),
+        ("findings.text", "'findings.text' is ['words'] and no number"),
+    ],
+)
+def test_a_figure_that_is_not_there_says_what_is(figures, place, words):
+    """A mark that names a wrong place is a mistake."""
+    with pytest.raises(ConfigError) as caught:
+        Published.read(figures, "nodes", columns={}, figures={"goodput": place})
+
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["galera-node-count", "galera-applier-threads"])
+def test_the_published_files_without_seconds_are_readable(name):
+    """Those that the suites of scaling and applier threads name."""
+    places = {
+        "galera-node-count": "sysbench_simple.gain_over_one_galera_node.2",
+        "galera-applier-threads": "findings.throughput_gain_of_16",
+    }
+
+    assert Published.read(ROOT, name, columns={}, figures={"goodput": places[name]}).figures["goodput"] > 1

@@ -1,0 +1,239 @@
+"""What a run leaves in its results directory."""
+
+import csv
+import dataclasses
+import io
+import json
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import charts, results_directory, rounds_csv
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome
+from tests.support.records import drained, failed, record, undecided
+
+NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
+
+
+@pytest.fixture(autouse=True)
+def _no_charts(monkeypatch, request):
+    """Charts have their own tests."""
+    if "chart" not in request.function.__name__:
+        monkeypatch.setattr(charts, "chart", lambda made: None)
+
+
+def lines(directory):
+    """The claims that were kept."""
+    return [json.loads(line) for line in (directory / "claims.jsonl").read_text().splitlines()]
+
+
+def test_a_claim_is_a_line_of_json(tmp_path):
+    """It has everything of the record, the seconds of its rounds, and where the rest of them is."""
+    made = record(claims.same_as(within=0.1), published=1.1)
+    results_directory.Results(tmp_path).add(made)
+    [kept] = lines(tmp_path)
+
+    assert kept["format"] == 1
+    assert kept["verdict"]["outcome"] == made.verdict.outcome.value
+    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1}
+    assert kept["published"] == 1.1
+    assert kept["differences"] == {"innodb_flush_log_at_trx_commit": ["1", "2"]}
+    assert kept["seconds"]["flush_2"] == [one.seconds for one in made.rounds["flush_2"]]
+    assert kept["values"]["galera3"] == [one.throughput for one in made.rounds["galera3"]]
+    assert kept["began"] == 1_700_000_000.0
+    assert kept["rounds_file"] == "rounds/01-flush_2.same_as_galera3_within_0.1-mysqlslap_write_c50.csv"
+
+
+def test_what_is_not_a_number_is_null(tmp_path):
+    """JSON has no infinity, so an interval without bound has none."""
+    results_directory.Results(tmp_path).add(undecided(pairs=2))
+    [kept] = lines(tmp_path)
+
+    assert kept["verdict"]["high"] is None
+    assert "Infinity" not in (tmp_path / "claims.jsonl").read_text()
+    assert "NaN" not in (tmp_path / "claims.jsonl").read_text()
+
+
+def test_rounds_with_a_ledger_have_their_tails(tmp_path):
+    """A column for each percentile in milliseconds, with the rate, the good ones and what limited the client."""
+    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.01] * 99))})
+    said = Outcome(2.0, 100, 99, good=99, ledger=ledger, rate=50.0, client_seconds=0.4, busiest=0.95)
+    many = {
+        name: [dataclasses.replace(one, outcome=said, limited="a thread") for one in found]
+        for name, found in record().rounds.items()
+    }
+    made = record(rounds=many, metric="p95")
+    [row, *_] = csv.DictReader(io.StringIO(results_directory.Results(tmp_path).add(made).rounds.read_text()))
+
+    assert float(row["p95_ms"]) == pytest.approx(10, rel=0.011)
+    shown = {name: row[name] for name in ("good", "goodput", "rate", "client_seconds", "busiest", "limited")}
+    assert shown == {
+        "good": "99", "goodput": "49.5", "rate": "50.0", "client_seconds": "0.4", "busiest": "0.95",
+        "limited": "a thread",
+    }  # fmt: skip
+    assert lines(tmp_path)[0]["values"]["flush_2"] == [pytest.approx(10, rel=0.011)] * 8
+
+
+def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
+    """Not the text of a number that is none: a percentile without operations, a drain that is that of other things."""
+    said = Outcome(2.0, 100, 0, good=0, ledger=Ledger({"x": Entry()}), span=9.0)
+    many = {name: [dataclasses.replace(found[0], outcome=said)] for name, found in record().rounds.items()}
+    text = results_directory.Results(tmp_path).add(record(rounds=many)).rounds.read_text()
+    [row, _] = csv.DictReader(io.StringIO(text))
+
+    assert (row["p95_ms"], row["drained_throughput"], row["goodput"]) == ("", "", "0.0")
+    assert "nan" not in text
+
+
+def test_ledgers_are_kept_whole(tmp_path):
+    """What a percentile over several rounds is made of, and each second of a round; the CSV has no place for them."""
+    entry = Entry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
+    ledger = Ledger({"payment": entry}, {(1213, "node2"): 1})
+    many = {
+        name: [dataclasses.replace(one, outcome=Outcome(2.0, 10, 9, good=9, ledger=ledger, by_second=(4, 5)))]
+        for name, (one, *_) in record().rounds.items()
+    }
+    kept = results_directory.Results(tmp_path).add(record(rounds=many)).rounds.with_suffix(".jsonl")
+    first, second = map(json.loads, kept.read_text().splitlines())
+
+    assert {first["variant"], second["variant"]} == {"flush_2", "galera3"}
+    assert (first["pair"], first["by_second"], first["errors"]) == (1, [4, 5], [[1213, "node2", 1]])
+    said = first["types"]["payment"]
+    assert (said["attempts"], said["committed"], said["aborted_seconds"]) == ({"1": 8, "2": 1}, 9, 0.5)
+    assert Histogram({int(key): n for key, n in said["latencies"].items()}) == entry.latencies
+
+
+def test_rounds_without_a_ledger_have_no_file_of_it(tmp_path):
+    """Mysqlslap keeps none."""
+    assert not results_directory.Results(tmp_path).add(record()).rounds.with_suffix(".jsonl").exists()
+
+
+def test_the_rounds_are_a_table(tmp_path):
+    """Each round is a line of CSV in the order of the run, with counters and samples behind."""
+    made = record()
+    kept = results_directory.Results(tmp_path).add(made)
+    rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
+
+    assert len(rows) == 16
+    assert [row["pair"] for row in rows[:4]] == ["1", "1", "2", "2"]
+    assert float(rows[0]["seconds"]) == made.rounds["flush_2"][0].seconds
+    assert {row["fsyncs_per_commit"] for row in rows if row["variant"] == "galera3"} == {"3.0"}
+    assert {row["sample:client_cpu"] for row in rows} == {"0.5"}
+
+
+def test_void_rounds_are_kept_with_their_reason(tmp_path):
+    """They stand before the rounds that were drawn for them, and are not among those that count."""
+    made = record()
+    block = [dataclasses.replace(many[3], started=many[3].started - 1) for many in made.rounds.values()]
+    void = [dataclasses.replace(block[0], void="the primary changed"), block[1]]
+    made = dataclasses.replace(made, void=[void])
+    kept = results_directory.Results(tmp_path).add(made)
+    rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
+
+    assert [(row["pair"], row["variant"], row["void"]) for row in rows if row["void"]] == [
+        ("4", "flush_2", "the primary changed"),
+        ("4", "galera3", "with flush_2: the primary changed"),
+    ]
+    assert [row["pair"] for row in rows[5:11]] == ["3", "4", "4", "4", "4", "5"]
+    assert lines(tmp_path)[0]["void"] == [{"pair": 4, "reason": "flush_2: the primary changed"}]
+    assert len(lines(tmp_path)[0]["seconds"]["flush_2"]) == 8
+
+
+def test_rounds_have_their_throughput_with_the_drain(tmp_path):
+    """Beside the one without it."""
+    [row, *_] = csv.DictReader(io.StringIO(results_directory.Results(tmp_path).add(drained()).rounds.read_text()))
+
+    assert float(row["throughput"]) > float(row["drained_throughput"]) > 0
+    assert lines(tmp_path)[0]["drained"] == drained().drained
+
+
+def test_a_chart_is_kept_beside_the_rounds(tmp_path):
+    """The claim says where its chart is."""
+    kept = results_directory.Results(tmp_path).add(record())
+
+    assert kept.chart.read_text().startswith("<?xml")
+    assert lines(tmp_path)[0]["chart_file"] == str(kept.chart.relative_to(tmp_path))
+
+
+def test_a_claim_whose_chart_cannot_be_drawn_is_kept(tmp_path, monkeypatch):
+    """The line is there before the chart is drawn, so that nothing that ends the drawing loses a verdict."""
+
+    def drawing(made):
+        assert lines(tmp_path)[0]["chart_file"].startswith("charts/01-")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(charts, "chart", drawing)
+    with pytest.raises(KeyboardInterrupt):
+        results_directory.Results(tmp_path).add(record())
+
+    assert len(lines(tmp_path)) == 1
+
+
+def test_a_claim_without_a_chart_says_so(tmp_path):
+    """Where no pair was drawn there is nothing to be seen."""
+    kept = results_directory.Results(tmp_path).add(record(rounds={"flush_2": [], "galera3": []}, verdict=NO_PAIR))
+
+    assert kept.chart is None
+    assert lines(tmp_path)[0]["chart_file"] is None
+
+
+def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
+    """Old claims, rounds and charts go; what others left in the directory stays."""
+    first = results_directory.Results(tmp_path)
+    first.add(record())
+    gone = first.add(failed())
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "rounds" / "mine.txt").write_text("mine")
+    results_directory.Results(tmp_path).add(record())
+
+    assert len(lines(tmp_path)) == 1
+    assert not gone.rounds.exists()
+    assert (tmp_path / "notes.txt").exists()
+    assert (tmp_path / "rounds" / "mine.txt").exists()
+
+
+def test_the_summary_is_markdown(tmp_path):
+    """The blocks, the total, what the run ran on, and its notes; the terminal is told where."""
+    kept = results_directory.Results(tmp_path)
+    made = [record(), undecided()]
+    for one in made:
+        kept.add(one)
+    said = kept.finish(made, ["an overridden option"])
+    shown = (tmp_path / "summary.md").read_text()
+
+    assert "## performance claims" in shown
+    assert "## inconclusive: neither pass nor failure" in shown
+    assert "2 claims: 1 hold, 1 inconclusive." in shown
+    assert "- release: mariadb:10.11 10.11.19\n- profile: quick\n- seed: 813\n- cpu: 2 x model" in shown
+    assert shown.endswith("- an overridden option\n")
+    assert said == [f"results: {tmp_path}/{{summary.md,claims.jsonl}}"]
+
+
+def test_a_run_without_claims_writes_nothing(tmp_path):
+    """The results of the last run that measured are left alone."""
+    assert results_directory.Results(tmp_path / "none").finish([], []) == []
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_way_to_charts_is_said_once(tmp_path, monkeypatch):
+    """Without matplotlib the closing lines say what to install."""
+    monkeypatch.setattr(charts, "available", lambda: False)
+    kept = results_directory.Results(tmp_path)
+    kept.add(record())
+
+    assert kept.finish([record()], [])[-1] == charts.MISSING
+
+
+def test_values_follow_the_metric():
+    """A claim about speed has throughputs, one about a counter that counter's values."""
+    assert rounds_csv.values(record(), "galera3")[0] == record().rounds["galera3"][0].throughput
+    assert (
+        rounds_csv.values(drained(metric="drained_throughput"), "flush_2")[0]
+        < drained().rounds["flush_2"][0].throughput
+    )
+    assert rounds_csv.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 8
+    with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
+        rounds_csv.values(record(metric="nothing"), "galera3")

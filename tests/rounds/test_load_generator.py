@@ -1,0 +1,140 @@
+"""The load generator: when it was the limit, and what a claim is worth then."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.claim import Outcome as Verdict
+from pytest_dbcluster.claims.verdict import judge
+from pytest_dbcluster.errors import Undecided
+from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.rounds import load_generator
+from pytest_dbcluster.rounds.round import Outcome, Round
+from tests.support.fakes import FakeLaboratory, noisy
+
+MARK = "the client is the bottleneck: fast, 20 of 20 rounds (a thread)"
+
+
+def one_round(*, busiest=None, client_seconds=None, samples=None, limited=""):
+    """A round of 2 s."""
+    outcome = Outcome(2.0, 100, client_seconds=client_seconds, busiest=busiest)
+    return Round("a", 0, 0, outcome, 0.0, 0.0, samples={"client_cores": 2.0, **(samples or {})}, limited=limited)
+
+
+def test_a_thread_that_is_always_on_a_cpu_is_the_limit():
+    """From 90 % of its time on it cannot start anything earlier."""
+    assert load_generator.limit(one_round(busiest=0.89)) == ""
+    assert load_generator.limit(one_round(busiest=0.93)) == (
+        "a thread of the load generator was on a CPU for 93 % of the time"
+    )
+
+
+def test_a_client_that_has_no_cores_left_is_the_limit():
+    """From 80 % of those that it may use on; where nobody counts it is not known."""
+    assert load_generator.limit(one_round(client_seconds=3.1, busiest=0.5)) == ""
+    assert load_generator.limit(one_round(client_seconds=3.2)) == "the load generator took 1.6 of its 2 cores"
+    assert load_generator.limit(one_round()) == ""
+
+
+def test_a_tool_that_does_not_count_is_counted_by_the_system():
+    """In cores, as the programs that we ran and waited for; the load's own figure comes first."""
+    assert load_generator.limit(one_round(samples={"cpu_client": 1.9})) == "the load generator took 1.9 of its 2 cores"
+    assert load_generator.limit(one_round(client_seconds=0.2, samples={"cpu_client": 1.9})) == ""
+
+
+def test_a_message_says_what_the_load_generator_took():
+    """The median of each variant, with its busiest thread where that is known."""
+    rounds = {"a": [one_round(client_seconds=0.84, busiest=0.31)] * 3, "b": [one_round(samples={"cpu_client": 0.5})]}
+
+    assert load_generator.line(rounds) == ["load generator: a 0.42 of 2 cores, busiest thread 31 %; b 0.50 of 2 cores"]
+    assert load_generator.line({"a": [one_round()]}) == []
+
+
+def test_a_variant_is_marked_when_most_of_its_rounds_were_limited():
+    """Half of them are not most."""
+    free, limited = one_round(), one_round(limited="a thread")
+
+    assert load_generator.mark({"a": [free, limited], "b": [free]}) == ""
+    assert load_generator.mark({"a": [free], "b": [free, limited, limited]}) == (
+        "the client is the bottleneck: b, 2 of 3 rounds (a thread)"
+    )
+
+
+def verdict(claim, ratio, sd=0.02):
+    """The verdict of twenty pairs about this ratio."""
+    values = [math.log(ratio) + sd * (-1) ** n * (1 + n % 3) / 2 for n in range(20)]
+    found = judge(claim, values)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("claim", "ratio", "outcome", "stands"),
+    [
+        (claims.beats(), 1.3, Verdict.HOLDS, True),  # without the limit the ratio is 1.3 or more
+        (claims.beats(), 0.7, Verdict.FAILS, True),
+        (claims.beats(by=0.5), 1.2, Verdict.FAILS, False),  # it may be 1.6 without the limit
+        (claims.beats(by=0.5), 0.8, Verdict.FAILS, True),
+        (claims.scales(1.5), 1.8, Verdict.HOLDS, True),
+        (claims.scales(1.5), 1.2, Verdict.FAILS, False),
+        (claims.same_as(within=0.1), 1.0, Verdict.HOLDS, False),
+        (claims.same_as(within=0.1), 1.04, Verdict.HOLDS, False),
+        (claims.same_as(within=0.1), 1.5, Verdict.FAILS, True),
+        (claims.no_slower_than(by=0.1), 1.0, Verdict.HOLDS, False),
+        (claims.no_slower_than(by=0.1), 1.3, Verdict.HOLDS, True),
+        (claims.no_slower_than(by=0.1), 0.7, Verdict.FAILS, True),
+        (claims.differs(), 1.3, Verdict.HOLDS, True),
+    ],
+)
+def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, stands):
+    """An answer stands when every ratio farther from 1, on the side that was seen, gives the same one."""
+    found = verdict(claim, ratio)
+    assert found.outcome is outcome
+    after = load_generator.trusted(found, MARK)
+
+    assert (after == found) is stands
+    if not stands:
+        assert after.outcome is Verdict.INCONCLUSIVE
+        assert after.reason == f"{found.reason}, but {MARK}: that hides differences, and may hide one that decides this"
+    assert load_generator.trusted(found, "") == found
+
+
+def limited(*means):
+    """Two series whose load generator is the limit on the faster one."""
+    laboratory = FakeLaboratory(("slow", "fast"), noisy(*means), limited=lambda variant: "a thread" if variant else "")
+    return Measurement(laboratory, Rules(seed=5)).series
+
+
+def test_a_claim_under_a_bottleneck_is_marked():
+    """It is answered, and its message says that the difference may be larger."""
+    slow, fast = limited(1.0, 0.5)
+    answer = fast.beats(slow)
+
+    assert answer
+    assert "\n  the client is the bottleneck: fast, 6 of 6 rounds (a thread)" in answer.message
+    assert ordered(slow, fast)
+
+
+def test_a_guard_under_a_bottleneck_is_open():
+    """Two variants look the same when the client is slower than both."""
+    slow, fast = limited(1.0, 1.0)
+
+    with pytest.raises(Undecided, match="lies inside the claim, but the client is the bottleneck: fast, "):
+        bool(fast.same_as(slow, within=0.2))
+    assert fast.no_more_stalls_than(slow)
+
+
+def test_a_counter_is_counted_all_the_same():
+    """Its ratio is not one of times."""
+    laboratory = FakeLaboratory(
+        ("slow", "fast"),
+        noisy(1.0, 1.0),
+        limited=lambda variant: "a thread",
+        counters=lambda variant: {"fsyncs": (100.0, 10.0)[variant]},
+    )
+    slow, fast = Measurement(laboratory, Rules(seed=5)).series
+
+    assert fast.lower("fsyncs", than=slow)

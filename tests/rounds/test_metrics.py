@@ -1,0 +1,310 @@
+"""Metrics: what a claim can be about, and that "faster" is a ratio above 1 in all of them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
+from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.round import Outcome, Round
+from tests.support.fakes import FakeLaboratory, noisy
+
+PACE = Pace("70 %", 700.0, {"slow": 1000.0, "fast": 1500.0})
+
+
+def entry(latencies, **fields):
+    """Transactions that ended well after these seconds."""
+    return Entry({1: len(latencies)}, committed=len(latencies), latencies=Histogram.of(latencies), **fields)
+
+
+def one_round(*, rate=None, **latencies):
+    """A round of 2 s whose types of transactions took these seconds."""
+    entries = {kind: entry(many) for kind, many in latencies.items()}
+    good = sum(one.good for one in entries.values())
+    outcome = Outcome(2.0, good + 10, good, good=good, ledger=Ledger(entries), rate=rate)
+    return Round("a", 0, 0, outcome, wall=3.0, started=0.0, counters={"abort_share": 0.1})
+
+
+def open_loop(*scales, number=300, seed=3, **fields):
+    """A laboratory of two variants in an open loop: latencies of a log-normal with a long tail, times these scales."""
+    source = random.Random(seed)
+
+    def outcome(variant, seconds):
+        mood = source.lognormvariate(0, 0.05)
+        many = [0.004 * mood * scales[variant] * source.lognormvariate(0, 0.7) for _ in range(number)]
+        half = number // 2
+        ledger = Ledger({"payment": entry(many[:half]), "new_order": entry(many[half:])})
+        return Outcome(seconds, number, number, good=number, ledger=ledger, rate=number / seconds)
+
+    given = {"pace": PACE, "outcome": outcome, "metric": "goodput", **fields}
+    return FakeLaboratory(("slow", "fast"), lambda variant: 2.0, **given)
+
+
+def series(laboratory):
+    """Both of them."""
+    return Measurement(laboratory, Rules(seed=5)).series
+
+
+def test_goodput_leaves_out_what_a_conflict_ended():
+    """Throughput counts every attempt; a load that knows of no other has all of them good."""
+    done = one_round(payment=[0.01] * 90)
+
+    assert (done.goodput, done.throughput, done.drained_goodput) == (45.0, 50.0, 45.0)
+    assert Round("a", 0, 0, Outcome(2.0, 90), 0.0, 0.0).goodput == 45.0
+
+
+def test_the_goodput_of_one_type_is_its_own():
+    """New-Orders a second are what tpmC counts by the minute."""
+    done = one_round(payment=[0.01] * 90, new_order=[0.02] * 60)
+
+    assert metrics.shown(done, "goodput:new_order", "tpcc") == 30.0
+
+
+def test_a_latency_is_shown_in_milliseconds_and_compared_as_a_speed():
+    """Of all types together, or of one."""
+    done = one_round(payment=[0.010] * 90, new_order=[0.100] * 10)
+
+    assert metrics.shown(done, "p50", "tpcc") == pytest.approx(10, rel=0.011)
+    assert metrics.shown(done, "p95", "tpcc") == pytest.approx(100, rel=0.011)
+    assert metrics.shown(done, "p95:payment", "tpcc") == pytest.approx(10, rel=0.011)
+    assert metrics.compared(done, "p95", "tpcc") == pytest.approx(10, rel=0.011)
+    assert metrics.unit("p95:payment") == "ms"
+
+
+@given(
+    st.lists(st.floats(1e-5, 10), min_size=20, max_size=60),
+    st.floats(1.1, 100),
+    st.sampled_from([*metrics.QUANTILES, "p50:x", "p999:x"]),
+)
+def test_whoever_waits_less_is_faster(seconds, slower, metric):
+    """Whatever the latencies: with all of them longer by a factor, the speed that is compared is lower by it."""
+    fast, slow = (one_round(x=[scale * one for one in seconds]) for scale in (1.0, slower))
+    ratio = metrics.compared(fast, metric, "load") / metrics.compared(slow, metric, "load")
+
+    assert ratio == pytest.approx(slower, rel=0.025)
+    assert metrics.shown(fast, metric, "load") < metrics.shown(slow, metric, "load")
+
+
+@pytest.mark.parametrize("metric", ["p50", "p95", "p95:new_order"])
+def test_a_claim_about_a_tail_has_the_direction_of_its_words(metric):
+    """``fast.beats(slow, metric="p95")`` says that the p95 of fast is lower; the ratio is that of the speeds."""
+    slow, fast = series(open_loop(1.5, 1.0, number=500))
+    answer = fast.beats(slow, metric=metric)
+
+    assert answer
+    assert answer.verdict.ratio == pytest.approx(1.5, rel=0.12)
+    assert answer.text == f'fast.beats(slow, metric="{metric}")'
+    assert fast.values(metric)[0] < slow.values(metric)[0]
+    with pytest.raises(ClaimFailed, match=rf"(?s)metric {metric}, compared as a speed .* v fast [0-9.]+ ms; settle"):
+        bool(slow.beats(fast, metric=metric))
+    assert ordered(slow, fast, step=0.1, metric=metric)
+    assert fast.no_slower_than(slow, by=0.05, metric=metric)
+
+
+def test_a_load_names_the_metric_of_its_claims():
+    """Then a claim that names none is about that, and its text names it neither."""
+    laboratory = FakeLaboratory(("slow", "fast"), noisy(1.0, 0.5), metric="goodput")
+    slow, fast = series(laboratory)
+
+    assert fast.beats(slow).metric == "goodput"
+    assert fast.beats(slow).text == "fast.beats(slow)"
+    assert fast.beats(slow, metric="throughput").text == 'fast.beats(slow, metric="throughput")'
+    assert fast.against(slow, metric="throughput").text == "fast against slow (throughput)"
+    assert "HOLDS fast.beats(slow)   metric goodput" in fast.beats(slow).message
+
+
+def test_a_claim_about_goodput_is_not_one_about_attempts():
+    """The variant that tries more often and fails more often is faster in one and slower in the other."""
+    good = (100, 80)
+
+    def outcome(variant, seconds):
+        return Outcome(seconds, (110, 160)[variant], 1, good=good[variant])
+
+    laboratory = FakeLaboratory(("quiet", "eager"), noisy(1.0, 1.0), outcome=outcome, metric="goodput")
+    quiet, eager = series(laboratory)
+
+    assert quiet.beats(eager)
+    assert eager.beats(quiet, metric="throughput")
+
+
+def test_a_closed_loop_claims_no_latency():
+    """Refused before a round is drawn, with what to do."""
+    laboratory = open_loop(1.5, 1.0, pace=None)
+    slow, fast = series(laboratory)
+
+    with pytest.raises(ConfigError) as caught:
+        fast.beats(slow, metric="p95")
+    assert str(caught.value) == (
+        "metric 'p95' of fake load: in a closed loop a server that stands still is asked nothing, so its latencies "
+        'are shown and not claimed; give the load rate="70 %"'
+    )
+    assert laboratory.rounds == []
+
+
+def test_a_share_near_capacity_claims_no_tail():
+    """Above 70 % of what the slowest can do it is mostly queue; whoever asks for that is told so."""
+    metrics.check("p95", PACE, "load")
+    metrics.check("throughput", Pace("80 %"), "load")
+
+    with pytest.raises(ConfigError) as caught:
+        metrics.check("p95", Pace("80 %"), "load")
+    assert str(caught.value) == (
+        "metric 'p95' of load: at 80 % of the slowest variant's capacity a tail is mostly queue; "
+        'claims about it take rate="70 %" or less'
+    )
+
+
+NEAR = Pace(600, 600.0, {"slow": 800.0, "fast": 1000.0})
+
+
+def test_a_share_that_was_measured_is_no_error():
+    """The next measurement may find another one; the reason says the share and what to do."""
+    metrics.check("p95", NEAR, "load")
+
+    assert metrics.near_capacity("p95:payment", NEAR) == (
+        "600/s was measured to be 75 % of the slowest variant's capacity, and above 70 % a tail is mostly queue: "
+        'a lower rate would do, or rate="70 %", which follows the capacity'
+    )
+    for metric, pace in (
+        ("p95", Pace(700, 700.0, {"slow": 1000.0})),
+        ("p95", Pace(900, 900.0)),
+        ("p95", PACE),
+        ("p95", None),
+        ("throughput", NEAR),
+        ("retries", NEAR),
+    ):
+        assert metrics.near_capacity(metric, pace) == ""
+
+
+def test_near_capacity_a_claim_about_a_tail_stays_open():
+    """However clear the ratio and however many pairs; one about speed, and one beside, are as they are anywhere."""
+    slow, fast = series(open_loop(3.0, 1.0, pace=NEAR))
+    for answer in (fast.beats(slow, metric="p95"), ordered(slow, fast, metric="p95")):
+        assert answer.verdict.reason.startswith("600/s was measured to be 75 % of the slowest variant's capacity")
+        with pytest.raises(Undecided):
+            bool(answer)
+
+    assert fast.against(slow, metric="p95")
+    assert fast.same_as(slow, within=0.1, metric="throughput")
+
+
+@pytest.mark.parametrize(
+    ("metric", "pace", "needed"),
+    [
+        ("p95", Pace(500, 500.0), True),
+        ("p99:payment", Pace(500, 500.0), True),
+        ("p95", Pace(500, 500.0, {"slow": 1000.0}), False),
+        ("goodput", Pace(500, 500.0), False),
+        ("p95", Pace("70 %"), False),
+        ("p95", None, False),
+    ],
+)
+def test_a_claim_about_a_tail_needs_to_know_the_capacity(metric, pace, needed):
+    """Unless it is known, or the rate is a share of it anyway."""
+    assert metrics.needs_capacity(metric, pace) is needed
+
+
+@pytest.mark.parametrize(("metric", "least"), [("p50", 20), ("p95", 200), ("p99", 1000), ("p999", 10000)])
+def test_a_tail_needs_operations_beyond_it(metric, least):
+    """Ten of a round; with fewer the error says how long rounds would have to be."""
+    metrics.enough([one_round(x=[0.01] * least)], metric, "load")
+
+    with pytest.raises(ConfigError) as caught:
+        metrics.enough([one_round(x=[0.01] * (least // 2))], metric, "load")
+    assert str(caught.value).startswith(f"metric {metric!r} of load: it needs {least} good operations a round")
+    assert str(caught.value).endswith(f"rounds of 2 s had {least // 2}: rounds of seconds=5 would do")
+
+
+def test_rounds_that_are_too_short_end_the_claim_with_the_first_one():
+    """Nobody measures for minutes before hearing it; of one type there are fewer than of all."""
+    laboratory = open_loop(1.5, 1.0, number=300)
+    slow, fast = series(laboratory)
+
+    with pytest.raises(ConfigError, match=r"'p95:payment' .* needs 200 .* had 150: rounds of seconds=4 would do"):
+        fast.beats(slow, metric="p95:payment")
+    assert {block for _, block, _ in laboratory.rounds if block >= 0} == {0}
+
+
+def test_one_short_round_among_long_ones_is_no_error():
+    """Starts that come at random are sometimes a few fewer."""
+    metrics.enough([one_round(x=[0.01] * number) for number in (199, 201, 202)], "p95", "load")
+
+
+@pytest.mark.parametrize(
+    ("metric", "words"),
+    [
+        ("p96", "unknown metric 'p96'; known: throughput, goodput, drained_throughput, drained_goodput, p50, p95, p99"),
+        ("throughput:x", "metric 'throughput:x': of one type of transactions there are goodput, p50, p95, p99, p999"),
+        ("p96:x", "unknown metric 'p96:x'; known: "),
+    ],
+)
+def test_an_unknown_metric_lists_the_known_ones(metric, words):
+    """Before a round is drawn."""
+    with pytest.raises(ConfigError) as caught:
+        metrics.check(metric, PACE, "load")
+    assert str(caught.value).startswith(words)
+
+
+def test_an_unknown_type_lists_the_types_of_the_load():
+    """They are known from its first round on."""
+    with pytest.raises(
+        ConfigError, match=r"^unknown type of transactions 'paymnt'; known: new_order, payment; did you"
+    ):
+        metrics.shown(one_round(payment=[1.0], new_order=[1.0]), "p95:paymnt", "tpcc")
+
+
+def test_a_load_without_a_ledger_has_no_latencies():
+    """The error names the load."""
+    with pytest.raises(ConfigError, match=r"^metric 'p95': mysqlslap keeps no ledger of its operations$"):
+        metrics.shown(Round("a", 0, 0, Outcome(1.0, 1, rate=1.0), 0.0, 0.0), "p95", "mysqlslap")
+
+
+def test_what_the_ledger_counts_can_be_lower():
+    """Shares and retries are counters like those of the servers."""
+
+    def counted(variant):
+        return {"abort_share": (0.2, 0.02)[variant], "retries_per_commit": (0.3, 0.02)[variant]}
+
+    slow, fast = series(FakeLaboratory(("slow", "fast"), noisy(1.0, 1.0), counters=counted))
+
+    assert fast.lower("abort_share", than=slow, by=0.5)
+    assert fast.lower("retries_per_commit", than=slow, by=0.5)
+
+
+def test_what_drained_after_all_repetitions_is_no_speed_of_one():
+    """Refused with what to claim instead; the throughput is that of one repetition."""
+    done = Round("a", 0, 0, Outcome(0.5, 1000, 60_000, span=6.0), 0.0, 0.0, counters={"drain_seconds": 0.5})
+
+    assert metrics.shown(done, "throughput", "slap") == 2000.0
+    for metric in ("drained_throughput", "drained_goodput", "drain_seconds"):
+        with pytest.raises(ConfigError, match=rf"^metric '{metric}' of slap: in the profile paper its program "):
+            metrics.shown(done, metric, "slap")
+
+
+def losing(rate):
+    """A round of 2 s that was to do 1000 and did 970 in 10 ms each; 20 failed, 10 never began."""
+    ledger = Ledger({"payment": entry([0.01] * 900, failed=20), "delivery": entry([0.01] * 70)})
+    outcome = Outcome(2.0, 990, 970, good=970, ledger=ledger, rate=rate, offered=1000 if rate else None)
+    return Round("a", 0, 0, outcome, wall=3.0, started=0.0)
+
+
+@pytest.mark.parametrize(
+    ("metric", "seconds"), [("p95", 0.01), ("p99", 4.0), ("p95:payment", 0.01), ("p99:payment", 4.0)]
+)
+def test_what_never_ended_belongs_to_the_tail_of_an_open_loop(metric, seconds):
+    """A variant that loses its slowest operations is not faster for that."""
+    assert metrics.shown(losing(500.0), metric, "tpcc") == pytest.approx(1e3 * seconds, rel=0.011)
+
+
+def test_what_never_began_has_no_type():
+    """The deliveries that were done are all that is known of them; in a closed loop nothing was to begin."""
+    assert metrics.shown(losing(500.0), "p999:delivery", "tpcc") == pytest.approx(10, rel=0.011)
+    assert metrics.shown(losing(None), "p999", "tpcc") == pytest.approx(10, rel=0.011)

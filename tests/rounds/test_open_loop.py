@@ -1,0 +1,167 @@
+"""The rate of an open loop: how it is written, where a share comes from, and when a round fell behind it."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, SeriesVoid, Undecided
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.rounds import open_loop as pace
+from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.round import Outcome, Round
+from tests.rounds.test_metrics import open_loop
+
+
+@pytest.mark.parametrize(("asked", "share"), [("70 %", 0.7), ("70%", 0.7), (" 12.5 % ", 0.125), (500, None)])
+def test_a_rate_is_a_number_or_a_share(asked, share):
+    """Of what the slowest variant can do."""
+    assert pace.share_of(asked) == share
+
+
+@pytest.mark.parametrize("asked", ["70", "%", "0 %", "101 %", "-5 %", 0, -1, float("nan"), float("inf"), True, None])
+def test_what_is_no_rate_is_refused(asked):
+    """The error says both ways."""
+    with pytest.raises(ConfigError) as caught:
+        pace.share_of(asked)
+    assert str(caught.value) == (
+        f"rate={asked!r}: it takes operations a second above 0, or a share of what the slowest variant can do, such as "
+        '"70 %"'
+    )
+
+
+def test_a_closed_loop_has_no_pace():
+    """And an absolute rate needs no capacity."""
+    assert Pace.of(None) is None
+    assert Pace.of(500) == Pace(500, 500.0)
+    assert Pace.of(500).line == "open loop: 500/s, as asked"
+    assert Pace.of("70 %").rate is None
+
+
+def test_the_slowest_variant_sets_the_rate_of_all():
+    """The result says the rate, the share, and what each can do."""
+    found = Pace.of("70 %").found({"one": 1000.0, "other": 800.0})
+
+    assert found.rate == pytest.approx(560)
+    assert found.line == ("open loop: 560/s, 70 % of what the slowest does in a closed loop (one 1000/s, other 800/s)")
+
+
+def test_a_rate_that_was_asked_for_stays_and_has_a_share():
+    """The result says both; a share just above the limit does not read as the limit."""
+    found = Pace.of(500).found({"one": 1000.0, "other": 800.0})
+
+    assert (found.rate, found.of_capacity) == (500.0, 0.625)
+    assert found.line == (
+        "open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop (one 1000/s, other 800/s)"
+    )
+    assert (Pace.of(500).of_capacity, Pace.of("70 %").of_capacity) == (None, 0.7)
+    assert [pace.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
+
+
+def drawn(speeds, voids=()):
+    """A way to draw rounds of so many operations in a second, and what was drawn."""
+    seen, void = [], list(voids)
+
+    def draw(number, block, position):
+        seen.append((number, block, position))
+        speed = speeds[number].pop(0)
+        return Round("v", block, position, Outcome(1.0, speed), 0.0, 0.0, void=void.pop(0) if void else "")
+
+    return draw, seen
+
+
+def test_capacity_is_the_median_of_a_few_alternating_blocks():
+    """The first block is a warm-up."""
+    draw, seen = drawn({0: [1, 100, 110, 500], 1: [1, 200, 50, 210]})
+    found = pace.capacities(["a", "b"], itertools.cycle([(0, 1), (1, 0)]), draw)
+
+    assert found == {"a": 110, "b": 200}
+    assert [number for number, _, _ in seen] == [0, 1, 1, 0, 0, 1, 1, 0]
+    assert [block for _, block, _ in seen] == [0, 0, 1, 1, 2, 2, 3, 3]
+
+
+def test_a_void_round_says_nothing_of_capacity():
+    """It is drawn again, twice at the most."""
+    draw, _ = drawn({0: [100] * 5}, voids=["the primary changed"])
+    assert pace.capacities(["a"], itertools.repeat((0,)), draw) == {"a": 100}
+
+    draw, _ = drawn({0: [100] * 9}, voids=["the primary changed"] * 9)
+    with pytest.raises(SeriesVoid, match=r"^the capacity of a could not be measured: the primary changed$"):
+        pace.capacities(["a"], itertools.repeat((0,)), draw)
+
+
+def test_nothing_has_no_share():
+    """A load that did nothing in a closed loop can keep no rate."""
+    draw, _ = drawn({0: [100] * 9, 1: [0] * 9})
+
+    with pytest.raises(SeriesVoid, match=r"^b did nothing in a closed loop"):
+        pace.capacities(["a", "b"], itertools.repeat((0, 1)), draw)
+
+
+def test_a_round_that_did_less_than_was_offered_is_saturated():
+    """Exactly where the load counts what it offered."""
+    full = Outcome(2.0, 980, good=951, rate=500.0, offered=1000)
+
+    assert pace.saturated(full) == ""
+    assert pace.saturated(Outcome(2.0, 980, good=949, rate=500.0, offered=1000)) == (
+        "saturated: 949 of 1000 operations done at 500/s, less than 95 %"
+    )
+    assert pace.saturated(Outcome(2.0, 1)) == ""
+
+
+def test_chance_alone_saturates_nothing():
+    """Starts at random are 200 in a round on average, and 157 now and then; half of them are not chance."""
+    assert pace.saturated(Outcome(2.0, 157, rate=100.0)) == ""
+    assert pace.saturated(Outcome(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
+
+
+@pytest.mark.parametrize(("seconds", "late"), [(2.0, False), (2.1, False), (2.2, True)])
+def test_a_round_that_needs_longer_than_its_time_is_behind(seconds, late):
+    """What was offered in 2 s was done, but at less than 95 % of that speed; a closed loop has nothing to follow."""
+    assert pace.behind(Outcome(seconds, 100, rate=50.0), 2.0) is late
+    assert pace.behind(Outcome(seconds, 100), 2.0) is False
+
+
+@pytest.mark.parametrize(("delay", "late"), [(0.0, False), (0.1, False), (0.2, True)])
+def test_the_last_starts_say_whether_a_round_is_behind(delay, late):
+    """One slow operation that began in time and ended long after is no queue that grows."""
+    assert pace.behind(Outcome(3.0, 100, rate=50.0, delay=delay), 2.0) is late
+
+
+def claims_of(late):
+    """A measurement in whose rounds the slower variant is behind where ``late`` says so."""
+    laboratory = open_loop(1.5, 1.0)
+    plain = laboratory.round
+
+    def one_round(variant, *, block, position):
+        done = plain(variant, block=block, position=position)
+        object.__setattr__(done, "behind", variant == 0 and late(block))
+        return done
+
+    laboratory.round = one_round
+    return Measurement(laboratory, Rules(seed=5)).series
+
+
+def test_a_tail_is_not_claimed_above_capacity():
+    """A variant that is behind in most rounds cannot do what is asked of it, so its tail stays open at once."""
+    slow, fast = claims_of(lambda block: block % 3 > 0)
+    answer = fast.beats(slow, metric="p95")
+
+    with pytest.raises(Undecided, match="-> slow fell behind the rate of 150/s in 4 of 6 rounds, so that is above "):
+        bool(answer)
+    assert answer.verdict.pairs == 6
+
+
+def test_a_speed_above_capacity_is_what_it_is():
+    """Behind or not, so many operations were done."""
+    slow, fast = claims_of(lambda block: block % 3 > 0)
+
+    assert fast.no_slower_than(slow, by=0.1)
+
+
+def test_a_stall_is_part_of_a_tail():
+    """A round that fell behind once in a while counts with its latencies."""
+    slow, fast = claims_of(lambda block: block % 3 == 0)
+
+    assert fast.beats(slow, metric="p95")

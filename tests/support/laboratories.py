@@ -1,0 +1,29 @@
+"""Laboratories of real servers, and the specs and the load that their tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+
+ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
+OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+TWO = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"))
+MYSQL = ClusterSpec("standalone", release=ReleaseName("mysql", "9.7"), name="mysql")
+WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
+
+
+def laboratory(
+    pool: Pool,
+    load: Any,
+    *specs: ClusterSpec,
+    profile: str = "quick",
+    progress: Callable[[str], None] = lambda line: None,
+    **permits: Any,
+) -> ClusterLaboratory:
+    """A laboratory of these specs."""
+    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)

@@ -1,0 +1,245 @@
+"""The cache: entries appear whole or not at all."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import functools
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.system import cache
+
+MANIFEST = cache.Manifest(
+    product="mariadb",
+    version="10.11",
+    exact="10.11.19",
+    architecture="amd64",
+    suite="bookworm",
+    source="bookworm of this system's apt sources",
+    packages={"mariadb-server": "1:10.11.19"},
+    downloaded=100,
+    size=200,
+    fetched="2026-01-01T00:00:00+00:00",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "pytest-dbcluster"
+
+
+def test_the_cache_lies_in_xdg_cache_home(own_cache):
+    """XDG_CACHE_HOME moves the cache."""
+    assert cache.root() == own_cache
+
+
+@pytest.mark.parametrize("value", ["", "relative/path"])
+def test_a_cache_home_that_is_not_absolute_does_not_count(monkeypatch, value):
+    """An empty or relative XDG_CACHE_HOME means ~/.cache, as its specification says."""
+    monkeypatch.setenv("XDG_CACHE_HOME", value)
+
+    assert cache.root() == Path.home() / ".cache" / "pytest-dbcluster"
+
+
+def test_an_entry_is_there_when_its_block_has_ended():
+    """What was made in the staging directory is the entry afterwards, and nothing else is left."""
+    with cache.staged("mariadb-10.11-amd64") as staging:
+        cache.write(staging, MANIFEST)
+
+        assert cache.entries() == []
+
+    assert cache.entries() == [(cache.releases() / "mariadb-10.11-amd64", MANIFEST)]
+    assert [path.name for path in cache.releases().iterdir()] == ["mariadb-10.11-amd64"]
+
+
+def test_an_error_leaves_no_entry():
+    """A block that fails leaves the cache as it was."""
+    with pytest.raises(TypeError), cache.staged("mariadb-10.11-amd64") as staging:
+        cache.write(staging, "not a manifest")
+
+    assert list(cache.releases().iterdir()) == []
+
+
+def test_what_a_killed_fetch_left_is_removed_by_the_next_one():
+    """A staging directory of the same entry is stale once its lock is free; others are left alone."""
+    stale, other = (cache.releases() / f".fetching-{name}-x" for name in ("haproxy-amd64", "sysbench-amd64"))
+    for directory in (stale, other):
+        (directory / "root").mkdir(parents=True)
+
+    with cache.staged("haproxy-amd64"):
+        assert not stale.exists()
+
+    assert other.exists()
+
+
+def test_an_entry_is_replaced_whole():
+    """A second fetch takes the place of the first, without its files."""
+    for name in ("first", "second"):
+        with cache.staged("haproxy-amd64") as staging:
+            (staging / name).touch()
+
+    assert [path.name for path in (cache.releases() / "haproxy-amd64").iterdir()] == ["second"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({**dataclasses.asdict(MANIFEST), "format": 0})])
+def test_an_entry_with_another_manifest_is_not_listed(text):
+    """A manifest that is broken, or of another format, makes an entry that is fetched anew."""
+    with cache.staged("mariadb-10.11-amd64") as staging:
+        (staging / cache.MANIFEST).write_text(text)
+
+    assert cache.entries() == []
+
+
+def test_the_second_holder_of_a_lock_says_that_it_waits():
+    """A lock is held by one at a time, and whoever has to wait tells the user."""
+    lines, order = [], []
+    inside = threading.Event()
+
+    def second():
+        with cache.lock("haproxy-amd64", progress=lambda line: (lines.append(line), inside.set())):
+            order.append("second")
+
+    with cache.lock("haproxy-amd64", progress=lines.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        inside.wait(10)
+        order.append("first")
+    thread.join(10)
+
+    assert order == ["first", "second"]
+    assert lines == ["waiting for another process that fetches haproxy-amd64"]
+
+
+def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):
+    """The error says which directory it is and which variable moves it."""
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+
+    with pytest.raises(ProvisionError, match="cannot be made: Not a directory; set XDG_CACHE_HOME to a writable"):
+        cache.lock("haproxy-amd64", progress=print).__enter__()
+
+
+@pytest.mark.parametrize("taken", [functools.partial(cache.lock, progress=print), cache.if_free])
+def test_a_lock_that_cannot_be_taken_is_named(own_cache, taken):
+    """The error says which file it is and what the system said, in a cache that users share for example."""
+    (own_cache / "locks" / "haproxy-amd64.lock").mkdir(parents=True)  # which even root cannot write
+
+    with pytest.raises(ProvisionError) as caught, taken("haproxy-amd64"):
+        pass
+    assert str(caught.value) == (
+        f"the lock {own_cache}/locks/haproxy-amd64.lock of the cache cannot be taken: Is a directory; only who may "
+        f"write that file can do that, others set XDG_CACHE_HOME to a directory of their own"
+    )
+
+
+@pytest.fixture
+def entry():
+    """A whole entry with a file that is its proof, and others."""
+    with cache.staged("haproxy-amd64") as staging:
+        cache.write(staging, MANIFEST)
+        (staging / "root").mkdir()
+        (staging / "root" / "file").touch()
+    return cache.releases() / "haproxy-amd64"
+
+
+def test_a_removal_that_is_interrupted_leaves_no_entry(entry, monkeypatch):
+    """What is left of it is none, whatever has gone by then; the next removal takes it along."""
+    with monkeypatch.context() as patch:
+        patch.setattr(cache.shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cache.discard(entry)
+    left = list(cache.releases().iterdir())
+
+    assert (cache.entries(), len(left), entry.exists()) == ([], 1, False)
+    cache.discard(entry)
+    assert list(cache.releases().iterdir()) == []
+
+
+def interrupted(*args, **options):
+    """Ctrl-C before the first file is gone."""
+    raise KeyboardInterrupt
+
+
+def test_an_entry_that_may_not_be_removed_is_named(entry, monkeypatch):
+    """Nothing is said to be gone that is still there."""
+
+    def refuse(path, target):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with pytest.raises(ProvisionError) as caught:
+        cache.discard(entry)
+
+    assert str(caught.value) == (
+        f"{entry} in the cache cannot be removed: Permission denied; only who may write {entry.parent} can do that"
+    )
+
+
+def test_what_of_an_entry_cannot_be_deleted_is_named(entry, monkeypatch):
+    """It is no entry any more, but its place on the disk is not free; what can go goes, now or the next time."""
+    (entry / "root" / "another").write_bytes(bytes(2_000_000))
+    unlink = os.unlink
+
+    def refuse(path, **options):
+        if Path(path).name == "another":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", refuse)
+        with pytest.raises(ProvisionError) as caught:
+            cache.discard(entry)
+        (left,) = cache.releases().iterdir()
+        assert cache.sweep(cache.releases()) == {left: str(caught.value)}
+        assert [path.name for path in left.rglob("*")] == ["root", "another"]
+    assert cache.sweep(cache.releases()) == {}
+
+    assert list(cache.releases().iterdir()) == []
+    assert str(caught.value) == (
+        f"{left} is left of an entry that was removed from the cache, 2 MB: Permission denied; "
+        f"only who may write all of it can delete that"
+    )
+
+
+def test_what_another_removal_left_does_not_stop_one(entry, monkeypatch):
+    """Whose it is cannot be helped by whoever removes an entry of their own."""
+    other = cache.releases() / f"{cache.REMOVED}sysbench-amd64-a1"
+    other.mkdir()
+    rmdir = os.rmdir
+
+    def refuse(path, **options):
+        if Path(path).name == other.name:
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        rmdir(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "rmdir", refuse)
+        cache.discard(entry)
+
+    assert list(cache.releases().iterdir()) == [other]
+
+
+def test_a_lock_that_is_held_is_not_waited_for():
+    """Whoever can do without it is told, and has it otherwise."""
+    with cache.if_free("haproxy-amd64") as first, cache.if_free("haproxy-amd64") as second:
+        pass
+    with cache.if_free("haproxy-amd64") as again:
+        pass
+
+    assert (first, second, again) == (True, False, True)
+
+
+def test_size_counts_each_file_once(tmp_path):
+    """Hard links and symbolic links add nothing."""
+    (tmp_path / "a").write_bytes(b"x" * 1000)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+
+    assert cache.size(tmp_path) == 1000

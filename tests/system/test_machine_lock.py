@@ -1,0 +1,278 @@
+"""Who has the machine: builds beside each other, measured rounds alone, between processes that know nothing else."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.system import machine_lock
+from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, Machine, Turns
+
+# Takes a turn, says so, and keeps it until its input ends; a line of it ends one turn and begins another.
+PROGRAM = """
+import sys, time
+from pathlib import Path
+from pytest_dbcluster import machine
+place, does, run = sys.argv[1:4]
+machine.TOLD_AFTER, (machine.STINT, machine.LINGER, pause) = 0.0, map(float, sys.argv[4:])
+say = lambda line: print(line, flush=True)
+mine, again = machine.Machine(Path(place)), True
+while again:
+    with mine.turn(does, run=run, progress=say):
+        say("has it")
+        again = sys.stdin.readline()
+    time.sleep(pause if again else 0.0)
+"""
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """A machine of the test's own."""
+    return tmp_path / "machine"
+
+
+@pytest.fixture
+def other(directory):
+    """``other(MEASURING)``: another process that wants a turn; it ends at the latest with the test."""
+    with contextlib.ExitStack() as started:
+
+        def other(does, run="other", *, stint=0.0, linger=0.0, pause=0.0):
+            words = [sys.executable, "-c", PROGRAM, str(directory), does, run, *map(str, (stint, linger, pause))]
+            process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            started.enter_context(process)
+            started.callback(process.kill)
+            return process
+
+        yield other
+
+
+def until_it_waits(directory, process):
+    """Returns when the process is in the queue."""
+    here = Machine(directory)
+
+    def problems():
+        waiting = [one.pid for one in here.holders() if one.waits]
+        return [] if process.pid in waiting else [f"{process.pid} is not among {waiting}"]
+
+    wait.until(problems, "the queue", seconds=20)
+
+
+def said(process):
+    """Its next line that is no news of waiting."""
+    return next(line.strip() for line in process.stdout if not line.startswith("waiting"))
+
+
+def next_block(process):
+    """Its turn is over, and it wants another one."""
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def end(process):
+    """Its turn is over."""
+    process.stdin.close()
+    process.wait(20)
+
+
+def test_builds_run_beside_each_other(other):
+    """The second one has its turn while the first one has."""
+    assert [said(other(BUILDING)), said(other(BUILDING))] == ["has it", "has it"]
+
+
+@pytest.mark.parametrize(("first", "second"), [(MEASURING, BUILDING), (BUILDING, MEASURING), (MEASURING, MEASURING)])
+def test_a_measured_round_has_the_machine_alone(directory, other, first, second):
+    """Whoever comes second waits for the end of the first one's turn."""
+    one = other(first)
+    assert said(one) == "has it"
+    two = other(second)
+    until_it_waits(directory, two)
+
+    assert [(found.does, found.waits) for found in sorted(Machine(directory).holders(), key=lambda one: one.waits)] == [
+        (first, False),
+        (second, True),
+    ]
+    end(one)
+    assert said(two) == "has it"
+
+
+def test_nobody_overtakes_the_one_who_is_next(directory, other):
+    """A build could begin beside another one, and would keep the round from its turn for ever: it waits behind it."""
+    build = other(BUILDING)
+    assert said(build) == "has it"
+    round_ = other(MEASURING)
+    until_it_waits(directory, round_)
+    later = other(BUILDING)
+    until_it_waits(directory, later)
+    end(build)
+
+    assert said(round_) == "has it"
+    assert later.pid in [one.pid for one in Machine(directory).holders() if one.waits]
+    end(round_)
+    assert said(later) == "has it"
+
+
+def test_a_run_goes_on_with_its_next_block_while_rounds_wait(directory, other):
+    """Two runs that measure would else alternate block by block; when no block follows it is the other one's turn."""
+    one = other(MEASURING, stint=3600, linger=3600)
+    assert said(one) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(one) == "has it"
+    assert [found.pid for found in Machine(directory).holders() if found.waits] == [two.pid]
+
+    end(one)
+    assert said(two) == "has it"
+
+
+@pytest.mark.parametrize(("does", "stint"), [(MEASURING, 0), (BUILDING, 3600)])
+def test_a_build_and_who_has_waited_long_get_in_between_blocks(directory, other, does, stint):
+    """The run that measures is behind them in the queue, however soon it comes back."""
+    one = other(MEASURING, stint=stint, linger=3600)
+    assert said(one) == "has it"
+    two = other(does)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(two) == "has it"
+    end(two)
+    assert said(one) == "has it"
+
+
+def test_a_turn_that_lingers_for_no_block_ends_by_itself(directory, other):
+    """A run has ended its claim, and prepares another one."""
+    one = other(MEASURING, stint=3600, linger=0.05, pause=3600)
+    assert said(one) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    next_block(one)
+
+    assert said(two) == "has it"
+
+
+def test_the_turn_of_a_killed_process_is_over(directory, other):
+    """The kernel drops its lock, and its note is cleared away."""
+    killed = other(MEASURING)
+    assert said(killed) == "has it"
+    two = other(BUILDING)
+    until_it_waits(directory, two)
+    killed.kill()
+
+    assert said(two) == "has it"
+    assert [one.pid for one in Machine(directory).holders()] == [two.pid]
+
+
+def test_waiting_is_told(other):
+    """With who has the machine: run, process, user, what it does, and since when."""
+    first = other(MEASURING, "4f")
+    assert said(first) == "has it"
+
+    line = other(BUILDING).stdout.readline()
+
+    assert line.startswith(f"waiting: run 4f of pid {first.pid} (")
+    assert line.endswith(" s\n")
+    assert ") is measuring since " in line
+
+
+def test_ctrl_c_ends_the_waiting(directory, other):
+    """At once, and nothing is left of it in the queue."""
+    first = other(MEASURING)
+    assert said(first) == "has it"
+    two = other(MEASURING)
+    until_it_waits(directory, two)
+    two.send_signal(signal.SIGINT)
+
+    assert two.wait(20) == -signal.SIGINT
+    assert [one.pid for one in Machine(directory).holders()] == [first.pid]
+
+
+def test_a_turn_inside_a_turn_is_part_of_it(directory):
+    """A round may build, in one process; a build may not measure."""
+    mine = Machine(directory)
+    with mine.turn(MEASURING), mine.turn(BUILDING), mine.turn(MEASURING):
+        assert [one.does for one in mine.holders()] == [MEASURING]
+    assert mine.holders() == []
+
+    with mine.turn(BUILDING), pytest.raises(ConfigError, match="a measured round would run inside a build of this"):
+        mine.turn(MEASURING).__enter__()
+    with mine.turn(MEASURING):
+        assert [one.does for one in mine.holders()] == [MEASURING]
+
+
+def test_a_run_inside_a_run_does_not_wait_for_it(directory, other):
+    """The outer one waits for the inner one: a turn of a process that we were started by is ours too."""
+    with Machine(directory).turn(MEASURING, run="outer"):
+        assert [said(other(MEASURING)), said(other(BUILDING))] == ["has it", "has it"]
+    with Machine(directory).turn(BUILDING, run="outer"):
+        refused = other(MEASURING)
+
+        assert refused.wait(20) == 1
+        assert refused.stdout.read() == ""
+
+
+def test_who_has_waited_long_enough_goes_on(directory, other):
+    """That is for those who want to leave."""
+    first = other(MEASURING)
+    assert said(first) == "has it"
+
+    with Machine(directory).turn(BUILDING, most=0.05):
+        assert {one.pid for one in Machine(directory).holders()} == {first.pid, os.getpid()}
+
+
+def test_every_user_of_the_machine_may_lock(directory):
+    """Whatever the mask of the one who came first: the directory is open to all, and files are locked by reading."""
+    before = os.umask(0o077)
+    try:
+        with Machine(directory).turn(MEASURING):
+            modes = {path.name: path.stat().st_mode & 0o7777 for path in directory.iterdir() if path.suffix == ""}
+            (note,) = directory.glob("*.json")
+
+            assert modes == {"next": 0o644, "work": 0o644}
+            assert note.stat().st_mode & 0o777 == 0o644
+    finally:
+        os.umask(before)
+    assert directory.stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.parametrize("planted", ["machine", "machine/next"])
+def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, planted):
+    """The error says which to remove, and what it leads to is neither made nor changed."""
+    target, link = tmp_path / "target", tmp_path / planted
+    if planted == "machine":
+        target.mkdir(mode=0o700)
+    else:
+        directory.mkdir()
+    link.symlink_to(target)
+
+    with pytest.raises(ProvisionError) as caught:
+        Machine(directory).turn(MEASURING).__enter__()
+    assert str(caught.value).startswith(f"no place for the lock that keeps measured rounds apart: {link}")
+    assert str(caught.value).endswith(f"remove it: rm {link}")
+    assert target.exists() == (planted == "machine")
+    assert not target.exists() or target.stat().st_mode & 0o7777 == 0o700
+
+
+def test_a_directory_that_somebody_made_keeps_its_mode(directory):
+    """Only what we have just made is opened to all."""
+    directory.mkdir(mode=0o700)
+    with Machine(directory).turn(MEASURING):
+        assert directory.stat().st_mode & 0o7777 == 0o700
+
+
+def test_hosts_with_cores_of_their_own_wait_for_nobody(directory, other):
+    """Only a provisioner whose hosts share cores takes turns."""
+    assert Turns.on(frozenset({"root"}), "1", print).machine is None
+    assert Turns.on(frozenset({"shared-cores"}), "1", print).machine is machine_lock.this()
+
+    first = other(MEASURING)
+    assert said(first) == "has it"
+    with Turns(None).measuring(), Turns(None).building():
+        assert len(Machine(directory).holders()) == 1

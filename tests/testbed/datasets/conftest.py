@@ -1,0 +1,41 @@
+"""What tests of stored databases share: a place that has none, and clusters that start from it."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed import datasets
+from pytest_dbcluster.testbed.datasets import stored
+from pytest_dbcluster.testbed.pool import Pool
+
+
+@pytest.fixture(scope="module")
+def own_store(tmp_path_factory):
+    """A place of stored databases that has none."""
+    own = tmp_path_factory.mktemp("cache") / "stored"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(datasets, "directory", lambda: own)
+        yield own
+
+
+@pytest.fixture
+def said():
+    """What was told."""
+    return []
+
+
+@pytest.fixture
+def pool(own_store, provisioner, tmp_path, said):
+    """A pool of real servers, closed afterwards."""
+    made = Pool(provisioner, fragments=tmp_path, below={}, progress=said.append)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def keep(own_store, provisioner, mariadb, said):
+    """``keep(load)``: its tables, filled unless they are there."""
+    client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
+    yield lambda load, **options: stored(load, mariadb, provisioner, client, options, said.append)
+    provisioner.release([client])

@@ -1,0 +1,271 @@
+"""Loaded databases: filled once on a lone server, then what every topology starts from; what is kept, and how long."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import json
+import os
+import shutil
+import stat
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters.cluster import ready_template
+from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system import cache
+from pytest_dbcluster.testbed import datasets
+from pytest_dbcluster.testbed.datasets import Entry, place_of, surplus
+from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from tests.testbed.datasets.words import COUNT, Words
+
+MARIADB, MYSQL = ReleaseName("mariadb", "10.11"), ReleaseName("mysql", "9.7")
+ONE = ClusterSpec("standalone", release=MARIADB)
+SUM = "SELECT COUNT(*), SUM(id), SUM(CRC32(word)) FROM kept.words"
+
+
+def started(pool, spec, load):
+    """The cluster of a spec that starts with the tables of a load."""
+    (running,) = pool.running([pool.variant(spec).holding(load)])
+    return running.cluster
+
+
+def filled(said):
+    """How often a server was filled."""
+    return sum(line.startswith("filling ") and "once" in line for line in said)
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        ONE,
+        ClusterSpec("galera", nodes=3, release=MARIADB),
+        ClusterSpec("async_replication", nodes=2, release=MARIADB),
+        ClusterSpec("group_replication", nodes=2, release=MYSQL),
+    ],
+    ids=str,
+)
+def test_every_node_of_every_topology_starts_with_the_tables(pool, spec, said):
+    """No node is sent them by another, and none has a transaction of its own; what is written then is everywhere."""
+    load = Words()
+    cluster = started(pool, spec, load)
+
+    assert {node.query(SUM)[0] for node in cluster.nodes} == {cluster.nodes[0].query(SUM)[0]}
+    assert cluster.nodes[0].query(SUM)[0][:2] == (COUNT, COUNT * (COUNT - 1) // 2)
+    logs = "".join(Path(node.log).read_text() for node in cluster.nodes)
+    assert "SST" not in logs.replace("wsrep_sst", "")
+    assert "clone" not in logs.lower()
+    cluster.writers[0].query("UPDATE kept.words SET word = 'changed' WHERE id = 7")
+    cluster.check(load.tables)
+    assert any(f"holding {load.store}" in line for line in said)
+
+
+def test_a_second_cluster_is_not_filled(pool, keep, said):
+    """It starts from what was kept; loads with an equal store share one cluster, others and empty ones do not."""
+    keep(Words())
+    said.clear()
+    one = started(pool, ONE, Words())
+    same = started(pool, ONE, Words(clients=4))
+    empty = started(pool, ONE, object())
+
+    assert filled(said) == 0
+    assert one is same
+    assert empty is not one
+    assert empty.nodes[0].query("SHOW DATABASES LIKE 'kept'") == []
+
+
+def test_a_laboratory_starts_from_what_is_kept(pool):
+    """The load is prepared there all the same, and finds its tables."""
+    load = Words()
+    ClusterLaboratory(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
+
+    assert load.done[-1] == "prepare"
+    assert load.done.count("fill") <= 1
+    assert pool.clusters[0].nodes[0].query(SUM)[0][0] == COUNT
+
+
+def test_what_is_kept_has_statistics_and_a_small_log(keep):
+    """The size is that of an empty server and its tables; only its owner can read it, and it says what it holds."""
+    made = keep(Words())
+    (entry,) = [one for one in datasets.entries() if one.holds == f"{COUNT} words" and "mariadb" in one.release]
+
+    assert entry.place == made.data.parent
+    assert stat.S_IMODE(entry.place.stat().st_mode) == 0o700
+    assert entry.password not in repr(entry)
+    assert entry.size == cache.size(made.data) < 130e6
+    assert not list(made.data.glob("*binlog*"))
+
+
+def test_another_scale_shape_or_release_is_kept_apart(mariadb, mysql, provisioner, keep):
+    """An option that has no part in how a table lies on disk makes no difference, nor does the load's own."""
+    first, second = (ready_template(release, provisioner, {}, print) for release in (mariadb, mysql))
+    page = ready_template(mariadb, provisioner, {}, print)
+    page = dataclasses.replace(page, data=Path("/mariadb-of-8K-pages/data"))
+    places = [
+        place_of(Words(), mariadb, first, {}),
+        place_of(Words(10), mariadb, first, {}),
+        place_of(Words(), mariadb, first, {"innodb_compression_default": "ON"}),
+        place_of(Words(), mysql, second, {}),
+        place_of(Words(), mariadb, page, {}),
+    ]
+
+    assert len(set(places)) == len(places)
+    assert place_of(Words(clients=9), mariadb, first, {"lock_wait_timeout": "40"}) == places[0]
+
+
+def test_an_option_that_shapes_tables_needs_servers_of_its_own(pool, keep):
+    """A switch would change nothing about tables that are there."""
+    variant = pool.variant(ONE.with_options(innodb_compression_default="ON", lock_wait_timeout=40))
+    holding = variant.holding(Words())
+
+    assert variant.static == ()
+    assert (holding.static, holding.dynamic) == (
+        (("innodb_compression_default", "ON"),),
+        (("lock_wait_timeout", "40"),),
+    )
+    assert variant.holding(object()) is variant
+
+
+def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool, keep, monkeypatch, said):
+    """The copies end with their servers, so a place is all they need."""
+    keep(Words())
+    said.clear()
+    usage = types.SimpleNamespace(free=5_000_000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage)
+
+    with pytest.raises(Unsupported) as caught:
+        started(pool, ONE, Words())
+    assert str(caught.value).startswith("no room on the disk of /")
+    assert " for 1 copies of loaded tables, which go with their servers: 5 MiB free, " in str(caught.value)
+    assert said == []
+
+
+def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, own_store):
+    """It is told which, and why."""
+    place = own_store / "old"
+    place.mkdir(parents=True)
+    old = {
+        "holds": "tpcc of 900 warehouses",
+        "release": "mariadb:10.11 10.11.19",
+        "size": 10**15,
+        "password": "never told",
+    }
+    (place / datasets.FILE).write_text(json.dumps(old))
+    os.utime(place / datasets.FILE, (1e9, 1e9))
+    keep(Words(17))
+
+    assert not place.exists()
+    assert said[-1].startswith("removed tpcc of 900 warehouses of mariadb:10.11 10.11.19 (1000000.0 GB), used ")
+    assert said[-1].endswith(" may take a 4th of the disk, and go by when they were used last")
+
+
+@pytest.fixture
+def surplus_one(tmp_path, monkeypatch):
+    """A place of stored databases with one that is to make room, and how it is asked to."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(datasets, "directory", lambda: tmp_path / "stored")
+    place = datasets.directory() / "old"
+    (place / "data").mkdir(parents=True)
+    said = {"holds": "words", "release": "mariadb:10.11", "size": 10**15, "password": "never told"}
+    (place / datasets.FILE).write_text(json.dumps(said))
+    os.utime(place / datasets.FILE, (1e9, 1e9))
+    return place
+
+
+def test_one_that_somebody_holds_makes_no_room(surplus_one, said):
+    """Its lock is held by whoever starts from it; there is another day."""
+    with cache.lock(datasets.lock_name(surplus_one), progress=print):
+        datasets._make_room(Path("newest"), said.append)
+    kept = surplus_one.exists()
+    datasets._make_room(Path("newest"), said.append)
+
+    assert (kept, surplus_one.exists(), len(said)) == (True, False, 1)
+
+
+def test_one_that_was_used_meanwhile_makes_no_room(surplus_one, said, monkeypatch):
+    """Another process has started from it after it was looked at."""
+
+    def used(*asked):
+        found = surplus(*asked)
+        os.utime(surplus_one / datasets.FILE)
+        return found
+
+    monkeypatch.setattr(datasets, "surplus", used)
+    datasets._make_room(Path("newest"), said.append)
+
+    assert surplus_one.exists()
+    assert said == []
+
+
+def test_one_whose_removal_is_interrupted_is_none(surplus_one, said, monkeypatch):
+    """Nobody starts from its half; the next one that makes room removes the rest."""
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            datasets._make_room(Path("newest"), said.append)
+
+    assert datasets.read(surplus_one) is None
+    assert datasets.entries() == []
+    datasets._make_room(Path("newest"), said.append)
+    assert list(surplus_one.parent.iterdir()) == []
+
+
+def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one, said, monkeypatch):
+    """Of what cannot be removed each is told, and the next one is tried; an hour's fill is not thrown away for it."""
+    other = surplus_one.with_name("older")
+    shutil.copytree(surplus_one, other)
+    os.utime(other / datasets.FILE, (9e8, 9e8))
+    lock = cache.root() / "locks" / f"{datasets.lock_name(other)}.lock"
+    lock.mkdir(parents=True)  # which even root cannot write
+    datasets._make_room(Path("newest"), said.append)
+
+    assert (other.exists(), surplus_one.exists(), len(said)) == (True, False, 2)
+    assert said[0].startswith(
+        f"could not make room for other loaded databases in {datasets.directory()}: the lock {lock}"
+    )
+    assert said[1].startswith("removed words of mariadb:10.11 ")
+
+    def fail(place):
+        raise OSError(errno.ESTALE, "Stale file handle", str(place))
+
+    monkeypatch.setattr(cache, "sweep", lambda parent: {parent / ".removed-mysql-1-a1": "6 GB are left of mysql-1"})
+    monkeypatch.setattr(shutil, "disk_usage", fail)
+    datasets._make_room(Path("newest"), said.append)
+    assert said[2] == "6 GB are left of mysql-1"
+    assert "Stale file handle" in said[3]
+
+
+def test_a_fill_ends_well_although_there_is_no_room_to_be_made(keep, said, own_store, monkeypatch):
+    """What it made is what clusters start from."""
+
+    def fail(parent):
+        raise ProvisionError("no room today")
+
+    monkeypatch.setattr(cache, "sweep", fail)
+    made = keep(Words(18))
+
+    assert made.data.is_dir()
+    assert said[-1] == f"could not make room for other loaded databases in {own_store}: no room today"
+
+
+def entry(name, size, used):
+    """One that was used so many hours ago."""
+    return Entry(Path("/stored") / name, name, "mariadb:10.11", size, 1e9 - 3600 * used, "")
+
+
+def test_those_used_longest_ago_make_room(said):
+    """Until the rest takes a quarter of the disk; the newest stays, and so does what was used within the hour."""
+    known = [entry("new", 50, 0.1), entry("old", 10, 50), entry("older", 10, 90), entry("busy", 60, 0.5)]
+    newest = known[0].place
+
+    assert [one.holds for one in surplus(known, newest, 350, 1e9)] == ["older"]
+    assert [one.holds for one in surplus(known, newest, 0, 1e9)] == ["older", "old"]
+    assert surplus(known, newest, 1000, 1e9) == []
+    assert surplus(known[:1], newest, 0, 1e9) == []

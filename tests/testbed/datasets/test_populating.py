@@ -1,0 +1,160 @@
+"""Filling a lone server: one process of several does it, and one that fails leaves nothing."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, Unsupported, WorkloadError
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.testbed import datasets, filling
+from tests.testbed.datasets.words import Words
+
+ROOT = Path(__file__).parents[3]
+
+
+PROGRAM = """\
+import sys, time
+from pathlib import Path
+from pytest_dbcluster import release, store
+from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.store import stored
+from tests.store.words import Words
+
+class Waiting(Words):
+    store = "words of two"
+    def fill(self, setting):
+        while not Path(sys.argv[1]).exists():
+            time.sleep(0.02)
+        super().fill(setting)
+
+store.directory = lambda: Path(sys.argv[2])
+hosts = LocalProvisioner()
+try:
+    client = hosts.acquire(ClusterSpec("standalone", name="client"))[0]
+    tell = lambda line: print(line, flush=True)
+    print(stored(Waiting(), release.find("mariadb:10.11"), hosts, client, {}, tell).data)
+finally:
+    hosts.close()
+"""
+
+
+def test_of_two_processes_one_fills_and_the_other_waits(own_store, tmp_path):
+    """Both start from the same data, and the second says what it waits for."""
+    go = tmp_path / "go"
+    both = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, str(go), str(own_store)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        )
+        for _ in range(2)
+    ]
+    first = sorted(process.stdout.readline() for process in both)
+    go.touch()
+    ends = [process.communicate(timeout=60)[0].splitlines()[-1] for process in both]
+
+    assert first[0].startswith("filling words of two into a lone mariadb:10.11 ")
+    assert first[1].startswith("waiting for another process that fills words of two into ")
+    assert ends[0] == ends[1]
+    assert Path(ends[0]).is_dir()
+
+
+def test_a_fill_that_fails_leaves_nothing(keep, said, own_store, provisioner):
+    """The error names load and release before its own words; the next one fills from the beginning."""
+    with pytest.raises(WorkloadError) as caught:
+        keep(Words(11, error=WorkloadError("sysbench said no")))
+
+    assert str(caught.value) == "could not fill 11 words into mariadb:10.11: sysbench said no"
+    assert not any(entry.holds == "11 words" for entry in datasets.entries())
+    assert [path.name for path in own_store.glob(".*")] == []
+    assert list(provisioner.directory.glob("*-filling/*")) == []
+    assert keep(Words(11)).data.is_dir()
+
+
+def test_ctrl_c_while_it_is_filled_leaves_nothing(keep, own_store, provisioner):
+    """No server, no data, and no lock: the next one fills at once."""
+    with pytest.raises(KeyboardInterrupt):
+        keep(Words(16, error=KeyboardInterrupt()))
+
+    assert not any(entry.holds == "16 words" for entry in datasets.entries())
+    assert [path.name for path in own_store.glob(".*")] == []
+    assert list(provisioner.directory.glob("*-filling/*")) == []
+    left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
+    assert [one.pid for one in left if "-filling/" in " ".join(one.cmdline())] == []
+
+
+def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
+    """A tool may end well although it has filled the half."""
+    with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
+        keep(Words(14, wrong=("3 of 4 words are there", "no index")))
+
+    assert not any(entry.holds == "14 words" for entry in datasets.entries())
+
+
+def test_what_a_server_logged_an_error_about_is_not_kept():
+    """As it does of a table that is full, to a tool that does not look."""
+    cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
+
+    with pytest.raises(WorkloadError, match=r"^errors while it was filled: node1 logged: .* is full$"):
+        filling.check(Words(), cluster)
+
+
+def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said):
+    """Before a server starts, when the load knows."""
+
+    class Large(Words):
+        stored_bytes = 10**18
+
+    with pytest.raises(
+        Unsupported, match=r"^no room on the disk of /.* to fill 15 words: \d.* GB free, 1000000000.. GB"
+    ):
+        keep(Large(15))
+    assert "ready" not in "".join(said)
+
+
+def test_a_full_disk_is_named(keep, monkeypatch):
+    """With what had been written by then, what is left, and two ways out."""
+
+    class Filling(Words):
+        def fill(self, setting):
+            monkeypatch.setattr(shutil, "disk_usage", lambda place: types.SimpleNamespace(free=5_000_000))
+            super().fill(setting)
+
+    with pytest.raises(WorkloadError) as caught:
+        keep(Filling(12, error=WorkloadError("The table 'words' is full")))
+    assert "words' is full\nthe disk of /" in str(caught.value)
+    assert " is full: 5 MB are left, and the server's data had grown to 1" in str(caught.value)
+    assert str(caught.value).endswith("or take another disk with DBCLUSTER_DATA_DIR")
+
+
+def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
+    """What was filled for an hour is not thrown away because it cannot be kept."""
+    shared = Path("/dev/shm")
+    if shared.stat().st_dev == tmp_path.stat().st_dev:
+        pytest.skip("/dev/shm and the temporary directory are one file system")
+    (tmp_path / "data").mkdir()
+    client, made = types.SimpleNamespace(directory=str(shared)), types.SimpleNamespace(data=tmp_path / "data")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "small"))
+    free = {str(shared): 10**9}
+    usage = lambda place: types.SimpleNamespace(free=free.get(str(place), 5_000_000))  # noqa: E731
+    monkeypatch.setattr(shutil, "disk_usage", usage)
+
+    class Large(Words):
+        stored_bytes = 10**8
+
+    with pytest.raises(Unsupported) as caught:
+        filling._free(Large(), made, types.SimpleNamespace(client=client))
+    assert str(caught.value).startswith(f"no room in the cache {tmp_path}/small/pytest-dbcluster to keep ")
+    assert ": 5 MB free, 100 MB needed; " in str(caught.value)
+    assert str(caught.value).endswith("or take another disk with XDG_CACHE_HOME")
+
+
+def test_wrong_input_stays_wrong_input(keep):
+    """What the load refuses is not taken for a failure of the server."""
+    with pytest.raises(ConfigError, match=r"^warehouses=0 is refused$"):
+        keep(Words(13, error=ConfigError("warehouses=0 is refused")))

@@ -1,0 +1,50 @@
+"""How the variants of one measurement are told apart."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.comparability import check_loads, unique_names
+
+GALERA = ClusterSpec("galera", nodes=3)
+
+
+def names(*several):
+    """The names of variants of these specs, each with the name of its release or without one of its own."""
+    pairs = [one if isinstance(one, tuple) else (one, "mariadb:10.11") for one in several]
+    return unique_names([types.SimpleNamespace(spec=s, release=types.SimpleNamespace(name=r)) for s, r in pairs])
+
+
+@pytest.mark.parametrize(
+    ("specs", "expected"),
+    [
+        ([GALERA, ClusterSpec("galera", nodes=2)], ["galera3", "galera2"]),
+        ([GALERA, (GALERA, "mariadb:11.4")], ["galera3@mariadb:10.11", "galera3@mariadb:11.4"]),
+        ([GALERA, ClusterSpec("galera", nodes=3, proxy="haproxy")], ["galera3", "galera3+haproxy"]),
+        (
+            [GALERA, GALERA.with_needs(cores=0.5, iops=300).named("")],
+            ["galera3", "galera3+cores_0.5+iops_300"],
+        ),
+        (
+            [GALERA, ClusterSpec("galera", nodes=3, proxy="haproxy"), (GALERA, "mariadb:11.4")],
+            ["galera3@mariadb:10.11", "galera3@mariadb:10.11+haproxy", "galera3@mariadb:11.4"],
+        ),
+        ([GALERA, ClusterSpec("galera", nodes=3, options=(("x", "1"),))], ["galera3#1", "galera3#2"]),
+        ([GALERA, GALERA, GALERA.named("galera3#1")], ["galera3#1#1", "galera3#2", "galera3#1#2"]),
+    ],
+    ids=["short", "release", "proxy", "needs", "release and proxy", "number", "number of a name that is taken"],
+)
+def test_each_variant_has_a_name_of_its_own(specs, expected):
+    """Rounds, tables and files are kept by it: release, proxy and needs tell variants apart, and else a number."""
+    assert names(*specs) == expected
+
+
+@pytest.mark.parametrize("loads", [{1: "a", 16: "b"}, {"a": "a", "": "b"}])
+def test_a_load_has_a_name_that_is_text(loads):
+    """Known before anything starts: tables and files are made of it after all rounds are drawn."""
+    with pytest.raises(ConfigError, match=r"^measure\(\{name: load, \.\.\.\}, on=\[spec\]\): a name is a text, got "):
+        check_loads(loads, [GALERA])

@@ -1,0 +1,289 @@
+"""One round on a running cluster: what makes it void, how long it drained, and rounds that are one."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome, Round, Setting
+from pytest_dbcluster.testbed import round_runner
+
+
+@dataclasses.dataclass
+class Form:
+    """A topology with powers that are played: readings and backlogs, one after the other."""
+
+    readings: list[str] = dataclasses.field(default_factory=lambda: ["n"] * 9)
+    backlogs: list[list[str]] = dataclasses.field(default_factory=list)
+
+    def watch(self, nodes):
+        """The next reading."""
+        return {"primary": self.readings.pop(0)}
+
+    def void(self, before, after):
+        """A changed reading is said."""
+        return "" if before == after else f"the primary went from {before['primary']} to {after['primary']}"
+
+    def backlog(self, nodes):
+        """The next backlog, and none after the last."""
+        return self.backlogs.pop(0) if self.backlogs else []
+
+
+class Load:
+    """A load that takes no time, or fails."""
+
+    def __init__(self, error=None):
+        self.error = error
+
+    def run(self, setting):
+        """Nothing, or the error."""
+        if self.error:
+            raise self.error
+        return Outcome(0.5, 100, 100)
+
+
+@pytest.fixture
+def play(standalone, monkeypatch):
+    """Run a round of a load on a real server whose topology is played."""
+
+    def play(form, load=None):
+        monkeypatch.setattr(standalone, "topology", form)
+        setting = Setting(standalone, None, None, "quick", print)
+        return round_runner.measured(load or Load(), setting, variant="semi", block=2, position=1)
+
+    return play
+
+
+def test_a_quiet_round_counts(play):
+    """Nothing was noticed between the two readings."""
+    done = play(Form())
+
+    assert (done.variant, done.block, done.position, done.void) == ("semi", 2, 1, "")
+    assert done.outcome == Outcome(0.5, 100, 100)
+
+
+def test_a_round_in_which_the_topology_noticed_something_is_void(play):
+    """It says what."""
+    assert play(Form(readings=["n1", "n2"])).void == "the primary went from n1 to n2"
+
+
+def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
+    """The load's own words stand behind the reason; the round is drawn again like any void one."""
+    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("slap ended:\n1290: read-only")))
+
+    assert done.void == "the primary went from n1 to n2; the load failed: 1290: read-only"
+    assert done.outcome.operations == 0
+
+
+def test_an_open_loop_that_did_too_little_is_void(play):
+    """The servers could not follow the rate, so that its latencies are those of a queue."""
+
+    class Paced(Load):
+        """A load that does half of what was offered."""
+
+        seconds = 0.4
+
+        def run(self, setting):
+            """It was offered 200 a second, and took longer than it should for 40 of 80."""
+            return Outcome(0.5, 40, 40, good=40, rate=200.0, offered=80)
+
+    done = play(Form(), Paced())
+
+    assert done.void == "saturated: 40 of 80 operations done at 200/s, less than 95 %"
+    assert done.behind is True
+
+
+def test_a_round_says_what_its_ledger_and_its_client_say(play):
+    """Shares and retries are counters, and a thread that was always on a CPU is the limit."""
+
+    class Busy(Load):
+        """A load whose client could not do more."""
+
+        def run(self, setting):
+            """One transaction of two needed a second attempt."""
+            ledger = Ledger({"x": Entry({1: 1, 2: 1}, committed=2)})
+            return Outcome(0.5, 3, 2, good=2, ledger=ledger, client_seconds=0.5, busiest=0.97)
+
+    done = play(Form(), Busy())
+
+    assert done.counters["abort_share"] == pytest.approx(1 / 3)
+    assert (done.counters["retries"], done.counters["retries_per_commit"]) == (1.0, 0.5)
+    assert done.limited == "a thread of the load generator was on a CPU for 97 % of the time"
+    assert done.samples["client_cores"] > 0
+
+
+class Repeated(Load):
+    """A load of ten seconds, by its own account, that measured half of one; a node does not apply for a while."""
+
+    def run(self, setting):
+        """The other node is asked to wait when that one is behind."""
+        one, other = setting.cluster.nodes
+        one.query("CREATE OR REPLACE TABLE mysql.dbcluster_paused (id INT PRIMARY KEY)")
+        round_runner.drain(setting.cluster)
+        other.query("FLUSH TABLES mysql.dbcluster_paused WITH READ LOCK")
+        unlocked = threading.Timer(0.3, other.query, ["UNLOCK TABLES"])
+        unlocked.start()
+        for number in range(200):
+            one.query(f"INSERT INTO mysql.dbcluster_paused VALUES ({number})")
+        unlocked.join()
+        return Outcome(0.5, 100, 100, span=10.0)
+
+
+def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
+    """A tool that repeats by itself reports the time of one repetition, and the servers counted during all of them."""
+    setting = Setting(galera2, None, None, "paper", print)
+    done = round_runner.measured(Repeated(), setting, variant="a", block=0, position=0)
+    galera2.nodes[0].query("DROP TABLE mysql.dbcluster_paused")
+    paused = done.counters["paused_ns"] / 1e9 / 2
+
+    assert paused > 0
+    assert done.counters["paused_share"] == pytest.approx(paused / (10 + done.counters["drain_seconds"]))
+
+
+def test_a_round_that_is_not_run_has_done_nothing():
+    """It holds the reason, and what is shown of any round; of a turn it takes the others along."""
+    one = round_runner.unmeasured("after its reset node2 is behind", variant="a", block=3, position=1)
+    other = Round("a", 3, 1, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"drain_seconds": 0.5}, samples={"s": 1.0})
+
+    assert (one.variant, one.block, one.position) == ("a", 3, 1)
+    assert (one.throughput, one.goodput, one.drained_throughput, one.settled) == (0.0, 0.0, 0.0, False)
+    for several in ([one, other], [other, one], [one, one]):
+        assert round_runner.merged(several).void == "after its reset node2 is behind"
+
+
+def test_a_long_last_word_is_cut_at_its_beginning(play):
+    """What happened stands at its end."""
+    done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("x" * 300 + " read-only")))
+
+    assert done.void.startswith("the primary went from n1 to n2; the load failed: ... xxx")
+    assert done.void.endswith("x read-only")
+    assert len(done.void) < 270
+
+
+@pytest.mark.parametrize("error", [WorkloadError("1290: read-only"), NodeDied("n1", "ended with 1", "log", [])])
+def test_a_load_that_fails_by_itself_is_an_error(play, error):
+    """A quiet topology excuses nothing, and a node that died is never one void round."""
+    with pytest.raises(type(error)) as caught:
+        play(Form(), Load(error))
+    assert caught.value is error
+
+
+def test_the_drain_is_the_time_until_nothing_is_left(play):
+    """Read again and again, and counted in the round."""
+    done = play(Form(backlogs=[["behind"]] * 3))
+
+    assert done.counters["drain_seconds"] >= 3 * round_runner.POLL
+    assert done.drained_throughput < done.throughput
+
+
+def test_a_round_that_does_not_drain_is_void(play, monkeypatch):
+    """Its drain time would be a lie: it says what was left."""
+    monkeypatch.setattr(round_runner, "DRAIN_SECONDS", 0.02)
+
+    assert play(Form(backlogs=[["n2 is behind"]] * 99)).void == "not drained after 0.02 s: n2 is behind"
+
+
+def test_a_topology_without_powers_drains_nothing(standalone):
+    """One server alone has nobody that follows it, and nothing to notice."""
+    done = round_runner.measured(
+        Load(), Setting(standalone, None, None, "quick", print), variant="a", block=0, position=0
+    )
+
+    assert (done.counters["drain_seconds"], done.void) == (0.0, "")
+
+
+def test_a_real_cluster_drains_after_writes(galera2):
+    """The other node applies what was certified; then the round has a drain above nothing and is not void."""
+
+    class Writes:
+        def run(self, setting):
+            setting.cluster.nodes[0].query("CREATE OR REPLACE TABLE mysql.dbcluster_drain (id INT PRIMARY KEY)")
+            for number in range(50):
+                setting.cluster.nodes[0].query(f"INSERT INTO mysql.dbcluster_drain VALUES ({number})")
+            return Outcome(0.1, 50, 50)
+
+    done = round_runner.measured(
+        Writes(), Setting(galera2, None, None, "quick", print), variant="g", block=0, position=0
+    )
+    galera2.nodes[0].query("DROP TABLE mysql.dbcluster_drain")
+
+    assert 0 < done.counters["drain_seconds"] < round_runner.DRAIN_SECONDS
+    assert done.void == ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Inserts:
+    """A load that commits rows one by one; ``away``: while the replica does not read what the primary writes."""
+
+    away: bool = False
+
+    def run(self, setting):
+        """Ten rows."""
+        primary, replica = setting.cluster.nodes
+        if self.away:
+            replica.query("STOP REPLICA IO_THREAD")
+        for _ in range(10):
+            primary.query("INSERT INTO dbcluster_rounds.t () VALUES ()")
+        if self.away:
+            replica.query("START REPLICA IO_THREAD")
+        return Outcome(0.1, 10, 10)
+
+
+@pytest.fixture(scope="module")
+def semisync(bring):
+    """A primary that waits a tenth of a second for its replica, with a table to write to."""
+    cluster = bring("semisync", 2, rpl_semi_sync_master_timeout="100")
+    cluster.nodes[0].query("CREATE DATABASE dbcluster_rounds")
+    cluster.nodes[0].query("CREATE TABLE dbcluster_rounds.t (id INT AUTO_INCREMENT PRIMARY KEY)")
+    return cluster
+
+
+def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
+    """Commits returned that no replica had; it drains until semi-sync is on again, and the next round counts."""
+    setting = Setting(semisync, None, None, "quick", print)
+    place = {"variant": "semi", "block": 0, "position": 0}
+    first, fallen, after = (round_runner.measured(Inserts(away), setting, **place) for away in (False, True, False))
+
+    assert (first.void, after.void) == ("", "")
+    assert (
+        "commits returned that no replica had acknowledged: rpl_semi_sync_master_no_tx went from 0 to " in fallen.void
+    )
+    assert fallen.counters["drain_seconds"] < round_runner.DRAIN_SECONDS
+    assert semisync.problems() == []
+    assert len({node.query("SELECT COUNT(*) FROM dbcluster_rounds.t")[0][0] for node in semisync.nodes}) == 1
+
+
+@dataclasses.dataclass(frozen=True)
+class MovesThePrimary:
+    """A load under which another member becomes the primary, and which then fails as a client would."""
+
+    def run(self, setting):
+        """Write, move the primary, write again on the old one: it refuses."""
+        old = setting.cluster.writers[0]
+        other = next(node for node in setting.cluster.nodes if node is not old)
+        (uuid,) = other.query("SELECT @@server_uuid")[0]
+        other.query(f"SELECT group_replication_set_as_primary('{uuid}')")
+        try:
+            old.query("CREATE DATABASE dbcluster_moved")
+        except SQLError as error:
+            raise WorkloadError(str(error)) from error
+        raise AssertionError("the old primary still took writes")
+
+
+def test_a_round_in_which_the_primary_changed_is_void(briefly):
+    """The load failed because of it; the cluster is fit again, and writes go to the new one."""
+    group = briefly("group_replication", 3, releases.find("mysql:9.7"))
+    before = group.writers[0].name
+    setting = Setting(group, None, None, "quick", print)
+    done = round_runner.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)
+
+    assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the load failed: ")
+    assert "read-only" in done.void
+    wait.until(group.problems, "the group", seconds=30)

@@ -1,0 +1,258 @@
+"""The real laboratory: a round on a running cluster holds everything, and one that ends early is not used again."""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_dbcluster.clusters.dialects.lookup import MARIADB
+from pytest_dbcluster.clusters.topologies.standalone import Standalone
+from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.comparability import unique_names
+from pytest_dbcluster.testbed.variants import Variant
+from tests.support.fakes import Failing
+from tests.support.laboratories import MYSQL, ONE, OTHER, TWO, WRITE, laboratory
+
+
+def test_a_round_holds_what_was_measured(pool):
+    """Time of the load, counters, OS metrics, and how long the whole of it took."""
+    made = laboratory(pool, WRITE, ONE, OTHER)
+    done = made.round(1, block=3, position=1)
+
+    assert (done.variant, done.block, done.position, done.void) == ("other", 3, 1, "")
+    assert 0 < done.seconds < done.wall
+    assert done.throughput == 20 / done.seconds
+    assert done.settled is True
+    assert done.counters["fsyncs_per_commit"] > 0
+    assert {"drain_seconds", "log_bytes"} <= set(done.counters)
+    assert {"cpu_node1", "cpu_client", "steal"} <= set(done.samples)
+    made.check()
+
+
+def test_blocks_go_to_the_instances_in_turn(pool):
+    """Each variant has as many fresh clusters as asked for, and both variants of a block are on the same one."""
+    made = laboratory(pool, WRITE, ONE, OTHER, instances=2)
+    for block in range(2):
+        made.round(0, block=block, position=0)
+        made.round(1, block=block, position=1)
+    counts = [cluster.nodes[0].status("com_insert")["com_insert"] for cluster in pool.clusters]
+
+    assert len(pool.clusters) == 2
+    assert len(set(counts)) == 1
+    made.check()
+
+
+def test_what_differs_in_more_than_options_has_two_instances(pool):
+    """A version could be taken for the place where one server of it lies; settings of one server could not."""
+    assert laboratory(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
+    assert laboratory(pool, WRITE, ONE, MYSQL, across_durability=True).instances == 2
+    assert laboratory(pool, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
+
+
+def test_a_replicas_backlog_is_counted(pool):
+    """Asynchronous and certified commits, on purpose: the labels of both, and a drain that is waited for."""
+    replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
+    made = laboratory(pool, WRITE, replicas, TWO, across_durability=True, instances=1)
+    done = made.round(0, block=0, position=0)
+    made.check()
+
+    assert 0 < done.counters["drain_seconds"] < 30
+    assert made.durability(0) == "flush=1, sync_binlog=0, one server, replicas later"
+    assert made.differences(1, 0)["log_bin"] == ("ON", "OFF")
+
+
+def test_options_of_the_provider_are_among_the_differences(pool):
+    """A limit of flow control that was tuned is what tells the two apart; their ports are not."""
+    tuned = TWO.with_options(wsrep_provider_options="gcs.fc_limit=1000").named("tuned")
+    made = laboratory(pool, WRITE, TWO, tuned)
+
+    assert made.differences(1, 0) == {"gcs.fc_limit": ("16", "1000")}
+    assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in made.notes(1, 0)
+
+
+def test_a_load_has_conditions_of_its_own(pool):
+    """One that does not hold makes the series void, and the cluster is not used again."""
+
+    class Unbalanced(Failing):
+        """A load whose books do not balance."""
+
+        def violations(self, cluster):
+            """One sentence for each node."""
+            return [f"{node.name}: the books do not balance" for node in cluster.nodes]
+
+        def __str__(self):
+            return "bank"
+
+    made = laboratory(pool, Unbalanced("", None, writes=False), ONE)
+    made.round(0, block=0, position=0)
+
+    with pytest.raises(SeriesVoid) as caught:
+        made.check()
+    (cluster,) = pool.clusters
+    assert str(caught.value) == (
+        f"bank on standalone1: its own check failed: {cluster.nodes[0].name}: the books do not balance"
+    )
+    assert cluster.dirty
+
+
+def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
+    """What made a round void may still go on; when it never ends the problem is said, and the cluster is dropped."""
+    made = laboratory(pool, WRITE, ONE)
+    made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    seen = ["semi-sync is off", "semi-sync is off", ""]
+    monkeypatch.setattr(cluster, "problems", lambda: [one for one in [seen.pop(0)] if one] if seen else [])
+
+    assert made.round(0, block=1, position=0).void == ""
+    assert seen == []
+    monkeypatch.setattr(cluster, "problems", lambda: ["semi-sync is off"])
+    monkeypatch.setattr("pytest_dbcluster.testbed.testbed.FIT_SECONDS", 0.05)
+    with pytest.raises(NotReady, match=r"^cluster standalone1 for the next round not ready .*: semi-sync is off$"):
+        made.round(0, block=2, position=0)
+    assert cluster.dirty
+
+
+class Slow(Standalone):
+    """A topology with a replica that still applies what was written, for so many readings of its backlog."""
+
+    behind = 0
+
+    def backlog(self, nodes):
+        """One line, until it has caught up."""
+        self.behind -= 1
+        return ["node2 is behind"] if self.behind >= 0 else []
+
+
+def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
+    """Its backlog would be charged to the round, so nothing is run; what is drained in time is no part of one."""
+    ran = []
+
+    class Counted(Failing):
+        """A load that writes down when it runs: how far the replica is behind."""
+
+        def run(self, setting):
+            """The backlog, and no work."""
+            ran.append(setting.cluster.topology.behind > 0)
+            return super().run(setting)
+
+    made = laboratory(pool, Counted("", None), ONE)
+    made.check()
+    (cluster,) = pool.clusters
+    cluster.topology = Slow()
+    monkeypatch.setattr("pytest_dbcluster.testbed.round_runner.DRAIN_SECONDS", 0.05)
+    voids = []
+    for behind in (2, 10**9, 0):
+        cluster.topology.behind = behind
+        voids.append(made.round(0, block=1, position=0).void)
+
+    assert voids == ["", "after its reset not drained after 0.05 s: node2 is behind", ""]
+    assert ran == [False, False]
+
+
+class Stumbles(Failing):
+    """A load that never fails, but in one of its runs, counted from 1, the first server logs an error."""
+
+    def __init__(self, at):
+        super().__init__("", None, writes=False)
+        object.__setattr__(self, "left", [at])
+
+    def run(self, setting):
+        """A line in the log when its time has come."""
+        self.left[0] -= 1
+        if self.left[0] == 0:
+            with Path(setting.cluster.nodes[0].log).open("a") as log:
+                log.write("2026-11-21 [ERROR] it stumbled\n")
+        return super().run(setting)
+
+
+class Alert(Standalone):
+    """A topology that finds the second round of each two void."""
+
+    count = 0
+
+    def watch(self, nodes):
+        """Another number each time."""
+        self.count += 1
+        return {"count": str(self.count)}
+
+    def void(self, before, after):
+        """Every second round."""
+        return "" if int(after["count"]) % 4 else "the primary changed"
+
+
+def test_what_is_logged_in_a_void_round_is_its_own(pool):
+    """The line stands with the reason, and neither the next round nor the check holds it against the cluster."""
+    made = laboratory(pool, Stumbles(at=3), ONE)
+    made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    cluster.topology = Alert()
+    voids = [made.round(0, block=block, position=0).void for block in (1, 2, 3)]
+    made.check()
+
+    assert voids == [
+        "",
+        "the primary changed; 1 [ERROR] lines, the first: node1 logged: 2026-11-21 [ERROR] it stumbled",
+        "",
+    ]
+
+
+def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
+    """At the next round at the latest."""
+    made = laboratory(pool, Stumbles(at=1), ONE)
+    made.round(0, block=0, position=0)
+
+    with pytest.raises(SeriesVoid) as caught:
+        made.round(0, block=1, position=0)
+    assert str(caught.value) == (
+        "cluster standalone1 failed before a round: node1 logged: 2026-11-21 [ERROR] it stumbled"
+    )
+
+
+def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
+    """Each turn is a start with several rounds that count as one; the other cluster does not run meanwhile."""
+    own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
+    made = laboratory(pool, WRITE, ONE, own)
+    room = lambda: types.SimpleNamespace(total=2**34, available=int((1.5 - len(pool.clusters)) * MARIADB.memory))  # noqa: E731
+    monkeypatch.setattr(psutil, "virtual_memory", room)
+
+    turns = [made.round(number, block=0, position=number) for number in (0, 1)]
+    made.check()
+
+    assert made.in_turns is True
+    assert [turn.outcome.operations for turn in turns] == [3 * 20, 3 * 20]
+    assert [cluster.spec.short_name for cluster in pool.clusters] == ["own"]
+    assert made.differences(1, 0)["innodb_buffer_pool_size"] == (str(128 * 2**20), str(64 * 2**20))
+
+
+def test_clusters_run_side_by_side_where_memory_holds_them(pool):
+    """Then a turn is one round, and both stay."""
+    made = laboratory(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
+
+    assert made.round(0, block=0, position=0).outcome.operations == 20
+    assert made.in_turns is False
+    assert len(pool.clusters) == 2
+
+
+@pytest.mark.parametrize("step", ["prepare", "reset", "run"])
+@pytest.mark.parametrize("error", [WorkloadError("it ended"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
+def test_a_round_that_ends_early_marks_its_cluster(pool, step, error):
+    """Whatever it left in the tables is not measured by the next test: the cluster is not reused."""
+    made = laboratory(pool, Failing(step, error), ONE)
+
+    with pytest.raises(type(error)):
+        made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    assert cluster.dirty == f"a round ended early: {type(error).__name__}"
+
+
+def test_equal_names_get_their_release(mariadb):
+    """Two versions of one spec are two columns; other names stay short."""
+    old = dataclasses.replace(mariadb, name="mariadb:10.5")
+    variants = [Variant(ONE, mariadb, (), ()), Variant(ONE, old, (), ()), Variant(ONE.named("x"), old, (), ())]
+
+    assert unique_names(variants) == ["standalone1@mariadb:10.11", "standalone1@mariadb:10.5", "x"]

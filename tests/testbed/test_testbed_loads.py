@@ -1,0 +1,219 @@
+"""The real laboratory with loads of their own kinds: in an open loop, of fixed time, or one for each variant."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, SeriesVoid, Undecided
+from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.support.laboratories import ONE, OTHER, TWO, WRITE, laboratory
+
+POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
+
+
+@dataclasses.dataclass(frozen=True)
+class Steps:
+    """A load that takes no time; what it was asked to do is written down. ``lock_wait_timeout`` sets its speed."""
+
+    rate: float | str | None = None
+    name: str = "steps"
+    metric: str = "goodput"
+    done: list[str] = dataclasses.field(default_factory=list, compare=False)
+    writes = True
+    tables: tuple[str, ...] = ()
+
+    def __str__(self):
+        return self.name
+
+    def at_rate(self, rate):
+        """The same load."""
+        return dataclasses.replace(self, rate=rate)
+
+    def prepare(self, setting):
+        """Nothing to make."""
+        self.done.append(f"prepare {self.name}")
+
+    def reset(self, setting):
+        """Nothing to undo."""
+
+    def run(self, setting):
+        """As fast as the variable says in a closed loop, and as asked in an open one."""
+        speed = 1000 if setting.cluster.nodes[0].variables()["lock_wait_timeout"] == "40" else 800
+        self.done.append(f"run {self.name} at {self.rate}")
+        number = speed if self.rate is None else round(self.rate)
+        ledger = Ledger({"step": Entry({1: number}, committed=number, latencies=Histogram.of([0.001] * number))})
+        offered = number if self.rate else None
+        return Outcome(1.0, number, number, good=number, ledger=ledger, rate=self.rate, offered=offered)
+
+    def violations(self, cluster):
+        """None, but it was asked."""
+        self.done.append(f"violations of {self.name}")
+        return []
+
+
+def test_a_share_is_measured_before_the_first_round(pool):
+    """All variants then run at the same rate, which is said; the tables are prepared once."""
+    said, load = [], Steps("70 %")
+    made = laboratory(pool, load, ONE, OTHER, progress=said.append)
+    rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
+
+    assert load.done[0] == "prepare steps"
+    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 560.0"] * 2
+    assert [one.outcome.rate for one in rounds] == [560.0, 560.0]
+    assert made.pace.capacities == {"standalone1": 800.0, "other": 1000.0}
+    assert said[-1] == (
+        "steps: open loop: 560/s, 70 % of what the slowest does in a closed loop (standalone1 800/s, other 1000/s)"
+    )
+
+
+def test_a_rate_that_was_asked_for_is_run(pool):
+    """Nothing has to be measured before."""
+    load = Steps(500.0)
+    made = laboratory(pool, load, ONE)
+
+    assert made.pace.rate == 500.0
+    assert made.round(0, block=0, position=0).outcome.operations == 500
+    assert load.done == ["prepare steps", "run steps at 500.0"]
+
+
+def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
+    """Once, and shown; the load keeps its rate, and a claim about its speed needs none of it."""
+    said, load = [], Steps(500)
+    made = laboratory(pool, load, ONE, OTHER, progress=said.append)
+    made.permit("goodput")
+    assert load.done == []
+    made.permit("p95")
+    made.permit("p99")
+    made.round(0, block=0, position=0)
+
+    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 500"]
+    assert said[-1] == (
+        "steps: open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop "
+        "(standalone1 800/s, other 1000/s)"
+    )
+    assert said[-1] == f"steps: {made.pace.line}"
+
+
+def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
+    """Its share is measured once, and claims stay open with it; one about speed does not, and one beside is shown."""
+    load = Steps(600)
+    first, second = Measurement(laboratory(pool, load, ONE, OTHER), Rules(seed=1, cap=6)).series
+    reason = "600/s was measured to be 75 % of the slowest variant's capacity, and above 70 % a tail is mostly queue"
+
+    for answer in (second.beats(first, metric="p95"), ordered(first, second, metric="p95")):
+        assert answer.verdict.reason.startswith(reason)
+        with pytest.raises(Undecided, match=reason):
+            bool(answer)
+    assert second.against(first, metric="p95")
+    assert load.done.count("run steps at None") == 8
+    assert second.same_as(first, within=0.1, metric="throughput")
+
+
+def test_a_share_near_capacity_that_was_asked_for_is_an_error(pool):
+    """Nothing has to be measured to know it."""
+    first, second = Measurement(laboratory(pool, Steps("90 %"), ONE, OTHER), Rules(seed=1)).series
+
+    with pytest.raises(ConfigError, match=r"^metric 'p95' of steps: at 90 % of the slowest variant's capacity a tail"):
+        second.beats(first, metric="p95")
+    assert pool.clusters == []
+
+
+def test_loads_are_compared_on_one_cluster(pool):
+    """Each has its name and its own checks; what the one needs is prepared when its turn comes."""
+    done = []
+    loads = {name: Steps(name=f"load {name}", done=done) for name in ("one", "all")}
+    made = laboratory(pool, loads, ONE, ONE)
+    for number in (0, 1, 1):
+        made.round(number, block=0, position=0)
+    made.check()
+
+    assert (made.names, made.load, made.metric) == (["one", "all"], "load one and load all", "goodput")
+    assert done == [
+        "prepare load one", "run load one at None", "prepare load all", "run load all at None", "run load all at None",
+        "violations of load one", "violations of load all",
+    ]  # fmt: skip
+    assert len(pool.clusters) == 1
+    assert made.differences(0, 1) == {}
+
+
+@pytest.mark.parametrize("profile", ["quick", "paper"])
+def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
+    """In either profile: a row that one node alone has makes the series void."""
+    load = dataclasses.replace(POINTS, rate=None)
+    made = laboratory(pool, load, TWO, profile=profile)
+    made.round(0, block=0, position=0)
+    made.check()
+    (cluster,) = pool.clusters
+    cluster.nodes[1].query("SET SESSION wsrep_on = OFF")
+    cluster.nodes[1].query(f"DELETE FROM {load.tables[0]} WHERE id = 1")
+
+    with pytest.raises(SeriesVoid, match=rf"table {load.tables[0]} differs between nodes: "):
+        made.check()
+
+
+@pytest.mark.parametrize("metric", ["drained_throughput", "drained_goodput", "drain_seconds"])
+def test_a_tool_that_repeats_by_itself_has_no_drain_of_its_own(pool, metric):
+    """What drains after the published call is more than what it measured: refused before anything is started."""
+    first, second = Measurement(laboratory(pool, WRITE, ONE, OTHER, profile="paper"), Rules(seed=1)).series
+    speeds = lambda: second.beats(first, metric=metric), lambda: ordered(first, second, metric=metric)
+
+    for claim in speeds if metric != "drain_seconds" else [lambda: second.lower(metric, than=first)]:
+        with pytest.raises(ConfigError) as caught:
+            claim()
+        assert str(caught.value) == (
+            f"metric {metric!r} of mysqlslap write c2: in the profile paper its program fills its table anew for each "
+            "of its repetitions, and what drains after them is all of that; claim throughput there, or this in the "
+            "profile quick"
+        )
+    assert pool.clusters == []
+
+
+def test_a_tool_that_drops_its_own_table_leaves_none(pool):
+    """There is nothing to be compared after the published call of mysqlslap; in quick its table is kept."""
+    load = dataclasses.replace(WRITE, iterations=1)
+    made = laboratory(pool, load, TWO, profile="paper")
+    made.round(0, block=0, position=0)
+    made.check()
+    assert comparability.left_tables([load, POINTS], "paper") == POINTS.tables
+    assert comparability.left_tables([load, load, POINTS], "quick") == (*load.tables, *POINTS.tables)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rate": 500.0}, "one and all: their rate differs (None, 500.0), so they are not comparable"),
+        ({"metric": "throughput"}, "one and all: their metric differs ('goodput', 'throughput'), so they are not comp"),
+    ],
+)
+def test_loads_that_mean_other_things_are_not_compared(pool, changes, words):
+    """One figure of each is put into a ratio."""
+    with pytest.raises(ConfigError) as caught:
+        laboratory(pool, {"a": Steps(name="one"), "b": Steps(name="all", **changes)}, ONE, ONE)
+    assert str(caught.value).startswith(words)
+
+
+def test_sysbench_runs_at_a_share_of_what_real_servers_can_do(pool):
+    """Its latencies are claimed and shown in milliseconds, with rate and share, and with what the client took."""
+    made = laboratory(pool, POINTS, ONE, OTHER)
+    first, second = Measurement(made, Rules(seed=1, cap=6)).series
+    answer = second.against(first, metric="p50")
+
+    slowest = min(made.pace.capacities.values())
+    assert slowest > 200
+    assert all(one.outcome.rate == pytest.approx(slowest / 10) for one in (*first.rounds, *second.rounds))
+    assert all(0 < value < 1e4 for value in first.values("p50"))
+    for words in (
+        " ms; settle timeouts",
+        "\n  open loop: ",
+        "(from the intended start)",
+        "\n  load generator: other 0.",
+    ):
+        assert words in answer.message
+    assert answer.text == "other against standalone1 (p50)"

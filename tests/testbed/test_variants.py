@@ -1,0 +1,290 @@
+"""Switching a running cluster from variant to variant, on real servers: arriving is proven each time."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.clusters.cluster import ready_template
+from pytest_dbcluster.clusters.servers.data_template import template
+from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.variants import GROUP_FOLLOWED, References, Switch, is_identity, split
+from tests.support.fakes import variable
+
+GALERA = ClusterSpec("galera", nodes=2)
+ONE = ClusterSpec("standalone")
+
+
+@pytest.fixture(scope="module")
+def variables(mariadb, provisioner, standalone):
+    """What the server says of its own variables."""
+    return template(mariadb, lambda: pytest.fail("the template is there"), {}).variables
+
+
+@pytest.fixture
+def changes(mariadb, provisioner, variables, empty_references):
+    """What a switch to a spec with these options sets, asked of servers and not of a cache; None: static."""
+    said = []
+
+    def changes(spec, release=mariadb, known=variables, /, **options):
+        variant = split(spec, release, options, known)
+        return References(provisioner, said.append).changes(variant, known)
+
+    changes.said = said
+    return changes
+
+
+REPLICATING = {"log_bin": "binlog", "relay_log": "relay"}
+GTID = {"gtid_mode": "ON", "enforce_gtid_consistency": "ON"}
+PLUGINS = {"plugin_load_add": "group_replication.so;semisync_source.so;semisync_replica.so;mysql_clone.so"}
+
+
+@pytest.mark.parametrize(
+    ("vendor", "shape", "own"),
+    [
+        ("mariadb", "standalone", REPLICATING),
+        ("mysql", "standalone", REPLICATING | PLUGINS | GTID),
+        ("mysql", "group_replication", {}),
+    ],
+)
+def test_servers_with_the_same_options_differ_in_their_identity_only(vendor, shape, own, briefly, request):
+    """Two of them say the same, when one has written too, of everything else that a variant is compared by."""
+    release = request.getfixturevalue(vendor)
+    one, other = (briefly(shape, 1, release, **own).nodes[0] for _ in range(2))
+    one.query("CREATE DATABASE written")
+
+    differ = differences(one.variables(), other.variables())
+    assert [name for name in differ if not is_identity(name)] == []
+    assert len(differ) > 10
+
+
+def test_mysql_is_switched_between_durabilities(changes, mysql, briefly, provisioner):
+    """How it flushes log and binlog changes while it runs, and nothing else moves along."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    cluster = briefly("standalone", 1, mysql)
+    found = changes(ONE, mysql, known, innodb_flush_log_at_trx_commit="2", sync_binlog="0")
+    assert found == {"innodb_flush_log_at_trx_commit": "2", "sync_binlog": "0"}
+
+    switch = Switch(cluster)
+    switch.to(found)
+    assert running(cluster, "sync_binlog") == [0]
+    switch.to({})
+    assert running(cluster, "sync_binlog") == [1]
+
+
+@pytest.mark.parametrize(
+    ("vendor", "option", "value"),
+    [
+        ("mariadb", "slave_parallel_threads", "4"),
+        ("mysql", "replica_parallel_workers", "2"),
+        ("mysql", "replica_preserve_commit_order", "OFF"),
+        ("mysql", "group_replication_poll_spin_loops", "1000"),
+    ],
+)
+def test_what_replication_reads_at_its_start_needs_a_start(vendor, option, value, request, provisioner):
+    """The server takes another value while it runs, and its appliers go on as before."""
+    release = request.getfixturevalue(vendor)
+    known = ready_template(release, provisioner, {}, print).variables
+    variant = split(ONE, release, {option: value}, known)
+
+    assert not known[option].read_only
+    assert (variant.static, variant.dynamic) == (((option, value),), ())
+
+
+def test_a_running_member_follows_the_flow_control_of_its_group(mysql, provisioner):
+    """These are options of the server, and a switch sets them."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    options = {"group_replication_flow_control_mode": "DISABLED", "group_replication_consistency": "BEFORE"}
+
+    assert known.keys() >= GROUP_FOLLOWED
+    assert dict(split(ONE, mysql, options, known).dynamic) == options
+
+
+def test_the_redo_log_of_mysql_needs_a_start(changes, mysql, provisioner):
+    """The server would resize it while it runs; a smaller log goes on holding what is in it."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+
+    assert not known["innodb_redo_log_capacity"].read_only
+    assert changes(ONE, mysql, known, innodb_redo_log_capacity="64M") == {}
+    assert changes.said == []
+
+
+def running(cluster, name):
+    """One variable of each node."""
+    return [node.query(f"SELECT @@global.{name}")[0][0] for node in cluster.nodes]
+
+
+def appliers(cluster):
+    """The applier threads that each node really has."""
+    return [node.status("wsrep_applier_thread_count")["wsrep_applier_thread_count"] for node in cluster.nodes]
+
+
+def test_options_are_split_by_what_the_server_can_change(mariadb):
+    """Read-only variables and those that are no variables need a start; sizes and a node's role always do."""
+    known = {
+        "innodb_io_capacity": variable("innodb_io_capacity"),
+        "innodb_autoinc_lock_mode": variable("innodb_autoinc_lock_mode", read_only=True),
+        "innodb_buffer_pool_size": variable("innodb_buffer_pool_size"),
+        "read_only": variable("read_only"),
+    }
+    options = {
+        "innodb_io_capacity": "3000",
+        "innodb_autoinc_lock_mode": "2",
+        "innodb_buffer_pool_size": "1G",
+        "read_only": "ON",
+        "skip_name_resolve": "",
+    }
+    variant = split(ONE, mariadb, options, known)
+
+    assert variant.dynamic == (("innodb_io_capacity", "3000"),)
+    assert [name for name, _ in variant.static] == [
+        "innodb_autoinc_lock_mode",
+        "innodb_buffer_pool_size",
+        "read_only",
+        "skip_name_resolve",
+    ]
+    assert variant.options == options
+
+
+def test_a_group_follows_few_of_its_options_at_once(mariadb):
+    """A running member takes a new poll_spin_loops and does nothing about it, so a switch would measure nothing."""
+    names = ("poll_spin_loops", "paxos_single_leader", "consistency", "flow_control_mode")
+    known = {f"group_replication_{name}": variable(f"group_replication_{name}") for name in names}
+    found = split(ONE, mariadb, dict.fromkeys(known, "1"), known)
+
+    assert [name for name, _ in found.dynamic] == [
+        "group_replication_consistency",
+        "group_replication_flow_control_mode",
+    ]
+    assert [name for name, _ in found.static] == [
+        "group_replication_paxos_single_leader",
+        "group_replication_poll_spin_loops",
+    ]
+
+
+def test_variants_with_the_same_static_options_share_a_cluster(mariadb):
+    """Dynamic options make no difference to where a variant runs; nodes, proxy and static options do."""
+    known = {"innodb_io_capacity": variable("innodb_io_capacity")}
+    default = split(ONE, mariadb, {}, known)
+
+    assert split(ONE, mariadb, {"innodb_io_capacity": "1"}, known).cluster_key == default.cluster_key
+    assert split(ONE, mariadb, {"skip_networking": ""}, known).cluster_key != default.cluster_key
+    assert split(GALERA, mariadb, {}, known).cluster_key != default.cluster_key
+
+
+def test_a_switch_sets_what_moves_along(changes, bring):
+    """innodb_io_capacity=3000 raises innodb_io_capacity_max; back again both are what a cold start has."""
+    cluster = bring("standalone")
+    cold = cluster.nodes[0].variables()
+    found = changes(ONE, innodb_io_capacity="3000")
+    assert found == {"innodb_io_capacity": "3000", "innodb_io_capacity_max": "6000"}
+
+    switch = Switch(cluster)
+    switch.to(found)
+    assert running(cluster, "innodb_io_capacity_max") == [6000]
+    switch.to({})
+    assert cluster.nodes[0].variables() | {"timestamp": ""} == cold | {"timestamp": ""}
+
+
+def test_surplus_appliers_are_drained(galera2):
+    """From four appliers back to one: the count is exactly one on each node, not only the variable."""
+    switch = Switch(galera2)
+    switch.to({"wsrep_slave_threads": "4"})
+    four = appliers(galera2)
+    switch.to({})
+
+    assert four == ["4", "4"]
+    assert appliers(galera2) == ["1", "1"]
+    assert running(galera2, "wsrep_slave_threads") == [1, 1]
+
+
+def test_a_switch_writes_nothing_on_replicas(briefly):
+    """Variables are set on each node without a trace in its binlog: no replica gets a transaction of its own."""
+    cluster = briefly("async_replication", 2)
+    switch = Switch(cluster)
+    switch.to({"lock_wait_timeout": "40"})
+    switch.to({})
+
+    assert cluster.topology.violations(cluster.nodes) == []
+    assert [node.query("SELECT @@gtid_binlog_state")[0][0] for node in cluster.nodes] == ["", ""]
+
+
+def test_a_reference_has_as_many_replicas_as_the_spec(changes, mysql, provisioner):
+    """A commit that waits for two replicas cannot be tried with one."""
+    known = ready_template(mysql, provisioner, {}, print).variables
+    asked = {"rpl_semi_sync_source_wait_for_replica_count": "2"}
+
+    assert changes(ClusterSpec("semisync", nodes=3), mysql, known, **asked) == asked
+
+
+def test_a_switch_to_what_is_there_does_nothing(standalone):
+    """Rounds of one variant in a row cost no statement."""
+    switch = Switch(standalone)
+    switch.to({"innodb_io_capacity": "300"})
+    asked = standalone.nodes[0].status("Questions")["questions"]
+    switch.to({"innodb_io_capacity": "300"})
+
+    assert int(standalone.nodes[0].status("Questions")["questions"]) == int(asked) + 1
+    switch.to({})
+
+
+def test_a_read_only_option_is_static(changes, variables):
+    """Nothing but a start changes innodb_autoinc_lock_mode, so no server is asked."""
+    assert variables["innodb_autoinc_lock_mode"].read_only
+    assert changes(GALERA, innodb_autoinc_lock_mode="2") == {}
+    assert changes.said == []
+
+
+def test_what_a_switch_cannot_take_back_is_static(changes):
+    """The way there and back is tried; where it does not end at a cold start, the variant gets its own servers."""
+    assert changes(ONE, innodb_monitor_enable="all") is None
+    assert changes.said[-1].startswith("standalone1 gets servers of its own: ")
+
+
+@pytest.mark.parametrize(
+    "again",
+    [ONE, ONE.named("other"), dataclasses.replace(ONE, proxy="haproxy", instance=1)],
+    ids=["same", "name", "place"],
+)
+def test_a_reference_is_read_once(changes, empty_references, again):
+    """The cache answers for equal options, without a server; what a spec is called has no part in it."""
+    first = changes(ONE, lock_wait_timeout="40")
+    changes.said.clear()
+
+    assert changes(again, lock_wait_timeout="40") == first == {"lock_wait_timeout": "40"}
+    assert changes.said == []
+    assert len(list(empty_references.glob("*.json"))) == 1
+
+
+def test_galera_of_any_size_has_one_reference(changes, empty_references):
+    """Its nodes are alike, so one of them answers for two and for three."""
+    first = changes(GALERA, lock_wait_timeout="40")
+
+    assert changes(dataclasses.replace(GALERA, nodes=3), lock_wait_timeout="40") == first
+    assert len(list(empty_references.glob("*.json"))) == 1
+
+
+def test_a_value_that_does_not_arrive_is_an_error(standalone):
+    """A switch that a server refuses names node, variable and value, and the server's words."""
+    switch = Switch(standalone)
+
+    with pytest.raises(ProvisionError) as caught:
+        switch.to({"innodb_io_capacity": "none"})
+    assert str(caught.value).startswith("could not switch node1 to innodb_io_capacity=none: node1: ")
+    assert "1232" in str(caught.value)
+
+
+def test_a_value_that_the_server_changes_is_an_error(standalone):
+    """Silently rounded is not arrived."""
+    switch = Switch(standalone)
+
+    with pytest.raises(ProvisionError) as caught:
+        switch.to({"key_cache_block_size": "1000"})
+    assert str(caught.value) == (
+        "after the switch of node1 these variables differ from a cold start: "
+        "{'key_cache_block_size': '512 instead of 1000'}"
+    )
+    switch.to({})

@@ -1,0 +1,90 @@
+"""Rounds whose time is fixed: what reads seconds as the cost of the work reads seconds of one operation there."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.round import Outcome, Round
+from tests.support.fakes import FakeLaboratory
+
+
+def two(outcome):
+    """A laboratory of two variants whose load says this."""
+    return FakeLaboratory(("slow", "fast"), lambda variant: 2.0, outcome=outcome)
+
+
+def measurement(laboratory, **rules):
+    """A measurement with a fixed seed."""
+    return Measurement(laboratory, Rules(**{"seed": 7, **rules}))
+
+
+def warm_ups(laboratory):
+    """The rounds that do not count."""
+    return [one for one in laboratory.rounds if one[1] < 0]
+
+
+def test_the_cost_of_an_operation_is_its_share_of_the_time():
+    """Of good ones; infinite where there was none. In an open loop, whose speed is given, it is the mean latency."""
+    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.1, 0.3]))})
+
+    def cost(*outcome, **more):
+        return Round("a", 0, 0, Outcome(*outcome, **more), 0.0, 0.0).cost
+
+    assert cost(2.0, 100) == 0.02
+    assert cost(2.0, 100, good=50, ledger=ledger) == 0.04
+    assert cost(2.0, 100, good=0) == math.inf
+    assert cost(2.0, 100, good=2, ledger=ledger, rate=1.0) == pytest.approx(0.2, rel=0.011)
+    assert cost(2.0, 100, good=0, ledger=Ledger(), rate=1.0) == math.inf
+
+
+def fixed(*speeds):
+    """What a load says whose rounds last 2 s whatever happens: the good operations, one after the other."""
+    left = list(speeds)
+    return lambda variant, seconds: Outcome(2.0, 1000, 1000, good=left.pop(0) if len(left) > 1 else left[0])
+
+
+def test_warm_up_of_rounds_of_fixed_time_looks_at_their_operations():
+    """Their seconds are always the same; here the first blocks do more and more, three times."""
+    laboratory = two(fixed(100, 100, 200, 200, 400, 400, 400))
+    asked = measurement(laboratory)
+    asked.draw([0, 1])
+
+    assert len(warm_ups(laboratory)) == 8
+
+
+def test_warm_up_that_never_ends_is_said():
+    """After five blocks it is measured all the same, and the message says how much faster the last one still was."""
+    laboratory = two(fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
+    slow, fast = measurement(laboratory).series
+
+    line = "\n  warm-up ended after 5 blocks, the last of them still +100 % faster than the one before"
+    assert line in fast.against(slow).message
+
+
+def test_stalls_are_counted_in_40_pairs_and_that_takes_time():
+    """Pairs of 4 s are more than the usual budget; the message says how much they take."""
+    slow, fast = measurement(two(fixed(1000)), budget=120.0).series
+    reason = slow.no_more_stalls_than(fast).verdict.reason
+
+    assert reason == (
+        "budget of 120 s of measured time used (--db-budget), and its one look after 40 pairs takes 160 s: 0 v 0"
+    )
+
+
+def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
+    """Less than half of the usual; as a time of one operation more than twice the usual."""
+    source = iter(range(10**6))
+
+    def outcome(variant, seconds):
+        return Outcome(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
+
+    slow, fast = measurement(two(outcome), budget=1000.0).series
+    answer = slow.no_more_stalls_than(fast)
+
+    assert answer
+    assert answer.verdict.stalls == (10, 0)

@@ -1,0 +1,171 @@
+"""Ctrl-C and SIGKILL at each stage of a run: no server stays, and nothing of the run's files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.system import cache
+
+SUITE = """\
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+
+ONE = ClusterSpec("standalone")
+
+
+def test_claim(measure):
+    load = MySQLSlap("read", concurrency=2, queries={queries}, quick_queries={queries}, rows={rows})
+    default, other = measure(load, on=[ONE, ONE.with_options(lock_wait_timeout=40)])
+    assert default.against(other)
+"""
+# The first cluster that is ended at the end of the run waits until somebody interrupts.
+SLOW_END = """\
+import time
+from pathlib import Path
+from pytest_dbcluster.cluster import Cluster
+
+close = Cluster.close
+
+def slow(self):
+    if not Path("ending").exists():
+        Path("ending").touch()
+        time.sleep(600)
+    close(self)
+
+def pytest_sessionfinish():
+    Cluster.close = slow
+"""
+ENDLESS, SHORT = 4_000, 4
+
+
+class Run:
+    """A run of pytest in a place of its own, as a process of its own."""
+
+    def __init__(self, place, queries, environment, *further):
+        (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
+        self.place = place
+        self.data = place / "runs"
+        self.ids: set[str] = set()
+        words = [
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:hypothesispytest",
+            "--db-max-pairs=1",
+            "-W",
+            "error",
+            "--override-ini=addopts=",
+            *further,
+        ]
+        with (place / "out").open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "pytest", *words],
+                cwd=place,
+                env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), **environment},
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def end(self):
+        """End it, when nobody has."""
+        if self.process.poll() is None:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait(30)
+
+    def programs(self):
+        """The command lines of what carries the mark of this run."""
+        self.ids |= {entry.name for entry in self.data.glob("*")}
+        wanted = {f"{runs.RUN_VARIABLE}={one}".encode() for one in self.ids}
+        found = []
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if wanted & set((process / "environ").read_bytes().split(b"\0")):
+                    found.append((process / "cmdline").read_bytes().decode().replace("\0", " "))
+        return found
+
+    def reach(self, stage):
+        """Wait until ``stage()`` is true; a run that ends before has failed."""
+
+        def problems():
+            assert self.process.poll() is None, (self.place / "out").read_text()
+            return [] if stage() else ["not there yet"]
+
+        wait.until(problems, "the stage", seconds=60, poll=0.005)
+
+    def running(self, word, where=""):
+        """Whether a program of the run has both words in its command line."""
+        return lambda: any(word in line and where in line for line in self.programs())
+
+
+def at_template(place, begin):
+    """A run in the middle of making its data template."""
+    own = place / "cache" / "pytest-dbcluster"
+    own.mkdir(parents=True)
+    (own / "releases").symlink_to(cache.releases())
+    run = begin(SHORT, {"XDG_CACHE_HOME": str(place / "cache")})
+    run.reach(run.running("mariadbd", "1-template"))
+    return run
+
+
+def at_bring_up(place, begin):
+    """A run whose server has just been started."""
+    run = begin(SHORT, {})
+    run.reach(run.running("mariadbd", "-standalone1"))
+    return run
+
+
+def at_round(place, begin):
+    """A run in the middle of a round that takes very long."""
+    run = begin(ENDLESS, {})
+    run.reach(run.running("slap", "--query"))
+    return run
+
+
+def at_teardown(place, begin):
+    """A run that is about to end its servers."""
+    (place / "conftest.py").write_text(SLOW_END)
+    run = begin(SHORT, {})
+    run.reach((place / "ending").exists)
+    assert run.programs()
+    return run
+
+
+@pytest.fixture(params=[at_template, at_bring_up, at_round, at_teardown], ids=lambda stage: stage.__name__)
+def run(request, tmp_path):
+    """A run at each of its stages."""
+
+    def begin(queries, environment):
+        made = Run(tmp_path, queries, environment)
+        request.addfinalizer(made.end)
+        return made
+
+    return request.param(tmp_path, begin)
+
+
+def test_ctrl_c_ends_every_server_at_once(run):
+    """When the prompt is back nothing of the run is there: no process, no directory."""
+    run.process.send_signal(signal.SIGINT)
+    run.process.wait(30)
+
+    assert run.programs() == []
+    assert list(run.data.glob("*")) == []
+    assert "KeyboardInterrupt" in (run.place / "out").read_text()
+
+
+def test_sigkill_ends_every_server_within_seconds(run):
+    """Nobody is asked to clean up, and still nothing of the run stays."""
+    run.process.kill()
+    run.process.wait(30)
+
+    wait.until(run.programs, "the end of the servers", seconds=10)
+    wait.until(lambda: [str(path) for path in run.data.glob("*")], "the end of the files", seconds=10)

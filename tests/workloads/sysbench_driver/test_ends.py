@@ -1,0 +1,145 @@
+"""Terminals whose run is disturbed: lost connections, a node that dies, and what ends a run early."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.errors import NodeDied, WorkloadError
+from pytest_dbcluster.workloads import sysbench_driver
+from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_middle
+
+
+def kill_connections(node, times=8):
+    """End every connection of the load, again and again; over a connection of our own, the run uses the node's."""
+    with contextlib.closing(Connection("killer", node.endpoint)) as own:
+        for _ in range(times):
+            time.sleep(0.03)
+            for (number,) in own.query(f"SELECT id FROM information_schema.processlist WHERE user = '{LOAD}'"):
+                with contextlib.suppress(SQLError):  # it has ended by itself
+                    own.query(f"KILL {number}")
+
+
+def drop_table(node):
+    """Drop the table of the load, over a connection of our own."""
+    with contextlib.closing(Connection("dropper", node.endpoint)) as own:
+        own.query(f"DROP TABLE {SCHEMA}.sbtest1")
+
+
+@pytest.mark.parametrize("event", ["oltp_update_index", "oltp_read_only"])
+def test_a_lost_connection_ends_no_run(standalone, filled, event):
+    """Its thread connects again; only what may have been committed is unknown, everything else is tried again."""
+    setting, node = filled(standalone), standalone.nodes[0]
+    killer = in_the_middle(lambda: kill_connections(node), after=0.1)
+    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.6)
+    killer.join()
+    total, lost = outcome.ledger.total, sum(outcome.ledger.errors.values())
+
+    assert {number for number, _ in outcome.ledger.errors} <= {1317, 1927, 2006, 2013}
+    assert lost > 0
+    assert total.unknown == (lost if event == "oltp_update_index" else 0)
+    assert total.tried - total.good == lost
+    assert sum(total.attempts.values()) == total.good + total.unknown + total.failed
+
+
+def lock_out(node, seconds):
+    """The load's account has another name for a while, and its connections are gone."""
+    with contextlib.closing(Connection("locker", node.endpoint)) as own:
+        ((host,),) = own.query(f"SELECT host FROM mysql.user WHERE user = '{LOAD}'")
+        own.query(f"RENAME USER '{LOAD}'@'{host}' TO 'renamed'@'{host}'")
+        try:
+            for (number,) in own.query(f"SELECT id FROM information_schema.processlist WHERE user = '{LOAD}'"):
+                own.query(f"KILL {number}")
+            time.sleep(seconds)
+        finally:
+            own.query(f"RENAME USER 'renamed'@'{host}' TO '{LOAD}'@'{host}'")
+
+
+@pytest.mark.parametrize("event", ["oltp_read_only", "oltp_update_index"])
+def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled, event):
+    """Whose attempt lost its connection waits for the next one; a statement that may have been committed does too."""
+    setting = filled(standalone)
+    locked = in_the_middle(lambda: lock_out(standalone.nodes[0], 0.5), after=0.1)
+    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.0)
+    locked.join()
+    total = outcome.ledger.total
+
+    assert total.tried - total.good == 1
+    assert total.unknown == (event == "oltp_update_index")
+    assert total.aborted_seconds > 0.4
+
+
+def test_what_was_acknowledged_is_there_after_a_loss(standalone, filled):
+    """Every insert that the load counts as committed is in the table, and no more besides than the unknown ones."""
+    setting, node = filled(standalone), standalone.nodes[0]
+    killer = in_the_middle(lambda: kill_connections(node), after=0.1)
+    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=0.6)
+    killer.join()
+    more = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")[0][0] - ROWS
+    total = outcome.ledger.total
+
+    assert total.unknown > 0
+    assert total.committed <= more <= total.committed + total.unknown
+
+
+def test_a_run_can_outlive_a_node(bring, filled):
+    """Its reports are there although nobody answers any more; without being asked to, it says which node has died."""
+    cluster = bring("standalone")
+    setting = filled(cluster)
+    in_the_middle(lambda: os.kill(cluster.nodes[0].process.pid, signal.SIGKILL), after=0.3)
+    outcome, reports = sysbench_driver.run(call(setting, "oltp_update_index"), setting, seconds=0.8, outlive=True)
+
+    assert len(reports) == 4
+    assert outcome.good > 0
+    assert outcome.ledger.total.unknown <= 4
+    with pytest.raises(NodeDied, match="node node1 was ended by SIGKILL"):
+        sysbench_driver.run(call(setting, "oltp_update_index"), setting, seconds=0.1)
+
+
+def test_what_no_retry_cures_ends_the_run_in_the_servers_words(galera2, filled):
+    """A table that vanishes: the error with its number, and the node by its name."""
+    setting = filled(galera2)
+    dropped = in_the_middle(lambda: drop_table(galera2.nodes[0]))
+    with pytest.raises(WorkloadError) as caught:
+        sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=3)
+    dropped.join()
+
+    first, *rest = str(caught.value).splitlines()
+    assert first.startswith("oltp_point_select ended with 1 on galera2: ")
+    assert re.search(rf"error 1146 on node[12]: Table '{SCHEMA}.sbtest1' doesn't exist", str(caught.value))
+    assert len(rest) < 10
+    with pytest.raises(WorkloadError, match=rf"1146 \"Table '{SCHEMA}.sbtest1' doesn't exist\""):
+        sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=1)
+
+
+def test_a_preparation_that_lost_a_thread_has_failed(standalone, filled):
+    """The tool ends with 0 then, and half of the tables are there."""
+    setting = filled(standalone)
+    again = call(setting, "oltp_read_write", script="oltp_read_write.lua", tables=2)
+
+    with pytest.raises(
+        WorkloadError, match=r"^oltp_read_write prepare lost threads on (.|\n)*Table 'sbtest1' already exists"
+    ):
+        sysbench_driver.command(again, setting, "prepare", seconds=60)
+
+
+def test_a_report_of_an_earlier_run_is_not_taken(standalone, filled, tmp_path):
+    """Each report says of which run it is."""
+    setting = filled(standalone)
+    sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=0.05)
+
+    with pytest.raises(WorkloadError, match=r"report-0\.json is of an earlier run"):
+        sysbench_driver._report(
+            call(setting, "x"), setting, f"{setting.client.directory}/reports/report-0.json", "other"
+        )
+    with pytest.raises(WorkloadError, match="ended without a report of one of its threads"):
+        sysbench_driver._report(
+            call(setting, "x"), setting, f"{setting.client.directory}/reports/report-9.json", "other"
+        )

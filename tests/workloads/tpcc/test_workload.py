@@ -1,0 +1,247 @@
+"""TPC-C as it runs: its parameters, a round on each vendor, and what ends a round."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import Connection
+from pytest_dbcluster.errors import ConfigError, WorkloadError
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.workloads.schema_mark import TABLE
+from pytest_dbcluster.workloads.tpcc.conditions import violations
+from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"warehouses": 0}, "tpcc warehouses=0: it takes 1 or more"),
+        ({"threads": 0}, "tpcc threads=0: it takes 1 or more"),
+        ({"attempts": 0}, "tpcc attempts=0: it takes 1 or more"),
+        ({"seconds": 0}, "tpcc seconds=0: a round takes more than 0 s, and ends"),
+        ({"warehouses": "2"}, "tpcc warehouses='2': it takes a whole number, 1 or more"),
+        ({"warehouses": True}, "tpcc warehouses=True: it takes a whole number, 1 or more"),
+        ({"warehouses": 1.5}, "tpcc warehouses=1.5: it takes a whole number, 1 or more"),
+        ({"threads": 2.5}, "tpcc threads=2.5: it takes a whole number, 1 or more"),
+        ({"attempts": None}, "tpcc attempts=None: it takes a whole number, 1 or more"),
+        ({"seed": "1"}, "tpcc seed='1': it takes a whole number, 0 or more"),
+        ({"seconds": "2"}, "tpcc seconds='2': it takes a number of seconds above 0"),
+        (
+            {"isolation": "SNAPSHOT"},
+            "unknown tpcc isolation 'SNAPSHOT'; known: READ COMMITTED, REPEATABLE READ, SERIALIZABLE",
+        ),
+        ({"to": "writers"}, "unknown tpcc to 'writers'; known: writer, reader, all; did you mean writer?"),
+        ({"terminals_on": "item"}, "unknown tpcc terminals_on 'item'; known: warehouse, district"),
+        (
+            {"thinking": True, "rate": 100},
+            "tpcc thinking=True and rate=100: thinking sets the pace; take one of them",
+        ),
+        (
+            {"partitioned": True},
+            "tpcc partitioned=True and to='writer': warehouses are shared out with to='all'",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused_when_they_are_written(wrong, words):
+    """Before anything is started; closed vocabularies list themselves."""
+    with pytest.raises(ConfigError) as caught:
+        TPCC(**wrong)
+
+    assert str(caught.value) == words
+
+
+def test_equal_loads_share_their_tables():
+    """The name tells loads apart; rate and terminals make no difference to what is stored."""
+    load = TPCC(warehouses=2, threads=16)
+
+    assert str(load) == "tpcc w2 t16"
+    assert (
+        str(dataclasses.replace(load, to="all", partitioned=True, rate=300))
+        == "tpcc w2 t16 at 300/s to all partitioned"
+    )
+    assert str(TPCC(terminals_on="district")) == "tpcc w1 t4 on one district"
+    assert load.store == dataclasses.replace(load, threads=1, rate="70 %").store == "tpcc v1 2 warehouses"
+    assert load.store != TPCC(warehouses=2, foreign_keys=True).store
+    assert load.stored_bytes == 2 * TPCC().stored_bytes > 0
+    assert dataclasses.replace(load, rate="70 %").at_rate(None) == load
+    assert load.tables == tuple(f"dbcluster_tpcc.{table}" for table in TABLES)
+
+
+def test_new_orders_a_minute_count_what_ended_as_asked():
+    """A rollback by design is a New-Order too; what failed or may have failed is not."""
+    ledger = Ledger({"new_order": Entry({1: 6}, 3, 1, 1, 1, 0.0, Histogram()), "payment": Entry({1: 9}, 9)})
+
+    assert tpm_c(ledger, 2.0) == 120
+    assert tpm_c(Ledger(), 2.0) == 0
+
+
+def rounds(load, setting, enough):
+    """The outcomes of as many rounds as it takes until ``enough(ledger)``, each with inputs of its own."""
+    outcomes, ledger = [], Ledger()
+    for seed in range(1, 30):
+        outcomes.append(dataclasses.replace(load, seed=seed).run(setting))
+        ledger += outcomes[-1].ledger
+        if enough(ledger):
+            return outcomes, ledger
+    raise AssertionError(f"not enough in {len(outcomes)} rounds: {ledger}")
+
+
+@pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
+def test_a_round_leaves_every_condition_true(loaded, vendor):
+    """All five transactions commit, in the shares of the mix; each changes what it is to change, and no more."""
+    setting, load = loaded(vendor), TPCC(seconds=1.0)
+    load.prepare(setting)
+    load.reset(setting)
+    outcomes, ledger = rounds(load, setting, lambda sofar: sofar.total.good >= 500)
+    entries, node = ledger.entries, setting.cluster.nodes[0]
+    everything = sum(ledger.total.attempts.values())
+
+    assert load.violations(setting.cluster) == []
+    assert sorted(entries) == ["delivery", "new_order", "order_status", "payment", "stock_level"]
+    assert min(entry.committed for entry in entries.values()) > 0
+    for kind, share in {"new_order": 0.45, "payment": 0.43, "delivery": 0.04}.items():
+        assert sum(entries[kind].attempts.values()) / everything == pytest.approx(share, abs=0.05)
+    assert {kind for kind, entry in entries.items() if entry.rolled_back} <= {"new_order"}
+    assert ledger.total.unknown == ledger.total.failed == 0
+    assert sum(one.commits for one in outcomes) == sum(
+        entries[kind].committed for kind in ("new_order", "payment", "delivery")
+    )
+    counts = {table: node.query(f"SELECT COUNT(*) FROM {SCHEMA}.{table}")[0][0] for table in ("orders", "history")}
+    assert counts == {
+        "orders": 30_000 + entries["new_order"].committed,
+        "history": 30_000 + entries["payment"].committed,
+    }
+    assert node.query(f"SELECT SUM(s_order_cnt) FROM {SCHEMA}.stock") == node.query(
+        f"SELECT COUNT(*) FROM {SCHEMA}.order_line WHERE ol_o_id > 3000"
+    )
+    assert node.query(f"SELECT SUM(c_delivery_cnt) <= 10 * {entries['delivery'].committed} FROM {SCHEMA}.customer") == [
+        (1,)
+    ]
+    assert min(one.client_seconds for one in outcomes) > 0
+
+
+def test_new_orders_that_roll_back_leave_nothing(loaded):
+    """About one of a hundred asks for an item that does not exist; its order number is given to the next one."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    before = node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district")[0][0]
+    load = TPCC(threads=2, seconds=0.5)
+    _, ledger = rounds(
+        load, setting, lambda sofar: sofar.total.rolled_back and sofar.entries["new_order"].committed >= 200
+    )
+    entry = ledger.entries["new_order"]
+    after = node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district")[0][0]
+
+    assert 0 < entry.rolled_back < entry.committed / 20
+    assert entry.rolled_back == ledger.total.rolled_back
+    assert after - before == entry.committed
+    assert load.violations(setting.cluster) == []
+
+
+def test_a_retry_has_the_same_input(loaded):
+    """Somebody holds all stock for a while: the New-Order that waited in vain asks for the same items again."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    asked = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'SELECT s_i_id%FOR UPDATE'"
+    node.query("SET GLOBAL innodb_lock_wait_timeout = 1")
+    node.query("SET GLOBAL log_output = 'TABLE'")
+    node.query("TRUNCATE mysql.general_log")
+    holder, watcher = (Connection(name, node.endpoint) for name in ("holder", "watcher"))
+    holder.run(["SET autocommit = 0", f"SELECT COUNT(*) FROM {SCHEMA}.stock FOR UPDATE"])
+
+    def release_at_the_second_try():
+        wait.until(lambda: [] if len(watcher.query(asked)) > 1 else ["no second try"], "a retry", seconds=30)
+        holder.close()
+        watcher.close()
+
+    thread = threading.Thread(target=release_at_the_second_try)
+    try:
+        node.query("SET GLOBAL general_log = ON")
+        thread.start()
+        outcome = TPCC(threads=1, seconds=2.0).run(setting)
+        thread.join()
+    finally:
+        node.query("SET GLOBAL general_log = OFF")
+        node.query("SET GLOBAL log_output = 'FILE'")
+        node.query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
+    rows = node.query(asked)
+
+    assert outcome.ledger.errors == {(1205, "node1"): 1}
+    assert outcome.ledger.entries["new_order"].attempts[2] == 1
+    assert outcome.ledger.total.aborted_seconds > 0.9
+    assert rows[0] == rows[1] != rows[2]
+    assert violations(setting.cluster.nodes) == []
+
+
+def test_a_paced_round_counts_from_the_intended_start(loaded):
+    """The rate is offered over all terminals; a share of something that was not measured is refused."""
+    setting = loaded("mariadb")
+    outcome = TPCC(rate=50, seconds=0.5).run(setting)
+
+    assert outcome.rate == 50
+    assert outcome.ledger.total.good == outcome.offered
+    with pytest.raises(ConfigError, match="a share has no rate before it was measured"):
+        TPCC(rate="70 %").run(setting)
+
+
+def test_terminals_that_think_do_not_outstay_the_round(loaded):
+    """Keying takes two seconds at least, so nothing happens in a short round; it ends in time."""
+    outcome = TPCC(thinking=True, seconds=0.3).run(loaded("mariadb"))
+
+    assert outcome.operations == 0
+    assert outcome.seconds < 2
+
+
+def test_more_terminals_than_connections_are_refused(loaded):
+    """With the load's name and what to set."""
+    with pytest.raises(ConfigError, match=r"^tpcc w1 t400: 400 threads are 400 connections to node1, which takes 151 "):
+        TPCC(threads=400).run(loaded("mariadb"))
+
+
+@pytest.mark.parametrize(
+    ("change", "back", "words"),
+    [
+        ("version = 0", "version = 1", "has version 0 of its tables, and this load needs version 1: DROP DATABASE"),
+        (
+            "scale = '7 warehouses'",
+            "scale = '1 warehouse'",
+            "tpcc w1 t4: schema dbcluster_tpcc on node1 holds 7 warehouses, and this load needs 1 warehouse: DROP",
+        ),
+    ],
+)
+def test_tables_of_another_version_or_scale_are_refused(loaded, change, back, words):
+    """They are not dropped without being asked: loading a hundred warehouses takes a while."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    node.query(f"UPDATE {SCHEMA}.{TABLE} SET {change}")
+    try:
+        with pytest.raises(WorkloadError) as caught:
+            TPCC().prepare(setting)
+    finally:
+        node.query(f"UPDATE {SCHEMA}.{TABLE} SET {back}")
+
+    assert words in str(caught.value)
+    TPCC().prepare(setting)
+
+
+def test_a_table_that_vanished_is_named(loaded):
+    """By prepare, and by a round in the server's words."""
+    setting = loaded("mariadb")
+    node = setting.cluster.nodes[0]
+    node.query(f"RENAME TABLE {SCHEMA}.item TO {SCHEMA}.away")
+    try:
+        with pytest.raises(
+            WorkloadError, match="schema dbcluster_tpcc on node1 has lost item since it was loaded: DROP"
+        ):
+            TPCC().prepare(setting)
+        with pytest.raises(
+            WorkloadError, match=r"^tpcc w1 t4 ended with 1 on standalone1: (.*\n)*.*'dbcluster_tpcc.item' d"
+        ):
+            TPCC().run(setting)
+    finally:
+        node.query(f"RENAME TABLE {SCHEMA}.away TO {SCHEMA}.item")

@@ -1,0 +1,74 @@
+"""TPC-C on several nodes: conflicts between them, and a node that dies in mid-run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.workloads.tpcc.conditions import acknowledged, missing, violations
+from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
+
+CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
+
+
+def test_nodes_do_not_share_fewer_warehouses_than_they_are(loaded):
+    """Each needs one at least."""
+    with pytest.raises(ConfigError, match="3 nodes share the warehouses, so it takes as many of them or more"):
+        TPCC(to="all", partitioned=True).run(loaded("mariadb", "galera", 3))
+
+
+def test_conflicts_between_nodes_leave_every_condition_true(loaded):
+    """All terminals of all nodes on one district: the ledger has the conflicts, and every node the same rows."""
+    setting = loaded("mariadb", "galera", 3)
+    load = TPCC(threads=6, seconds=1.5, to="all", terminals_on="district")
+    load.prepare(setting)
+    outcome = load.run(setting)
+    ledger, total = outcome.ledger, outcome.ledger.total
+
+    assert {number for number, _ in ledger.errors} <= CONFLICTS
+    assert {node for _, node in ledger.errors} <= {"node1", "node2", "node3"}
+    assert sum(ledger.errors.values()) == total.tried - total.good > 0
+    assert max(total.attempts) > 1
+    assert ledger.abort_share > 0.05
+    assert setting.cluster.settle(30)
+    assert load.violations(setting.cluster) == []
+    setting.cluster.check(load.tables)
+
+
+def test_no_acknowledged_order_is_lost_with_a_node(loaded):
+    """One of three nodes is killed in mid-run: the others have each order that was acknowledged, on any node.
+
+    What was lost at its COMMIT is counted apart, and no order is there that nobody sent.
+    """
+    setting = loaded("mariadb", "galera", 3)
+    cluster = setting.cluster
+    cluster.settle(30)
+    before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
+    victim, survivors = cluster.nodes[2], cluster.nodes[:2]
+    killed = threading.Timer(1.0, lambda: os.kill(victim.process.pid, signal.SIGKILL))
+    killed.start()
+    load = TPCC(threads=6, seconds=2.0, to="all", acknowledged=True)
+    outcome, reports = load.observe(setting, outlive=True)
+    killed.join()
+    orders, entry = acknowledged(reports), outcome.ledger.entries["new_order"]
+
+    def apart():
+        seen = {node.status("wsrep_last_committed")["wsrep_last_committed"] for node in survivors}
+        return [] if len(seen) == 1 else [f"they are at {seen}"]
+
+    wait.until(apart, "the survivors", seconds=30)
+    assert len(orders["committed"]) == entry.committed > 0
+    assert len(orders["unknown"]) == entry.unknown
+    # The number of an order that was lost is given to the next one of its district.
+    unknown = set(orders["unknown"]) - set(orders["committed"])
+    for node in survivors:
+        assert missing(node, orders["committed"]) == []
+        there = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] - before
+        assert there == entry.committed + len(unknown) - len(missing(node, unknown))
+    assert missing(survivors[0], [(1, 1, 1), (1, 2, 999_999)]) == [(1, 2, 999_999)]
+    assert violations(survivors) == []
