@@ -24,7 +24,7 @@ from tests.support.command import ROOT, dbcluster, left, sleeping_run
 # A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
 UP = """
 import signal
-from pytest_dbcluster import cli
+from pytest_dbcluster.cli import main as cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 raise SystemExit(cli.main(["up", "galera"]))
 """

@@ -114,7 +114,7 @@ def test_what_is_said_after_the_last_test_is_no_test(made_up):
 
 OTHERS = """
     import os
-    from pytest_dbcluster import machine
+    from pytest_dbcluster.system import machine_lock as machine
 
     def test_takes_cores(record_property):
         record_property("process", os.getpid())
@@ -234,7 +234,7 @@ REAL = """
 # The runs of a test share a machine of their own, so that others of this one do not keep them waiting.
 OWN_MACHINE = """
     from pathlib import Path
-    from pytest_dbcluster import machine
+    from pytest_dbcluster.system import machine_lock as machine
 
     own = machine.Machine(Path(__file__).with_name("machine"))
     machine.this = lambda: own

@@ -27,7 +27,7 @@ ALL = HostNeeds(cores=1.5, memory=2**26, iops=300)
 BUSY = "while True: pass"
 OWNER = """
 import sys, time
-from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 local = LocalProvisioner()
 (host,) = local.acquire(ClusterSpec("standalone").with_needs(cores=1))

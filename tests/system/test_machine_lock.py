@@ -19,7 +19,7 @@ from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, Machine, T
 PROGRAM = """
 import sys, time
 from pathlib import Path
-from pytest_dbcluster import machine
+from pytest_dbcluster.system import machine_lock as machine
 place, does, run = sys.argv[1:4]
 machine.TOLD_AFTER, (machine.STINT, machine.LINGER, pause) = 0.0, map(float, sys.argv[4:])
 say = lambda line: print(line, flush=True)

@@ -31,7 +31,7 @@ def test_claim(measure):
 SLOW_END = """\
 import time
 from pathlib import Path
-from pytest_dbcluster.cluster import Cluster
+from pytest_dbcluster.clusters.cluster import Cluster
 
 close = Cluster.close
 

@@ -21,10 +21,11 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 import sys, time
 from pathlib import Path
-from pytest_dbcluster import release, store
-from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases import release
+from pytest_dbcluster.testbed import datasets as store
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.store import stored
+from pytest_dbcluster.testbed.datasets import stored
 from tests.store.words import Words
 
 class Waiting(Words):

@@ -190,12 +190,12 @@ def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, valu
 
 ON_A_SMALL_DISK = """\
 import sys
-from pytest_dbcluster import release
-from pytest_dbcluster.cluster import bring_up
+from pytest_dbcluster.releases import release
+from pytest_dbcluster.clusters.cluster import bring_up
 from pytest_dbcluster.errors import WorkloadError
-from pytest_dbcluster.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workload import Setting
+from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.tpcc import TPCC
 
 local = LocalProvisioner()

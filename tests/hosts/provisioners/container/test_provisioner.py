@@ -170,7 +170,7 @@ def test_the_end_of_a_run_leaves_nothing(answering):
 
 OWNER = """
 import sys, time
-from pytest_dbcluster.provisioners.container import ContainerProvisioner
+from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 made = ContainerProvisioner(chosen={{"mariadb:10.11": "{tiny}"}})
 made.acquire(ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11")))
