@@ -18,12 +18,12 @@ from typing import Any
 
 from benchmarks import ratios, stage
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import READY_SECONDS, bring_up, ready_template
-from pytest_dbcluster.clusters.replication import follow
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.startup import READY_SECONDS, bring_up, ready_template
+from pytest_dbcluster.clusters.topologies.async_replication import follow
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -129,7 +129,7 @@ def _join(kind: Kind, nodes: Sequence[Node], steps: Sequence[Sequence[int]]) -> 
 
 def measured(kind: Kind, runs: int) -> list[str]:
     """The rows of one kind of cluster, and whether its target is met."""
-    release = releases.find(kind.release, progress=stage.tell)
+    release = find.find(kind.release, progress=stage.tell)
     with stage.hosts() as provisioner:
         ready_template(release, provisioner, {}, stage.tell)
         stage.tell(f"{kind}: {runs} bring-ups of each way")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
-from pytest_dbcluster.clusters.cluster import bring_up, ready_template
+from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.hosts.provisioner import Provisioner, programs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.releases.release import Release

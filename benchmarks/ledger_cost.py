@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
 from benchmarks.tpcc_peers import Place
-from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench import SCHEMA as SYSBENCH_SCHEMA
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -36,7 +36,7 @@ class Speed:
     cpu: float
 
     @classmethod
-    def of(cls, done: Outcome) -> Speed:
+    def of(cls, done: RunResult) -> Speed:
         """The speed of a round, ledger or not: what ended as asked is counted in both."""
         return cls(done.done / done.seconds, 1e6 * (done.client_seconds or 0.0) / done.done)
 

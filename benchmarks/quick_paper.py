@@ -20,7 +20,7 @@ from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster.claims import critical_values, estimators, verdict
 from pytest_dbcluster.spec import PROFILES, ClusterSpec
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MODES, WRITING, MySQLSlap
 
 RUNS = 20
@@ -41,7 +41,7 @@ class Both:
 
     def __init__(self, pool: Pool, mode: str, specs: Sequence[ClusterSpec]) -> None:
         self.load = MySQLSlap(mode, iterations=1)
-        self.rooms: dict[str, ClusterLaboratory] = {
+        self.rooms: dict[str, Testbed] = {
             profile: stage.laboratory(pool, self.load, specs, profile) for profile in PROFILES
         }
         self._coin = random.Random(mode)

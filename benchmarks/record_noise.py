@@ -19,7 +19,7 @@ from typing import TypedDict
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin.session import fingerprint
+from pytest_dbcluster.reporting.records import fingerprint
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 
 SAVE_EVERY = 50

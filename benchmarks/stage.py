@@ -11,12 +11,13 @@ from pathlib import Path
 from pytest_dbcluster.claims.block_order import block_orders
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds.round import Round, Setting, Workload
+from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.testbed.testbed import Testbed
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 ROOT = Path(__file__).parent.parent
 FRAGMENTS = ROOT / "fixtures" / "mycnf"
@@ -29,7 +30,7 @@ def tell(line: str) -> None:
 
 def server() -> Release:
     """The release that everything here is measured on."""
-    return releases.find(DEFAULT_RELEASE, progress=tell)
+    return find.find(DEFAULT_RELEASE, progress=tell)
 
 
 @contextlib.contextmanager
@@ -50,21 +51,21 @@ def clusters(made: Provisioner | None = None) -> Iterator[Pool]:
             pool.close()
 
 
-def laboratory(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> ClusterLaboratory:
+def laboratory(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:
     """What runs the rounds of a load on these specs."""
     release = ReleaseName.parse(DEFAULT_RELEASE)
     variants = [pool.variant(spec.on_release(release)) for spec in specs]
-    return ClusterLaboratory(load, variants, pool, profile, tell)
+    return Testbed(load, variants, pool, profile, tell)
 
 
-def setting(pool: Pool, rooms: ClusterLaboratory, variant: int, profile: str) -> Setting:
+def setting(pool: Pool, rooms: Testbed, variant: int, profile: str) -> Setting:
     """What a load needs to run on the cluster of one variant, outside of a round."""
     chosen = rooms.variants[variant]
     running = pool.running([chosen])[0]
     return Setting(running.cluster, pool.client(chosen.release), chosen.release, profile, tell)
 
 
-def blocks(rooms: ClusterLaboratory, number: int, seed: int = 1) -> list[list[Round]]:
+def blocks(rooms: Testbed, number: int, seed: int = 1) -> list[list[Round]]:
     """So many blocks of alternating rounds, each in the order of its variants; one block before them is dropped."""
     found = []
     for block, order in enumerate(itertools.islice(block_orders(len(rooms.names), seed), number + 1)):

@@ -16,13 +16,13 @@ import shutil
 from collections.abc import Iterator
 
 from benchmarks import ratios, stage
-from pytest_dbcluster.releases import release as releases
-from pytest_dbcluster.rounds.round import Setting
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
+from pytest_dbcluster.workloads.workload import Setting
 
 TARGET = 10.0
 NODES = 3
@@ -47,7 +47,7 @@ def own_entry(warehouses: int) -> Iterator[Filled]:
     try:
         yield load
     finally:
-        for entry in datasets.entries():
+        for entry in datasets.datasets():
             if entry.holds == load.store:
                 shutil.rmtree(entry.place, ignore_errors=True)
 
@@ -64,7 +64,9 @@ def filling(load: Filled) -> float:
         chosen = variant(pool, load)
         client = pool.client(chosen.release)
         return ratios.seconds(
-            lambda: datasets.stored(load, chosen.release, pool.provisioner, client, dict(chosen.static), stage.tell)
+            lambda: datasets.dataset_template(
+                load, chosen.release, pool.provisioner, client, dict(chosen.static), stage.tell
+            )
         )
 
 
@@ -98,7 +100,7 @@ def main() -> None:
     parser.add_argument("--warehouses", type=ratios.positive, default=10, metavar="W", help="the scale (default 10)")
     said = parser.parse_args()
     stage.server()
-    releases.find("sysbench", progress=stage.tell)
+    find.find("sysbench", progress=stage.tell)
     with own_entry(said.warehouses) as load:
         filled = filling(load)
         ready = [bring_up(load) for _ in range(said.runs)]

@@ -19,11 +19,12 @@ from typing import Protocol
 
 from benchmarks import ratios, stage
 from pytest_dbcluster import redaction
-from pytest_dbcluster.releases import release as releases
-from pytest_dbcluster.rounds.round import Setting
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, Endpoint, ReleaseName
+from pytest_dbcluster.clusters.servers.connection import Endpoint
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
+from pytest_dbcluster.workloads.workload import Setting
 
 # The tables of all clients, about 100 MB a warehouse each, are in memory: none pays for another's pages.
 SERVER = ClusterSpec("standalone").with_options(innodb_buffer_pool_size="1G")
@@ -191,7 +192,7 @@ def split(peers: Sequence[Peer]) -> tuple[list[Peer], dict[str, str]]:
 @contextlib.contextmanager
 def lone_server(warehouses: int = 1, **options: str) -> Iterator[Place]:
     """One server with an account for the other clients, and sysbench beside it; ended with the block."""
-    releases.find("sysbench", progress=stage.tell)
+    find.find("sysbench", progress=stage.tell)
     with stage.clusters() as pool:
         variant = pool.variant(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
         cluster = pool.running([variant])[0].cluster

@@ -106,7 +106,7 @@ class SeriesVoid(DBClusterError):
     """Rounds were measured, but a check after them says that they do not count."""
 
 
-class Undecided(DBClusterError):
+class Inconclusive(DBClusterError):
     """A claim drew its rounds and neither holds nor fails; not a failure, and not a pass."""
 
 

@@ -11,7 +11,6 @@ import math
 import re
 import types
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import storage_profiles
@@ -232,16 +231,3 @@ def option_text(value: object) -> str:
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     return str(value)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a client connects. The password is never part of a repr."""
-
-    host: str
-    port: int
-    user: str
-    password: str = dataclasses.field(repr=False)
-    nodes: tuple[str, ...] = ()
-    directory: Path | None = None
-    tls: bool = False

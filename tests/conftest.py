@@ -9,14 +9,16 @@ from typing import Any
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import Cluster, bring_up
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.servers.connection import Endpoint
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec, Endpoint, ReleaseName
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed.pool import Pool
 from tests.support import engines
@@ -29,13 +31,13 @@ Bring = Callable[..., Cluster]
 @pytest.fixture(scope="session")
 def mariadb() -> Release:
     """The release that tests of real servers run on."""
-    return releases.find("mariadb:10.11")
+    return find.find("mariadb:10.11")
 
 
 @pytest.fixture(scope="session")
 def mysql() -> Release:
     """The other vendor's release."""
-    return releases.find("mysql:9.7")
+    return find.find("mysql:9.7")
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,9 @@ import dataclasses
 
 import pytest
 
+from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.spec import ClusterSpec, Endpoint, ReleaseName, normal_option, option_text
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName, normal_option, option_text
 
 GALERA = ClusterSpec("galera", nodes=3)
 

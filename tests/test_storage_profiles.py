@@ -9,14 +9,14 @@ import pytest
 
 from fixtures import clusters
 from pytest_dbcluster import storage_profiles
-from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import memory_share, unmet
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
-from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.plugin.settings import Settings, add_options
+from pytest_dbcluster.plugin.command_line import add_options
+from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_bytes, memory_text
-from pytest_dbcluster.testbed import blind_spots
+from pytest_dbcluster.system import probes
+from pytest_dbcluster.testbed import blind_spots, remarks
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
 
@@ -172,7 +172,7 @@ def variant(spec, flush):
 
 def test_a_limited_device_is_not_blind(monkeypatch):
     """There a flush costs time, however fast the disk below is; a limit that no disk reaches changes nothing."""
-    monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 10e-6)
+    monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 10e-6)
     limited, fast = GALERA.with_storage("gp2-3000"), GALERA.with_needs(iops=1_000_000)
 
     assert blind_spots.flushing([variant(limited, 1), variant(limited, 2)], "/data") == ""

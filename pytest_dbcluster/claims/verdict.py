@@ -6,6 +6,7 @@ the error it promises is that of all of them together.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -35,8 +36,8 @@ __all__ = [
     "Terms",
     "Verdict",
     "beats",
-    "blinded",
     "differs",
+    "inconclusive",
     "judge",
     "judge_ordered",
     "lower",
@@ -59,6 +60,10 @@ ROUNDING = 1e-12
 
 Values = tuple[float, ...]
 Asked = Sequence[tuple[Claim, Values]]
+
+STALLS_KIND = claims.STALLS
+STALL_PAIRS = 40
+STALL_HOLD_LEVEL = critical_values.GUARD_LEVEL
 
 
 class Terms(TypedDict, total=False):
@@ -99,7 +104,7 @@ def judge(
         verdict = replace(verdict, order_effect=estimators.factor(estimators.order_effect(values, orders)) - 1)
     if times is not None:
         verdict = replace(verdict, stalls=stall_test(*times)[:2])
-    return blinded(verdict, blind)
+    return inconclusive(verdict, blind)
 
 
 def replay(claim: Claim, log_ratios: Sequence[float], **terms: Unpack[Terms]) -> Verdict | None:
@@ -146,7 +151,7 @@ def judge_ordered(
     decision = _decide([(claim, values) for values in series], alpha, cap, out_of_budget)
     if decision is None:
         return None
-    parts = tuple(blinded(_verdict(*decision, claim, values, alpha), blind) for values in series)
+    parts = tuple(inconclusive(_verdict(*decision, claim, values, alpha), blind) for values in series)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
     return replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
@@ -291,8 +296,58 @@ def _margin_needed(claim: Claim, centre: float, visible: float) -> float | None:
     return -math.expm1(-(shift + visible))
 
 
-def blinded(verdict: Verdict, blind: str | None) -> Verdict:
+def inconclusive(verdict: Verdict, blind: str | None) -> Verdict:
     """The verdict, or an inconclusive one with a reason that no number of pairs removes."""
     if not blind:
         return verdict
     return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=blind, needed_pairs=None, needed_margin=None)
+
+
+def judge_stalls(
+    candidate: Sequence[float],
+    baseline: Sequence[float],
+    *,
+    alpha: float,
+    cap: int = CAP,
+    out_of_budget: str | None = None,
+    blind: str | None = None,
+) -> Verdict | None:
+    """One look, after 40 pairs: fails when the candidate's stalls are too many for chance at ``alpha``.
+
+    The arguments are seconds per round; of more than 40 pairs, or than ``cap``, the first ones count, so that it makes
+    no difference what was drawn for other claims. Holds when chance explains the stalls at .05 (exact test on the
+    discordant pairs); between the two, with fewer pairs than 40, and when ``blind`` says why no answer could be
+    trusted, it is inconclusive. None while pairs are missing.
+    """
+    most = min(cap, STALL_PAIRS)
+    candidate, baseline = candidate[:most], baseline[:most]
+    few = ""
+    if len(candidate) < STALL_PAIRS:
+        few = (f"cap of {cap} pairs" if len(candidate) == most else out_of_budget) or ""
+        if not few:
+            return None
+    times = (baseline, candidate)
+    ratios = [estimators.log_ratio(b, c) for b, c in zip(baseline, candidate, strict=True)]
+    base = judge(differs(), ratios, alpha=alpha, out_of_budget=few or "one look", times=times)
+    assert base is not None
+    theirs, ours, chance = estimators.stall_test(baseline, candidate)
+    outcome, words = _stall_answer(chance, alpha, few)
+    found = dataclasses.replace(
+        base,
+        outcome=outcome,
+        claim=Claim(STALLS_KIND, 0.0),
+        reason=f"{words}: {ours} v {theirs}",
+        stalls=(theirs, ours),
+        needed_pairs=STALL_PAIRS if few and outcome is Outcome.INCONCLUSIVE else None,
+        needed_margin=None,
+    )
+    return inconclusive(found, blind)
+
+
+def _stall_answer(chance: float, alpha: float, few: str) -> tuple[Outcome, str]:
+    """What this chance of as many stalls says; ``few`` is why there are too few pairs to hold."""
+    if chance <= alpha:
+        return Outcome.FAILS, "more stalls than chance explains"
+    if chance > STALL_HOLD_LEVEL and not few:
+        return Outcome.HOLDS, "no more stalls than chance explains"
+    return Outcome.INCONCLUSIVE, few or "could be chance, could be not"

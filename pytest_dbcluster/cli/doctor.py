@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 import os
 import platform
 import resource
 import shutil
-import statistics
 import subprocess
-import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.provisioners.container import engine, engine_socket, images
+from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.system import cgroups, ports
-from pytest_dbcluster.system.cgroup_tree import POWERS
-from pytest_dbcluster.system.cgroups import Limits
+from pytest_dbcluster.system.block_devices import file_system
+from pytest_dbcluster.system.cgroups import POWERS, Limits
+from pytest_dbcluster.system.probes import (
+    BLIND_FSYNC,
+    CGROUP,
+    MEMORY_FILE_SYSTEMS,
+    _read,
+    fsync_seconds,
+    shared_cores,
+    usable_cores,
+)
 
-BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
-MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
-FSYNCS, FSYNC_SECONDS = 200, 2.0
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
-CGROUP = Path("/sys/fs/cgroup")
 CONNECTIONS = 4096  # open files: two of a proxy for each of its connections
 GIB = 2**30
 
@@ -41,27 +42,6 @@ class Finding:
     name: str
     value: str
     rules_out: str = ""
-
-
-@functools.cache
-def fsync_seconds(directory: str | Path) -> float:
-    """The median time of appending 4 KiB to a file there and making them durable; measured once per process.
-
-    Raises ConfigError for a directory that cannot be written.
-    """
-    block = bytes(4096)
-    seen: list[float] = []
-    try:
-        with tempfile.TemporaryFile(dir=directory, prefix=".fsync-", buffering=0) as file:
-            limit = time.monotonic() + FSYNC_SECONDS
-            while len(seen) < FSYNCS and (not seen or time.monotonic() < limit):
-                start = time.perf_counter()
-                file.write(block)
-                os.fdatasync(file.fileno())
-                seen.append(time.perf_counter() - start)
-    except OSError as error:
-        raise ConfigError(f"cannot measure an fsync in {directory}: {error.strerror}") from None
-    return statistics.median(seen)
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
@@ -105,14 +85,6 @@ def text(found: Sequence[Finding]) -> str:
     return "\n".join(lines)
 
 
-def usable_cores(count: int | None = None) -> float:
-    """The CPUs that we may use, which need not be a whole number where a quota of our cgroup limits them."""
-    usable = count or len(os.sched_getaffinity(0))
-    quota, _, period = _read(CGROUP / "cpu.max").partition(" ")
-    limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
-    return min(limit, float(usable))
-
-
 def cores(count: int | None = None) -> Finding:
     """The CPUs that we may use, and that servers on one machine share them, however many there are.
 
@@ -121,11 +93,6 @@ def cores(count: int | None = None) -> Finding:
     number, usable = count or len(os.sched_getaffinity(0)), usable_cores(count)
     value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
     return Finding("cores", value, shared_cores(usable))
-
-
-def shared_cores(usable: float) -> str:
-    """What is ruled out where all nodes run on these cores."""
-    return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
 
 
 def memory(total: int | None = None) -> Finding:
@@ -160,18 +127,6 @@ def data_directory(directory: Path) -> Finding:
     return Finding("data directory", f"{directory}: {kind}, {free / GIB:.1f} GiB free", rules_out)
 
 
-def file_system(directory: Path, mounts: str | None = None) -> str:
-    """The type of the file system that a directory lies on, ``ext4``; ``unknown`` where the kernel does not say."""
-    found, best = "unknown", -1
-    for line in (_read(Path("/proc/self/mounts")) if mounts is None else mounts).splitlines():
-        _, point, kind, *_ = line.split(" ")
-        mounted = Path(point.replace("\\040", " "))
-        depth = len(mounted.parts)
-        if directory.resolve().is_relative_to(mounted) and depth >= best:  # of two on one point the last is seen
-            found, best = kind, depth
-    return found
-
-
 def fsync(seconds: float, directory: Path) -> Finding:
     """What a flush of the log costs."""
     blind = seconds < BLIND_FSYNC
@@ -184,8 +139,8 @@ def fsync(seconds: float, directory: Path) -> Finding:
 
 def containers() -> Finding:
     """Which container engine answers, and its images of ours; or why none does."""
-    if not engine_socket.present():
-        return Finding("containers", f"nobody listens on {', '.join(engine_socket.places())}", NO_CONTAINERS)
+    if not engine.has_socket():
+        return Finding("containers", f"nobody listens on {', '.join(engine.socket_paths())}", NO_CONTAINERS)
     try:
         with contextlib.closing(engine.connect()) as reached:
             made = [image.tag for image in images.found(reached) if image.tag]
@@ -258,10 +213,3 @@ def apt() -> Finding:
         return Finding("apt", "yes")
     why = "releases cannot be fetched; --db-release NAME:VERSION=DIRECTORY takes an unpacked one"
     return Finding("apt", f"no {', '.join(missing)}", why)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

@@ -21,14 +21,15 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Shells
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
-from pytest_dbcluster.releases.release import Release, elsewhere
+from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.release import Release
 
 FILE = "cluster.json"
 CLIENTS = ("mariadb", "mysql")
 
 
 @dataclasses.dataclass(frozen=True)
-class Place:
+class Listener:
     """Something to connect to: a node, or one of the proxy's listeners."""
 
     name: str
@@ -50,8 +51,8 @@ class Kept:
     client_cnf: str
     directory: str
     began: float
-    nodes: tuple[Place, ...]
-    proxy: tuple[Place, ...] = ()
+    nodes: tuple[Listener, ...]
+    proxy: tuple[Listener, ...] = ()
     statistics: str = ""
 
 
@@ -76,7 +77,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         client_cnf=str(client_cnf),
         directory=str(provisioner.directory),
         began=time.time(),
-        nodes=tuple(Place(node.name, node.host.address, node.port, node.log) for node in cluster.nodes),
+        nodes=tuple(Listener(node.name, node.host.address, node.port, node.log) for node in cluster.nodes),
         proxy=_listeners(cluster),
         statistics=getattr(cluster.proxy, "statistics_url", ""),
     )
@@ -86,12 +87,12 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
     return kept
 
 
-def _listeners(cluster: Cluster) -> tuple[Place, ...]:
+def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
     if cluster.proxy is None:
         return ()
     log = cast(Watchable, cluster.proxy).log() if hasattr(cluster.proxy, "log") else ""
     named = {"writer": cluster.writer(), "reader": cluster.reader()}
-    return tuple(Place(name, endpoint.host, endpoint.port, log) for name, endpoint in named.items())
+    return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in named.items())
 
 
 def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
@@ -129,7 +130,7 @@ def read(directory: Path) -> list[Kept]:
 
 
 def _kept(said: dict[str, Any]) -> Kept:
-    places = {key: tuple(Place(**place) for place in said[key]) for key in ("nodes", "proxy")}
+    places = {key: tuple(Listener(**place) for place in said[key]) for key in ("nodes", "proxy")}
     return Kept(**{**said, **places})
 
 

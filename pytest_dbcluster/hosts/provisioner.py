@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -95,7 +96,7 @@ def programs(provisioner: Provisioner, name: ReleaseName, progress: Callable[[st
 
     Raises what ``release.find`` and ``supply`` raise.
     """
-    from pytest_dbcluster.releases.release import find
+    from pytest_dbcluster.releases.find import find
 
     if hasattr(provisioner, "supply"):
         return cast(Supplies, provisioner).supply(name, progress)
@@ -128,3 +129,18 @@ def provisioner_class(name: str) -> Callable[..., Provisioner]:
     """The class behind ``--db-provisioner NAME``. Raises ConfigError that lists the known names."""
     made: Callable[..., Provisioner] = importlib.import_module(module_of(name)).PROVISIONER
     return made
+
+
+def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
+    """The images of ``--db-image`` by the names of their releases. Raises ConfigError."""
+    if given and provisioner != "container":
+        raise ConfigError(f"an image ({given[0]}): the provisioner {provisioner} uses no images, container does")
+    found = {}
+    for text in given:
+        name, _, image = text.partition("=")
+        if not image:
+            raise ConfigError(
+                f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
+            )
+        found[str(ReleaseName.parse(name))] = image
+    return found

@@ -20,7 +20,7 @@ import psutil
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
-from pytest_dbcluster.system import cache, cgroup_tree, cgroups
+from pytest_dbcluster.system import cache, cgroups
 
 FILE = "run.json"
 ENGINE = "engine"  # in the directory of a run that has made something with a container engine
@@ -111,7 +111,7 @@ def end(run: Run) -> int:
     processes, groups = run.processes(), cgroups.recorded(run.directory)
     _kill(processes)
     for group in groups:
-        cgroup_tree.remove(group)
+        cgroups.remove(group)
     if (run.directory / ENGINE).exists():
         # Without the engine its containers have ended.
         with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(engine.connect()) as reached:

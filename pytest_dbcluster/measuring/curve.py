@@ -12,10 +12,10 @@ from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.rounds.round import Workload
+from pytest_dbcluster.workloads.workload import Workload
 
 JOINING = ("at", "of", "on", "to")  # what says nothing without the word after it
 SAME = ("threads", "concurrency")  # two names of one thing: a load has the one or the other
@@ -53,7 +53,7 @@ class Curve:
         for value, *series in self:
             try:
                 answer = claim(*series)
-            except Undecided as error:
+            except Inconclusive as error:
                 missing.append((value, str(error)))
                 continue
             if not isinstance(answer, Answer):
@@ -98,7 +98,7 @@ class Every:
         failed = [one for one in others if one[1].verdict.outcome is Outcome.FAILS]
         shown = [*failed, *(one for one in others if one not in failed)]
         text = self._text([*((value, answer.message) for value, answer in shown), *self.missing])
-        raise ClaimFailed(text) if failed else Undecided(text)
+        raise ClaimFailed(text) if failed else Inconclusive(text)
 
     def _text(self, shown: Sequence[tuple[object, str]]) -> str:
         """How many points say what, then the messages of those that do not hold."""

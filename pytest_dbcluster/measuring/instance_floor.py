@@ -7,57 +7,14 @@ anybody can know. So one variant is measured against itself, instance against in
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, cast
 
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.measuring.round_source import Rounds, alone
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
-
-
-class Rounds(Protocol):
-    """What of a laboratory draws rounds and checks them: all that is needed to compare instances of one variant."""
-
-    @property
-    def names(self) -> Sequence[str]:
-        """The short name of each variant."""
-
-    @property
-    def load(self) -> str:
-        """The name of the workload."""
-
-    def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round: switch, reset, settle, run. Its ``void`` says why it does not count.
-
-        Where variants have several instances, the block's number modulo theirs says which one it is on.
-        """
-
-    @property
-    def metric(self) -> str:
-        """What claims about the load are about that name no metric."""
-
-    @property
-    def pace(self) -> Pace | None:
-        """The rate of an open loop; None of a closed one."""
-
-    def check(self) -> None:
-        """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
-
-
-class Alone(Protocol):
-    """An extra power: rounds of one block that nothing else on the machine comes between."""
-
-    def alone(self) -> AbstractContextManager[None]:
-        """For the rounds inside of it."""
-
-
-def alone(laboratory: Rounds) -> AbstractContextManager[None]:
-    """The extra power of a laboratory that has it."""
-    return cast(Alone, laboratory).alone() if hasattr(laboratory, "alone") else contextlib.nullcontext()
 
 
 class Twins:
@@ -69,7 +26,7 @@ class Twins:
         self.names = [f"{laboratory.names[number]} instance {n + 1}" for n in range(2)]
 
     @property
-    def pace(self) -> Pace | None:
+    def pace(self) -> ArrivalRate | None:
         """That of the laboratory."""
         return self._laboratory.pace
 
@@ -96,7 +53,7 @@ class Twins:
 
 
 @dataclasses.dataclass(frozen=True)
-class Floor:
+class InstanceFloor:
     """The ratio of two instances of one variant, measured over so many pairs."""
 
     name: str

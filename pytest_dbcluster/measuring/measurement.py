@@ -9,34 +9,24 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 from pytest_dbcluster.claims import block_order, verdict
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.errors import SeriesVoid, Undecided
+from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.instance_floor import Floor, Rounds, alone, margins_of
+from pytest_dbcluster.measuring.instance_floor import InstanceFloor, margins_of
+from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.round_source import RoundSource, alone
 from pytest_dbcluster.measuring.series import Series, ordered
-from pytest_dbcluster.reporting.records import Progress
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
-__all__ = ["Laboratory", "Measurement", "Rules", "Series", "ordered"]
+__all__ = ["Measurement", "Rules", "Series", "ordered"]
 
 MOST_WARM_UPS = 5
 STEADY = 0.05
 MOST_VOID = 0.1
-
-
-class Laboratory(Rounds, Protocol):
-    """What runs the rounds of one workload on the variants of one measurement."""
-
-    def blind(self, kind: str, *numbers: int) -> str:
-        """Why no claim of this kind about these variants can be trusted on this machine; empty when it can."""
-
-    def notes(self, *numbers: int) -> Sequence[str]:
-        """Lines that every message about these variants has: durability, effective differences, the one client."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +47,12 @@ class Measurement:
     ``floor`` measures how far two instances of a variant differ, where variants have several.
     """
 
-    laboratory: Laboratory
+    laboratory: RoundSource
     rules: Rules
-    progress: Callable[[Progress], None] = lambda _: None
+    progress: Callable[[RoundProgress], None] = lambda _: None
     finished: Callable[[Answer], None] = lambda _: None
     test: str = ""
-    floor: Callable[[int, str], Floor] | None = None
+    floor: Callable[[int, str], InstanceFloor] | None = None
     release: str = ""
 
     def __post_init__(self) -> None:
@@ -73,7 +63,7 @@ class Measurement:
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
-        self._floors: dict[tuple[int, str], Floor] = {}
+        self._floors: dict[tuple[int, str], InstanceFloor] = {}
         self.drawn_beside = False
         self._warm_up_means: list[float] = []
 
@@ -92,7 +82,7 @@ class Measurement:
 
     def _begin(self) -> None:
         if not self.pairs and (why := self.rules.run_over()):
-            raise Undecided(f"{self.laboratory.load}: {why}; nothing was drawn")
+            raise Inconclusive(f"{self.laboratory.load}: {why}; nothing was drawn")
 
     @property
     def pairs(self) -> int:
@@ -144,10 +134,10 @@ class Measurement:
 
     def _progress(
         self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float, last: bool
-    ) -> Progress:
+    ) -> RoundProgress:
         ratio, low, high = seen or (None, None, None)
         upcoming = verdict.next_look(self.pairs)
-        return Progress(
+        return RoundProgress(
             test=self.test,
             load=self.laboratory.load,
             round=done,

@@ -10,14 +10,12 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.wording import percent
 from pytest_dbcluster.rounds import ledger_summary, load_generator
-from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
-from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
 REASONS = 3
-SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
 
 
 def drains(rounds: Rounds) -> dict[str, float]:
@@ -87,7 +85,7 @@ def warm_up_line(means: Sequence[float], most: int, steady: float) -> list[str]:
     return [f"warm-up ended after {most} blocks, the last of them still {faster} faster than the one before"]
 
 
-def round_lines(rounds: Rounds, pace: Pace | None) -> list[str]:
+def round_lines(rounds: Rounds, pace: ArrivalRate | None) -> list[str]:
     """What the rounds themselves tell: the rate, conflicts and latencies, and the load generator with its mark."""
     marked = load_generator.mark(rounds)
     return [
@@ -106,35 +104,6 @@ def as_void(block: Sequence[Round]) -> list[Round]:
 def reason(block: Sequence[Round]) -> str:
     """Which variant made a block void, and why."""
     return next(f"{one.variant}: {one.void}" for one in block if one.void)
-
-
-def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
-    """One line: what each variant's hosts are limited to; none where nobody asked for anything."""
-    said = {name: str(one) or "no limits" for name, one in needs.items()}
-    if not any(map(str, needs.values())):
-        return []
-    if len(set(said.values())) == 1:
-        return [f"each node's host: {next(iter(said.values()))}"]
-    return [f"each node's host: {'; '.join(f'{name} {words}' for name, words in said.items())}"]
-
-
-def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
-    """One line: the nodes of each variant and the proxy before them; none where all are of one shape."""
-    said = {name: f"{_counted(one.nodes)} behind {one.proxy or 'no proxy'}" for name, one in specs.items()}
-    if len(set(said.values())) == 1:
-        return []
-    return [f"clusters: {', '.join(f'{name} {words}' for name, words in said.items())}"]
-
-
-def _counted(nodes: int) -> str:
-    return "1 node" if nodes == 1 else f"{nodes} nodes"
-
-
-def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
-    """One line: the effective variables on which two variants differ, and their values; of many the first."""
-    said = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]
-    rest = f", and {len(said) - SHOWN} more" if len(said) > SHOWN else ""
-    return f"variables that differ ({baseline} -> {candidate}): {', '.join(said[:SHOWN]) or 'none'}{rest}"
 
 
 def void_line(blocks: Blocks, pairs: int) -> list[str]:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import stalls
+from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.claims.critical_values import MOST_NEIGHBOURS
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.measuring.answer import Answer, ask
+from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.decision import ask
 from pytest_dbcluster.rounds import counters, metrics
 from pytest_dbcluster.rounds.round import Round
 
@@ -70,7 +71,7 @@ class Series:
 
     def no_more_stalls_than(self, other: Series) -> Answer:
         """The guard: in 40 pairs, rounds whose operations took twice their own median are no more frequent here."""
-        return self._claim(Claim(stalls.KIND, 0.0), other, None)
+        return self._claim(Claim(verdict.STALLS_KIND, 0.0), other, None)
 
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
         """No claim: the ratio of the two, measured and printed beside; ``bool`` of it is always True."""

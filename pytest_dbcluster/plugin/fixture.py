@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster.errors import ConfigError, Undecided
+from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement, Series
-from pytest_dbcluster.rounds.round import Workload
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.session import DBSession
@@ -82,7 +82,7 @@ class Measure:
         called: str = "",
     ) -> Measurement:
         if why := self._session.settings.rules().run_over():
-            raise Undecided(f"{why}; nothing was started")
+            raise Inconclusive(f"{why}; nothing was started")
         return self._session.measurement(
             workload,
             on,

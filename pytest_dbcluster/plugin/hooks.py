@@ -27,7 +27,7 @@ UNDECIDED = "dbcluster_undecided"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of a run, one group."""
-    from pytest_dbcluster.plugin.settings import add_options
+    from pytest_dbcluster.plugin.command_line import add_options
 
     add_options(parser.getgroup("dbcluster", "performance claims about database clusters"))
 
@@ -244,13 +244,13 @@ def pytest_runtest_makereport(
     report = yield
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
-    if call.excinfo is None or (call.excinfo.errisinstance(errors.Undecided) and settings(item.config).strict):
+    if call.excinfo is None or (call.excinfo.errisinstance(errors.Inconclusive) and settings(item.config).strict):
         return report
-    if call.excinfo.errisinstance((errors.Undecided, errors.Unsupported)):
+    if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)):
         path, line, _ = item.location
         report.outcome = "skipped"
         report.longrepr = (path, (line or 0) + 1, f"Skipped: {call.excinfo.value}")
-        if call.excinfo.errisinstance(errors.Undecided):
+        if call.excinfo.errisinstance(errors.Inconclusive):
             report.user_properties.append((UNDECIDED, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
         report.longrepr = str(call.excinfo.value)

@@ -4,37 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import platform
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, cast
-
-import psutil
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.clusters.topology import lacks, topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.instance_floor import Floor, Twins
+from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import allure, report
-from pytest_dbcluster.reporting.drawn import About, Curves
 from pytest_dbcluster.reporting.published import Published
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.records import About, ClaimRecord, CurveRecord, Curves, fingerprint
 from pytest_dbcluster.rounds import load_generator
-from pytest_dbcluster.rounds.round import Workload
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Workload
 
 LEAVE_SECONDS = 20.0  # of waiting for a turn to end in
 # pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
@@ -50,7 +44,7 @@ class DBSession:
         self._config = config
         self._closed = False
         self._begun = False  # what takes cores and the disk, and therefore turns
-        self._floors: dict[object, Floor] = {}
+        self._floors: dict[object, InstanceFloor] = {}
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
@@ -107,8 +101,8 @@ class DBSession:
         )
 
     def _floor(
-        self, laboratory: ClusterLaboratory, workload: Workload | Mapping[str, Workload], number: int, metric: str
-    ) -> Floor:
+        self, laboratory: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str
+    ) -> InstanceFloor:
         """How far two instances of a variant differ under this load in this metric, measured once a run."""
         load = list(workload.values())[number] if isinstance(workload, Mapping) else workload
         variant = laboratory.variants[number]
@@ -118,7 +112,7 @@ class DBSession:
             self.report.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
             first, second = Measurement(twins, self.settings.rules(), self.report.progress).series
             found = second.against(first, metric=metric).verdict
-            self._floors[key] = Floor(laboratory.names[number], found.ratio, found.pairs)
+            self._floors[key] = InstanceFloor(laboratory.names[number], found.ratio, found.pairs)
             self.report.line(self._floors[key].line)
         return self._floors[key]
 
@@ -130,13 +124,13 @@ class DBSession:
         *,
         across_durability: bool = False,
         instances: int | None = None,
-    ) -> ClusterLaboratory:
+    ) -> Testbed:
         """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
         self._begun = True
         wanted = {(spec, release) for spec in on}
         # Fetching programs, and asking servers what their options do, is needed once for each of these.
         with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
-            made = ClusterLaboratory(
+            made = Testbed(
                 workload,
                 [self._variant(spec, release) for spec in on],
                 self.pool,
@@ -168,7 +162,7 @@ class DBSession:
             self.report.curve(record)
 
     def _record(
-        self, answer: Answer, laboratory: ClusterLaboratory, published: Published | None, item: Any, wall: float
+        self, answer: Answer, laboratory: Testbed, published: Published | None, item: Any, wall: float
     ) -> ClaimRecord:
         candidate, baseline = answer.compared
         pairs = answer.verdict.pairs
@@ -258,30 +252,10 @@ def _releases(variants: Sequence[Variant]) -> str:
     return ", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in variants))
 
 
-def _published_seconds(
-    answer: Answer, laboratory: ClusterLaboratory, published: Published | None
-) -> dict[str, Sequence[float]]:
+def _published_seconds(answer: Answer, laboratory: Testbed, published: Published | None) -> dict[str, Sequence[float]]:
     """The published average, least and most of each variant; empty without a published measurement."""
     mode, variants = laboratory.mode, laboratory.variants
     return {one.name: published.seconds(variants[one.number], mode) for one in answer.series} if published else {}
-
-
-def fingerprint() -> Mapping[str, str]:
-    """What the figures depend on beyond the servers: machine, kernel, client."""
-    return {
-        "cpu": f"{psutil.cpu_count()} x {_cpu_model()}",
-        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
-        "kernel": platform.release(),
-        "python": platform.python_version(),
-        "control driver": connection.driver(),
-    }
-
-
-def _cpu_model() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 def _chosen(settings: Settings) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster import registry, storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
@@ -113,96 +114,9 @@ class Settings:
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
 
 
-def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
-    """The images of ``--db-image`` by the names of their releases. Raises ConfigError."""
-    if given and provisioner != "container":
-        raise ConfigError(f"an image ({given[0]}): the provisioner {provisioner} uses no images, container does")
-    found = {}
-    for text in given:
-        name, _, image = text.partition("=")
-        if not image:
-            raise ConfigError(
-                f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
-            )
-        found[str(ReleaseName.parse(name))] = image
-    return found
-
-
 def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
     if not cnf:
         return {}
     from pytest_dbcluster.clusters.servers.options import read_cnf
 
     return read_cnf(Path(cnf))
-
-
-def add_options(group: Any) -> None:
-    """Add every ``--db-...`` option to an option group of pytest."""
-    add = group.addoption
-    add(
-        "--db-release",
-        action="append",
-        metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
-    )
-    add(
-        "--db-provisioner",
-        default="local",
-        metavar="NAME",
-        help="where clusters run: local (default) or container; vm and ec2 are planned",
-    )
-    add(
-        "--db-image",
-        action="append",
-        metavar="NAME:VERSION=IMAGE",
-        help="image of a release's containers, repeatable (default: what `dbcluster image build NAME:VERSION` makes)",
-    )
-    add(
-        "--db-storage",
-        metavar="PROFILE",
-        help=f"volumes of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
-        "(default this machine's own disk)",
-    )
-    add(
-        "--db-profile",
-        default="quick",
-        metavar="quick|paper",
-        help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
-    )
-    add(
-        "--db-parity",
-        default=PARITIES[0],
-        metavar="vendor|normalised",
-        help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
-        "isolation and character set on all",
-    )
-    add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
-    add(
-        "--db-max-pairs",
-        type=int,
-        default=critical_values.LOOKS[-1],
-        metavar="N",
-        help="most pairs of rounds that a claim may draw (default and most: 160)",
-    )
-    add(
-        "--db-budget",
-        type=float,
-        metavar="SECONDS",
-        help=f"most measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
-    )
-    add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
-    add(
-        "--db-alpha",
-        type=float,
-        default=critical_values.ALPHAS[0],
-        metavar="A",
-        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001",
-    )
-    add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
-    add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
-    add(
-        "--db-keep",
-        action="store_true",
-        help="leave the last clusters (with -n: of each worker) running and print how to connect",
-    )
-    add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED
-from pytest_dbcluster.releases.sources import Candidate, Entry, family
+from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
 
 Progress = Callable[[str], None]
 
@@ -97,7 +97,7 @@ def _fetch(
     private: PrivateApt,
     name: str,
     candidate: Candidate,
-    entries: Sequence[Entry],
+    entries: Sequence[AptEntry],
     into: Path,
     progress: Progress,
 ) -> Fetched:
@@ -187,7 +187,7 @@ class PrivateApt:
     def _apt(self, *arguments: str) -> str:
         return run(["apt-get", "-q", *arguments], APT_CONFIG=str(self._settings))
 
-    def update(self, entries: Sequence[Entry]) -> list[str]:
+    def update(self, entries: Sequence[AptEntry]) -> list[str]:
         """Read the lists of the entries, and return remarks for the user. Raises ProvisionError.
 
         A mirror whose Release file is out of date is used all the same, and named.
@@ -275,7 +275,7 @@ def host_settings() -> list[str]:
     return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
 
 
-def update_error(error: CommandFailed, entries: Sequence[Entry]) -> ProvisionError:
+def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
     """What the user hears when the lists of these entries could not be read."""
     suite, uri = entries[0].suite, entries[0].uri
     if "NO_PUBKEY" in error.stderr or "is not signed" in error.stderr:

@@ -18,7 +18,7 @@ _COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class AptEntry:
     """One suite of one mirror. ``options`` are those of the host's entry, such as Signed-By, by deb822 name."""
 
     uri: str
@@ -43,14 +43,14 @@ class Candidate:
     """An origin and the entries to fetch it from; the optional ones may be missing on the mirror."""
 
     origin: Origin
-    entries: tuple[Entry, ...]
-    optional: tuple[Entry, ...] = ()
+    entries: tuple[AptEntry, ...]
+    optional: tuple[AptEntry, ...] = ()
     where: str = ""
 
 
-def host_entries(apt: Path = APT) -> list[Entry]:
+def host_entries(apt: Path = APT) -> list[AptEntry]:
     """The entries of the host's apt configuration, in both of its formats; those that are switched off are left out."""
-    found: list[Entry] = []
+    found: list[AptEntry] = []
     parts = sorted((apt / "sources.list.d").glob("*")) if (apt / "sources.list.d").is_dir() else []
     for path in [apt / "sources.list", *parts]:
         if path.suffix in (".list", ".sources") and path.is_file():
@@ -59,16 +59,16 @@ def host_entries(apt: Path = APT) -> list[Entry]:
     return [entry for entry in found if not entry.uri.startswith("cdrom:")]
 
 
-def _one_line(text: str) -> Iterable[Entry]:
+def _one_line(text: str) -> Iterable[AptEntry]:
     for line in text.splitlines():
         match = re.fullmatch(r"deb(?:\s+\[(.*?)\])?\s+(\S+)\s+(\S+)((?:\s+[^\s#]+)*)\s*(?:#.*)?", line.strip())
         if match:
             options = [pair.split("=", 1) for pair in (match[1] or "").split() if "=" in pair]
             named = tuple((key.title(), value.replace(",", " ")) for key, value in options)
-            yield Entry(match[2], match[3], tuple(match[4].split()), _kept(named))
+            yield AptEntry(match[2], match[3], tuple(match[4].split()), _kept(named))
 
 
-def _deb822(text: str) -> Iterable[Entry]:
+def _deb822(text: str) -> Iterable[AptEntry]:
     for stanza in re.split(r"\n\s*\n", text):
         lines = [line for line in stanza.splitlines() if not line.startswith("#")]
         joined = re.sub(r"\n(?=[ \t])", "\0", "\n".join(lines))
@@ -82,7 +82,7 @@ def _deb822(text: str) -> Iterable[Entry]:
         components, options = tuple(fields.get("Components", "").split()), _kept(tuple(fields.items()))
         for uri in fields.get("Uris", "").split():
             for suite in fields.get("Suites", "").split():
-                yield Entry(uri, suite, components, options)
+                yield AptEntry(uri, suite, components, options)
 
 
 def _kept(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
@@ -95,7 +95,7 @@ def family(suite: str) -> str:
 
 
 def candidates(
-    offer: Offer, entries: list[Entry], mirror: str | None = None, keyrings: Path = KEYRINGS
+    offer: Offer, entries: list[AptEntry], mirror: str | None = None, keyrings: Path = KEYRINGS
 ) -> list[Candidate]:
     """Where an offer may be fetched from, best first: the host's own suites, then further ones of its mirrors.
 
@@ -120,7 +120,7 @@ def candidates(
     return own + further
 
 
-def _own(origin: Origin, entries: Sequence[Entry]) -> Candidate:
+def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
     """The host's entries of its own suite. Updates, and vendors' archives beside it, may fail."""
     suite = [entry for entry in entries if entry.suite == origin.suite] or list(entries)
     first = [entry for entry in suite if _ARCHIVE.search(entry.uri)] or suite
@@ -128,10 +128,12 @@ def _own(origin: Origin, entries: Sequence[Entry]) -> Candidate:
     return Candidate(origin, tuple(first), rest, f"{origin.suite} of this system's apt sources")
 
 
-def _further(origin: Origin, known: Sequence[Entry], home: str, named: str | None, keyrings: Path) -> list[Candidate]:
+def _further(
+    origin: Origin, known: Sequence[AptEntry], home: str, named: str | None, keyrings: Path
+) -> list[Candidate]:
     """Another suite of the mirror that is named, or of the one that the host uses."""
     if named:
-        mains, securities = [Entry(named, origin.suite, ("main",))], []
+        mains, securities = [AptEntry(named, origin.suite, ("main",))], []
     else:
         mains = [entry for entry in known if entry.suite == entry.base]
         has = origin.suite not in WITHOUT_SECURITY
@@ -144,7 +146,7 @@ def _further(origin: Origin, known: Sequence[Entry], home: str, named: str | Non
     return [Candidate(origin, (first,), tuple(rest), where)]
 
 
-def _derived(entry: Entry, suite: str, home: str, keyrings: Path) -> Entry:
+def _derived(entry: AptEntry, suite: str, home: str, keyrings: Path) -> AptEntry:
     """The same mirror's other suite, which other keys have signed than those of the host's entry."""
     options = dict(entry.options)
     given = options.get("Signed-By", "").strip()
@@ -153,4 +155,4 @@ def _derived(entry: Entry, suite: str, home: str, keyrings: Path) -> Entry:
     if files:
         options["Signed-By"] = " ".join(files)
     wanted = f"{suite}-security" if entry.suite.endswith("-security") else suite
-    return Entry(entry.uri, wanted, _COMPONENTS[home], tuple(options.items()))
+    return AptEntry(entry.uri, wanted, _COMPONENTS[home], tuple(options.items()))

@@ -15,7 +15,7 @@ from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.results_directory import Kept, about_run
+from pytest_dbcluster.reporting.results_directory import ResultFiles, about_run
 from pytest_dbcluster.reporting.tables import closing, matrix
 
 DIRECTORY = "allure-results"
@@ -97,7 +97,7 @@ def test_begins(config: Any, release: object, seed: int) -> None:
         result.labels.append(Label(name="env", value=str(release)))
 
 
-def claim(config: Any, record: ClaimRecord, kept: Kept) -> None:
+def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
     """One answered claim as a step with its message, rounds and chart."""
     found = listener(config)
     if found is None:

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import platform
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
+import psutil
+
+from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.verdict import Verdict
-from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.clusters.servers import connection
+from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.rounds import load_generator
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 
 
@@ -52,7 +61,7 @@ class ClaimRecord:
     drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
     drained: float | None = None
     void: Sequence[Sequence[Round]] = ()
-    pace: Pace | None = None
+    pace: ArrivalRate | None = None
     limited: str = ""
 
 
@@ -101,24 +110,92 @@ class CurveRecord:
         return list(dict.fromkeys(point.variant for point in self.points))
 
 
+def fingerprint() -> Mapping[str, str]:
+    """What the figures depend on beyond the servers: machine, kernel, client."""
+    return {
+        "cpu": f"{psutil.cpu_count()} x {_cpu_model()}",
+        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "control driver": connection.driver(),
+    }
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
 @dataclasses.dataclass(frozen=True)
-class Progress:
-    """One finished round, as it is shown while a test runs.
+class About:
+    """What the curves of a run share."""
 
-    ``warm_up`` rounds do not count. ratio, low and high are of the claim so far, None before the first look.
-    ``last`` of its block. ``cap``: most pairs of the claim; ``measured`` seconds of ``budget`` are used so far.
-    """
+    profile: str
+    seed: int
+    fingerprint: Mapping[str, str]
 
-    test: str
-    load: str
-    round: Round
-    pair: int
-    warm_up: bool
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    next_look: int | None = None
-    last: bool = True
-    cap: int | None = None
-    measured: float = 0.0
-    budget: float | None = None
+
+class Curves:
+    """The curves of a run. Those of a test are told when its body has ended, however it ended."""
+
+    def __init__(self, tell: Callable[[CurveRecord], None], about: About) -> None:
+        self._tell = tell
+        self._about = about
+        self._begun: list[Curve] = []
+
+    def begin(self, curve: Curve) -> None:
+        """A test has declared it."""
+        self._begun.append(curve)
+
+    def end(self) -> None:
+        """Tell what was measured of the curves of this test."""
+        begun, self._begun = self._begun, []
+        for curve in begun:
+            if made := curve_record(curve, self._about):
+                self._tell(made)
+
+
+def curve_record(curve: Curve, about: About) -> CurveRecord | None:
+    """A curve as a value; None of one that has no round."""
+    points = [found for point in curve.points for found in _points(point)]
+    if not points:
+        return None
+    first = curve.points[0].measurement
+    return CurveRecord(
+        test=first.test,
+        load=curve.load,
+        field=curve.field,
+        metric=first.metric,
+        release=first.release,
+        profile=about.profile,
+        seed=about.seed,
+        fingerprint=about.fingerprint,
+        points=points,
+        notes=[*_not_comparable(curve), *_marks(curve)],
+    )
+
+
+def _points(point: Point) -> list[CurvePoint]:
+    found = []
+    for one in point.measurement.series:
+        if one.rounds:
+            values = one.values(point.measurement.metric)
+            low, high = estimators.median_interval(values) or (None, None)
+            rounds = tuple(one.rounds)
+            found.append(CurvePoint(point.value, one.name, rounds, statistics.median(values), low, high))
+    return found
+
+
+def _not_comparable(curve: Curve) -> list[str]:
+    """Why the variants cannot be compared here, where they cannot."""
+    laboratory = curve.points[0].measurement.laboratory
+    why = laboratory.blind("differs", *range(len(laboratory.names)))
+    return [why] if why else []
+
+
+def _marks(curve: Curve) -> list[str]:
+    """At which values the load generator was the limit."""
+    rounds = {point.value: {one.name: one.rounds for one in point.measurement.series} for point in curve.points}
+    return [f"{curve.field}={value}: {said}" for value, many in rounds.items() if (said := load_generator.mark(many))]

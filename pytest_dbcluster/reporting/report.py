@@ -11,21 +11,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import allure, terminal
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Progress
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves, matrix
 
 WORKER = "dbcluster_worker"  # the plugin of a worker that sends
 
 
-class Tells(Protocol):
+class Reporting(Protocol):
     """Whom a session tells what it does and finds."""
 
     def line(self, text: str, colour: str = "") -> None:
         """One plain line."""
 
-    def progress(self, event: Progress) -> None:
+    def progress(self, event: RoundProgress) -> None:
         """One finished round."""
 
     def end_live(self) -> None:
@@ -59,7 +60,7 @@ class Report:
         """One plain line."""
         self._reporter.line(text, colour)
 
-    def progress(self, event: Progress) -> None:
+    def progress(self, event: RoundProgress) -> None:
         """One finished round."""
         self._reporter.progress(event)
 
@@ -133,7 +134,7 @@ class Relay:
         """One plain line."""
         self._reporter.line(text, colour)
 
-    def progress(self, event: Progress) -> None:
+    def progress(self, event: RoundProgress) -> None:
         """One finished round."""
         self._reporter.progress(event)
 
@@ -162,6 +163,6 @@ class Relay:
         """Nobody sees a worker's screen."""
 
 
-def of(config: Any, results: Path) -> Tells:
+def of(config: Any, results: Path) -> Reporting:
     """Whom a session of this process tells."""
     return Relay(config) if hasattr(config, "workerinput") else Report(config, results)

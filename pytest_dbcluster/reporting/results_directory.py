@@ -24,7 +24,7 @@ OURS = (CLAIMS, SUMMARY, matrix.FILE, "rounds/*.csv", "rounds/*.jsonl", "charts/
 
 
 @dataclasses.dataclass(frozen=True)
-class Kept:
+class ResultFiles:
     """What the results directory has of one claim or curve: its figures; no chart where none can be drawn."""
 
     rounds: Path
@@ -47,7 +47,7 @@ class Results:
         self._count = 0
         self._curves = 0
 
-    def add(self, record: ClaimRecord) -> Kept:
+    def add(self, record: ClaimRecord) -> ResultFiles:
         """Keep one claim."""
         kept = self._next(record)
         kept.rounds.write_text(rounds_csv.as_csv(record))
@@ -57,42 +57,42 @@ class Results:
         self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
         return self._with_chart(kept, charts.chart(record))
 
-    def adopt(self, record: ClaimRecord, theirs: Kept) -> Kept:
+    def adopt(self, record: ClaimRecord, theirs: ResultFiles) -> ResultFiles:
         """Keep one claim whose files another process has written elsewhere: they are moved."""
         kept = self._next(record)
         _move(theirs.rounds.with_suffix(".jsonl"), kept.rounds.with_suffix(".jsonl"))
         return self._listed(record, _moved(theirs, kept))
 
-    def add_curve(self, record: CurveRecord, table: str) -> Kept:
+    def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
         """Keep a curve's table and chart."""
         kept = self._next_curve(record)
         kept.rounds.write_text(table)
         return self._with_chart(kept, charts.curve(record))
 
-    def adopt_curve(self, record: CurveRecord, theirs: Kept) -> Kept:
+    def adopt_curve(self, record: CurveRecord, theirs: ResultFiles) -> ResultFiles:
         """The same of a curve that another process has written elsewhere."""
         return _moved(theirs, self._next_curve(record))
 
-    def _next(self, record: ClaimRecord) -> Kept:
+    def _next(self, record: ClaimRecord) -> ResultFiles:
         """Where the next claim goes."""
         self._begin()
         self._count += 1
         name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
-        return Kept(self._directory / "rounds" / f"{name}.csv", self._directory / "charts" / f"{name}.svg")
+        return ResultFiles(self._directory / "rounds" / f"{name}.csv", self._directory / "charts" / f"{name}.svg")
 
-    def _next_curve(self, record: CurveRecord) -> Kept:
+    def _next_curve(self, record: CurveRecord) -> ResultFiles:
         self._begin()
         self._curves += 1
         place = self._directory / "curves" / f"{self._curves:02}-{_file_name(record.load)}-{record.field}"
-        return Kept(place.with_name(f"{place.name}.csv"), place.with_name(f"{place.name}.svg"))
+        return ResultFiles(place.with_name(f"{place.name}.csv"), place.with_name(f"{place.name}.svg"))
 
-    def _with_chart(self, kept: Kept, drawn: str | None) -> Kept:
+    def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
         if kept.chart and drawn is not None:
             kept.chart.write_text(drawn)
             return kept
         return dataclasses.replace(kept, chart=None)
 
-    def _listed(self, record: ClaimRecord, kept: Kept) -> Kept:
+    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> ResultFiles:
         with (self._directory / CLAIMS).open("a") as file:
             file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
         return kept
@@ -105,7 +105,7 @@ class Results:
             (self._directory / name).mkdir(parents=True, exist_ok=True)
         clear(self._directory)
 
-    def _as_json(self, record: ClaimRecord, kept: Kept) -> dict[str, Any]:
+    def _as_json(self, record: ClaimRecord, kept: ResultFiles) -> dict[str, Any]:
         """Everything of the record; of its rounds the seconds and the metric's values, and where the rest is."""
         said = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
         del said["rounds"]
@@ -141,7 +141,7 @@ class Results:
         return [f"results: {self._directory}/{{{SUMMARY},{CLAIMS}}}", *([] if charts.available() else [charts.MISSING])]
 
 
-def _moved(theirs: Kept, kept: Kept) -> Kept:
+def _moved(theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
     _move(theirs.rounds, kept.rounds)
     drawn = theirs.chart and kept.chart and _move(theirs.chart, kept.chart)
     return kept if drawn else dataclasses.replace(kept, chart=None)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord, Progress
+from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
 from pytest_dbcluster.rounds.round import Round
 
@@ -73,7 +74,7 @@ class Reporter:
                 self._terminal.rewrite("")
         self._live = False
 
-    def progress(self, event: Progress) -> None:
+    def progress(self, event: RoundProgress) -> None:
         """One finished round. Nothing with ``-q``."""
         if not self._shown or self._config.get_verbosity() < 0:
             return
@@ -91,7 +92,7 @@ class Reporter:
             self._written = self._clock()
             self.line("   ".join(["", event.load, _place(event), rounds, *_so_far(event)]))
 
-    def _due(self, event: Progress) -> bool:
+    def _due(self, event: RoundProgress) -> bool:
         """Whether a log wants a line now: of warm-ups, first pairs and looks, and then every few seconds."""
         before_look = event.next_look == event.pair
         return event.warm_up or event.pair == 1 or before_look or self._clock() - self._written >= LOG_SECONDS
@@ -148,13 +149,13 @@ def _result(one: Round) -> str:
     return f"p95 {1e3 * one.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
-def _place(event: Progress) -> str:
+def _place(event: RoundProgress) -> str:
     if event.warm_up:
         return "warm-up"
     return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
-def _so_far(event: Progress) -> list[str]:
+def _so_far(event: RoundProgress) -> list[str]:
     """Ratio since the last look, the next look, and the time used."""
     if event.warm_up:
         return []

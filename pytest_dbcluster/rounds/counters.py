@@ -9,7 +9,6 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.clusters.servers.node import Node
     from pytest_dbcluster.rounds.ledger import Ledger
 
 # Monotonic server statuses: name of the counter -> what it is the delta of. Vendors and versions have different names
@@ -75,42 +74,8 @@ LEDGER = ("abort_share", "retries")  # of loads that keep a ledger; all others t
 PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}
 PER_ROUND = ("drain_seconds", "paused_share", "abort_share")
 NAMES = tuple(sorted({*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND, *LEDGER}))
-_WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
-_STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
-_MEMBER = "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
-# What a vendor tells elsewhere than in its statuses: one statement of names and values.
-_MORE = {
-    "mysql": " UNION ALL ".join(
-        [
-            # Of the binlog's operations those that neither read nor write: each is a flush to disk.
-            "SELECT 'binlog_fsyncs', count_misc FROM performance_schema.file_summary_by_event_name "
-            "WHERE event_name = 'wait/io/file/sql/binlog'",
-            "SELECT name, count FROM information_schema.innodb_metrics "
-            "WHERE name IN ('lock_deadlocks', 'trx_rseg_history_len')",
-            f"SELECT 'redo_log_checkpoint_age', ({_STATUS}'innodb_redo_log_current_lsn') - "
-            f"({_STATUS}'innodb_redo_log_checkpoint_lsn')",
-            *(
-                f"SELECT '{name}', {name} FROM {_MEMBER}"
-                for names in (*DELTAS.values(), *STATES.values())
-                for name in names
-                if name.startswith("count_")
-            ),
-        ]
-    )
-}
 
 Reading = list[dict[str, float]]
-
-
-def read(nodes: Sequence[Node]) -> Reading:
-    """The statuses of each node now; what a release lacks is missing."""
-    statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
-    readings = []
-    for node in nodes:
-        more = _MORE.get(node.release.product)
-        found = {**node.pairs(statement), **(node.pairs(more) if more else {})}
-        readings.append({name: float(value) for name, value in found.items() if value})
-    return readings
 
 
 def deltas(

@@ -11,7 +11,7 @@ from pytest_dbcluster.rounds.histogram import Histogram
 
 
 @dataclasses.dataclass(frozen=True)
-class Entry:
+class LedgerEntry:
     """The transactions of one type.
 
     attempts: how many transactions ended at their n-th attempt, by n. committed: acknowledged. rolled_back: as the
@@ -29,8 +29,8 @@ class Entry:
     aborted_seconds: float = 0.0
     latencies: Histogram = dataclasses.field(default_factory=Histogram)
 
-    def __add__(self, other: Entry) -> Entry:
-        return Entry(
+    def __add__(self, other: LedgerEntry) -> LedgerEntry:
+        return LedgerEntry(
             dict(Counter(self.attempts) + Counter(other.attempts)),
             self.committed + other.committed,
             self.rolled_back + other.rolled_back,
@@ -55,16 +55,18 @@ class Entry:
 class Ledger:
     """The transactions of a run by type, and its errors by (number, node): (1213, "node2")."""
 
-    entries: Mapping[str, Entry] = dataclasses.field(default_factory=dict)
+    entries: Mapping[str, LedgerEntry] = dataclasses.field(default_factory=dict)
     errors: Mapping[tuple[int, str], int] = dataclasses.field(default_factory=dict)
 
     def __add__(self, other: Ledger) -> Ledger:
         kinds = dict.fromkeys((*self.entries, *other.entries))
-        entries = {kind: self.entries.get(kind, Entry()) + other.entries.get(kind, Entry()) for kind in kinds}
+        entries = {
+            kind: self.entries.get(kind, LedgerEntry()) + other.entries.get(kind, LedgerEntry()) for kind in kinds
+        }
         return Ledger(entries, dict(Counter(self.errors) + Counter(other.errors)))
 
     @functools.cached_property
-    def total(self) -> Entry:
+    def total(self) -> LedgerEntry:
         """All types together; added up once, because claims ask for it after every pair."""
         return sum_of(self.entries.values())
 
@@ -81,9 +83,9 @@ class Ledger:
         return (total.tried - total.good) / total.tried if total.tried else 0.0
 
 
-def sum_of(entries: Iterable[Entry]) -> Entry:
+def sum_of(entries: Iterable[LedgerEntry]) -> LedgerEntry:
     """Several types as one."""
-    found = Entry()
+    found = LedgerEntry()
     for one in entries:
         found += one
     return found

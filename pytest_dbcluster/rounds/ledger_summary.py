@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round
 
 SHOWN = (0.5, 0.95, 0.99, 0.999)
@@ -19,7 +19,7 @@ ERRORS = 4  # of each variant, the most frequent ones
 
 
 @dataclasses.dataclass(frozen=True)
-class Books:
+class LedgerSummary:
     """The rounds of one variant together. seconds: measured; tried: attempts of all operations.
 
     latencies: by type of transactions, "" for all of them; in an open loop with what was lost.
@@ -33,7 +33,7 @@ class Books:
     latencies: Mapping[str, Histogram]
 
     @property
-    def total(self) -> Entry:
+    def total(self) -> LedgerEntry:
         """All types of transactions."""
         return self.ledger.total
 
@@ -72,7 +72,7 @@ def _medians(rounds: Mapping[str, Sequence[Round]], figure: str) -> Iterator[str
             yield f"{name} {statistics.median(values):.4g}"
 
 
-def _added(name: str, rounds: Sequence[Round]) -> Books | None:
+def _added(name: str, rounds: Sequence[Round]) -> LedgerSummary | None:
     kept = [one for one in rounds if one.outcome.ledger is not None]
     if not kept:
         return None
@@ -81,22 +81,22 @@ def _added(name: str, rounds: Sequence[Round]) -> Books | None:
         ledger += one.outcome.ledger or Ledger()
     seconds, tried = sum(one.seconds for one in kept), sum(one.outcome.operations for one in kept)
     latencies = {kind: metrics.latencies(kept, kind) for kind in ("", *ledger.entries)}
-    return Books(name, ledger, seconds, tried, kept[0].outcome.rate is not None, latencies)
+    return LedgerSummary(name, ledger, seconds, tried, kept[0].outcome.rate is not None, latencies)
 
 
-def _goodput(books: Books) -> str:
+def _goodput(books: LedgerSummary) -> str:
     good, tried = books.total.good / books.seconds, books.tried / books.seconds
     return f"{good:.4g} of {tried:.4g}/s, abort share {100 * books.ledger.abort_share:.2g} %"
 
 
-def _attempts(books: Books) -> str:
+def _attempts(books: LedgerSummary) -> str:
     """How many ended at their first, second and later attempt."""
     found = books.total.attempts
     later = sum(count for number, count in found.items() if number > 2)
     return f"{found.get(1, 0)} at the first, {found.get(2, 0)} at the second, {later} later"
 
 
-def _errors(books: Books) -> str:
+def _errors(books: LedgerSummary) -> str:
     if not books.ledger.errors:
         return "none"
     often = sorted(books.ledger.errors.items(), key=lambda item: (-item[1], item[0]))
@@ -105,7 +105,7 @@ def _errors(books: Books) -> str:
     return ", ".join([*said, *([f"{rest} others"] if rest else [])])
 
 
-def _outcomes(books: Books) -> str:
+def _outcomes(books: LedgerSummary) -> str:
     total = books.total
     return (
         f"{total.committed} committed, {total.rolled_back} rolled back by design, {total.failed} failed, "
@@ -122,11 +122,11 @@ def _milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.0f}" if seconds >= 1 else f"{1e3 * seconds:.3g}"
 
 
-def _several(books: Books) -> bool:
+def _several(books: LedgerSummary) -> bool:
     return len(books.ledger.entries) > 1
 
 
-def _types(books: Books) -> str:
+def _types(books: LedgerSummary) -> str:
     """One line of a variant whose load has several types of transactions."""
     each = [
         f"{kind} {entry.good / books.seconds:.4g}/s {percentiles(books.latencies[kind])}"

@@ -14,8 +14,8 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
-from pytest_dbcluster.rounds.ledger import Entry
-from pytest_dbcluster.rounds.open_loop import CLAIMED_SHARE, Pace, percent
+from pytest_dbcluster.rounds.ledger import LedgerEntry
+from pytest_dbcluster.rounds.open_loop import CLAIMED_SHARE, ArrivalRate, percent
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
@@ -32,7 +32,7 @@ NO_DRAINED = (
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
-def check(metric: str, pace: Pace | None, load: str) -> None:
+def check(metric: str, pace: ArrivalRate | None, load: str) -> None:
     """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace.
 
     Of what capacity a rate in numbers is a share is measured, and another run may find another one: that makes claims
@@ -57,7 +57,7 @@ def check(metric: str, pace: Pace | None, load: str) -> None:
         )
 
 
-def near_capacity(metric: str, pace: Pace | None) -> str:
+def near_capacity(metric: str, pace: ArrivalRate | None) -> str:
     """Why a latency says little of the servers at a rate in numbers; empty where it does, or its share is unknown."""
     if pace is None or unit(metric) != LATENCY or (pace.of_capacity or 0.0) <= CLAIMED_SHARE:
         return ""
@@ -68,7 +68,7 @@ def near_capacity(metric: str, pace: Pace | None) -> str:
     )
 
 
-def needs_capacity(metric: str, pace: Pace | None) -> bool:
+def needs_capacity(metric: str, pace: ArrivalRate | None) -> bool:
     """Whether a claim about this metric has to know first of what capacity the rate is a share."""
     return pace is not None and pace.of_capacity is None and unit(metric) == LATENCY
 
@@ -103,11 +103,11 @@ def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
     found = Histogram()
     for one in rounds:
         if ledger := one.outcome.ledger:
-            found += with_lost(one, ledger.entries.get(kind, Entry()) if kind else ledger.total, kind)
+            found += with_lost(one, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind)
     return found
 
 
-def with_lost(one: Round, of: Entry, kind: str) -> Histogram:
+def with_lost(one: Round, of: LedgerEntry, kind: str) -> Histogram:
     """Latencies of a round; in an open loop with the operations that never ended as asked, or a tail would look better.
 
     Each counts as having taken twice the round, for which a run waits at the most. Which type those have that never
@@ -130,7 +130,7 @@ def compared(one: Round, metric: str, load: str) -> float:
     return counters.comparable(one.counters, metric, load=load, commits=one.outcome.commits)
 
 
-def entry(one: Round, kind: str, metric: str, load: str) -> Entry:
+def entry(one: Round, kind: str, metric: str, load: str) -> LedgerEntry:
     """The transactions of one type of a round, or all; ConfigError without a ledger, or for a type it does not have."""
     ledger = one.outcome.ledger
     if ledger is None:

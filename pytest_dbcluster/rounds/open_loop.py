@@ -14,7 +14,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.round import Round, RunResult
 
 WARM_UPS = 1  # blocks before the capacity is measured, and those that measure it
 BLOCKS = 3
@@ -26,7 +26,7 @@ FEWEST = 6  # rounds; the first look of a claim
 
 
 @dataclasses.dataclass(frozen=True)
-class Pace:
+class ArrivalRate:
     """The rate of a load.
 
     asked: as the load names it, ``500`` or ``"70 %"``. rate: operations a second, None until capacities are known.
@@ -39,7 +39,7 @@ class Pace:
     capacities: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
     @classmethod
-    def of(cls, asked: float | str | None) -> Pace | None:
+    def of(cls, asked: float | str | None) -> ArrivalRate | None:
         """The pace of a load's ``rate``; None for a closed loop. Raises ConfigError for what is no rate."""
         if asked is None:
             return None
@@ -57,7 +57,7 @@ class Pace:
             return self.rate / min(self.capacities.values())
         return self.share
 
-    def found(self, capacities: Mapping[str, float]) -> Pace:
+    def found(self, capacities: Mapping[str, float]) -> ArrivalRate:
         """The same with these capacities, and so with a rate; one that was asked for by itself stays."""
         rate = self.rate if self.share is None else self.share * min(capacities.values())
         return dataclasses.replace(self, rate=rate, capacities=capacities)
@@ -118,7 +118,7 @@ def capacities(
     return found
 
 
-def behind(outcome: Outcome, seconds: float | None) -> bool:
+def behind(outcome: RunResult, seconds: float | None) -> bool:
     """Whether an open loop would have needed more than ``seconds`` and 5 % of it for what was offered in ``seconds``.
 
     The delay with which its last operations began says that; where a load does not report it, the end of the last one
@@ -142,7 +142,7 @@ def above_capacity(rounds: Sequence[Round]) -> str:
     )
 
 
-def saturated(outcome: Outcome) -> str:
+def saturated(outcome: RunResult) -> str:
     """Why a round of an open loop does not count: it did less than was offered; empty when it counts.
 
     Where a load does not count what it offered, that is rate times seconds, and starts that come at random may be

@@ -8,15 +8,25 @@ file system, are not limited. A server's own fsync and O_DIRECT writes are.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import functools
-from collections.abc import Mapping
+import itertools
+import os
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
+
+import psutil
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
-from pytest_dbcluster.system import block_devices, cgroup_tree
-from pytest_dbcluster.system.cgroup_tree import POWERS, Tree
+from pytest_dbcluster.system import block_devices
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
@@ -24,6 +34,25 @@ OOM = ("memory.events", "memory.oom_control")  # of either version; both have a 
 IF_THERE = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 MIB = 2**20
 RECORD = "groups"  # in a run's directory
+
+PREFIX = "dbcluster"
+# The controller of each power in either version, and the file without which a kernel cannot limit it.
+CONTROLLERS = MappingProxyType(
+    {
+        1: {
+            "cores": ("cpu", "cpu.cfs_quota_us"),
+            "memory": ("memory", "memory.limit_in_bytes"),
+            "iops": ("blkio", "blkio.throttle.write_iops_device"),
+        },
+        2: {"cores": ("cpu", "cpu.max"), "memory": ("memory", "memory.max"), "iops": ("io", "io.max")},
+    }
+)
+POWERS = tuple(CONTROLLERS[2])
+# By the controller's name, which is empty in version 2.
+CPU_ACCOUNTS = MappingProxyType({"cpuacct": "cpuacct.usage", "": "cpu.stat"})
+DELEGATED = "it takes root, or a delegated cgroup v2: systemd-run --user --scope -p Delegate=yes COMMAND"
+REMOVE_SECONDS = 3.0
+LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, which takes milliseconds
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +69,7 @@ class Group:
 
     def limit_reached(self) -> str:
         """Says that the kernel killed a program because the group had used all its memory; empty when it did not."""
-        lines = [line for place in self.places for file in OOM for line in cgroup_tree.read(place / file).splitlines()]
+        lines = [line for place in self.places for file in OOM for line in read(place / file).splitlines()]
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
             return ""
@@ -49,7 +78,7 @@ class Group:
     def remove(self) -> None:
         """End what is left in it and remove it. Never raises."""
         for place in self.places:
-            cgroup_tree.remove(place)
+            remove(place)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,18 +106,18 @@ class Limits:
         if lacking := [f"no {power}: {self.missing[power]}" for power in asked if power in self.missing]:
             raise Unsupported(f"cannot limit {name} to {needs} here; {'; '.join(lacking)}")
         trees = list(dict.fromkeys(self.trees[power] for power in asked))
-        made = Group(tuple(tree.place / cgroup_tree.run_name(run) / name for tree in trees), needs)
+        made = Group(tuple(tree.place / run_name(run) / name for tree in trees), needs)
         try:
             for tree, place in zip(trees, made.places, strict=True):
                 place.parent.mkdir(exist_ok=True)
                 if tree.version == 2:
-                    with cgroup_tree.enabling(tree.place):
-                        cgroup_tree.enable(tree.place, tree.powers)
-                        cgroup_tree.enable(place.parent, tree.powers)  # from now on nobody can take them back
+                    with enabling(tree.place):
+                        enable(tree.place, tree.powers)
+                        enable(place.parent, tree.powers)  # from now on nobody can take them back
                 place.mkdir()
                 for file, text in settings(tree, needs, self.device):
                     if file not in IF_THERE or (place / file).exists():
-                        cgroup_tree.write(place / file, text)
+                        write(place / file, text)
         except OSError as error:
             made.remove()
             where = f"{error.filename}: {error.strerror}"
@@ -116,17 +145,17 @@ def settings(tree: Tree, needs: HostNeeds, device: str) -> list[tuple[str, str]]
 @functools.cache
 def find(directory: Path) -> Limits:
     """What may be limited here for data in this directory, which need not be made yet; tried once per process."""
-    said = dict(zip(POWERS, cgroup_tree.trees(), strict=True))
-    trees = {power: one for power, one in said.items() if isinstance(one, Tree)}
+    said = dict(zip(POWERS, trees(), strict=True))
+    found = {power: one for power, one in said.items() if isinstance(one, Tree)}
     missing = {power: one for power, one in said.items() if isinstance(one, str)}
     device = ""
-    if "iops" in trees:
+    if "iops" in found:
         try:
             device = block_devices.whole_disk(directory)
         except Unsupported as error:
             missing["iops"] = str(error)
-            del trees["iops"]
-    return Limits(trees, missing, device)
+            del found["iops"]
+    return Limits(found, missing, device)
 
 
 def record(directory: Path, group: Group) -> list[Path]:
@@ -140,11 +169,218 @@ def record(directory: Path, group: Group) -> list[Path]:
 
 def recorded(directory: Path) -> list[Path]:
     """The groups of the run in this directory, wherever in the trees it was begun."""
-    return [Path(line) for line in cgroup_tree.read(directory / RECORD).splitlines()]
+    return [Path(line) for line in read(directory / RECORD).splitlines()]
 
 
 def reap() -> None:
     """Remove groups of runs whose owner is gone and that hold no process. Never raises."""
-    for place in cgroup_tree.of_runs():
-        if cgroup_tree.orphaned(place) and not cgroup_tree.members(place):
-            cgroup_tree.remove(place)
+    for place in of_runs():
+        if orphaned(place) and not members(place):
+            remove(place)
+
+
+@dataclasses.dataclass(frozen=True)
+class Tree:
+    """Where groups of ours can be made, in which version, and what they can limit there."""
+
+    place: Path
+    version: int
+    powers: frozenset[str]
+
+
+def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] | None = None) -> list[Tree | str]:
+    """What limits each of ``POWERS``, in their order: a tree, or why there is none.
+
+    ``own`` are the paths of our groups, ``points`` root and mount point of each tree, by controller.
+    """
+    own, points = own_groups() if own is None else own, mounted() if points is None else points
+    found: dict[str, Tree | str] = {}
+    for power, (controller, file) in CONTROLLERS[1].items():
+        if controller in points:
+            place = _below(*points[controller], own.get(controller, "/"))
+            found[power] = _why_not(place, [file])[file] or Tree(place, 1, frozenset({power}))
+    rest = [power for power in POWERS if power not in found]
+    if rest and "" in points:
+        found |= _second(_below(*points[""], own.get("", "/")), Path(points[""][1]), rest)
+    return [found.get(power, f"no tree of control groups here has the controller {power}") for power in POWERS]
+
+
+def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str]:
+    """The group, our own or the nearest above it, in whose new children most of what is wanted can be limited."""
+    best: dict[str, Tree | str] = {}
+    most = 0
+    files = {power: CONTROLLERS[2][power][1] for power in wanted}
+    for place in itertools.takewhile(lambda one: one.is_relative_to(top), (own, *own.parents)):
+        with enabling(place):
+            enabled = enable(place, wanted)
+            why = _why_not(place, list(files.values()))
+            if enabled:  # nobody has asked for a limit yet; the kernel refuses where a run's group relies on it by now
+                with contextlib.suppress(OSError):
+                    write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
+        powers = frozenset(power for power, file in files.items() if not why[file])
+        if not best or len(powers) > most:
+            most, tree = len(powers), Tree(place, 2, powers)
+            best = {power: why[file] or tree for power, file in files.items()}
+    return best
+
+
+@contextlib.contextmanager
+def enabling(place: Path) -> Iterator[None]:
+    """Other processes wait while one enables controllers, until they are taken back or a run's group relies on them.
+
+    Nobody waits for ever: any user may lock a directory, and without the lock it goes wrong rarely.
+    """
+    limit = time.monotonic() + LOCK_SECONDS
+    with contextlib.ExitStack() as held:
+        with contextlib.suppress(OSError):  # no such group: whoever makes one in it is going to say so
+            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            held.callback(os.close, descriptor)
+            while time.monotonic() < limit:
+                with contextlib.suppress(BlockingIOError):
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                time.sleep(0.005)
+        yield
+
+
+def enable(place: Path, powers: Iterable[str]) -> list[str]:
+    """Let the children of a group of version 2 have these controllers; which of them they had not before."""
+    had, done = read(place / "cgroup.subtree_control").split(), []
+    for controller in sorted(CONTROLLERS[2][power][0] for power in powers):
+        with contextlib.suppress(OSError):  # whether it helped is seen in the children
+            if controller not in had:
+                write(place / "cgroup.subtree_control", f"+{controller}")
+                done.append(controller)
+    return done
+
+
+def _why_not(parent: Path, files: Sequence[str]) -> dict[str, str]:
+    """For each file of a limit why a group below ``parent`` has none that works, tried; empty text where it has."""
+    group = parent / run_name(f"probe{secrets.token_hex(4)}")
+    try:
+        group.mkdir()
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+            write(group / "cgroup.procs", str(process.pid))
+    except OSError as error:
+        return dict.fromkeys(files, f"{error.filename}: {error.strerror}; {DELEGATED}")
+    else:
+        return {file: "" if os.access(group / file, os.W_OK) else f"{group.parent} has no {file}" for file in files}
+    finally:
+        remove(group)
+
+
+def own_groups(text: str | None = None) -> dict[str, str]:
+    """Our group in the tree of each controller; that of version 2 has the empty name (cgroups(7))."""
+    said = read(Path("/proc/self/cgroup")) if text is None else text
+    lines = [line.split(":", 2) for line in said.splitlines()]
+    return {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
+
+
+def mounted(text: str | None = None) -> dict[str, tuple[str, str]]:
+    """Root and mount point of the tree of each controller; that of version 2 has the empty name."""
+    found: dict[str, tuple[str, str]] = {}
+    for mount in block_devices.mounts(text):
+        if mount.kind == "cgroup2":
+            found.setdefault("", (mount.root, mount.point))
+        elif mount.kind == "cgroup":
+            found |= dict.fromkeys(mount.options.split(","), (mount.root, mount.point))
+    return found
+
+
+def _below(root: str, point: str, path: str) -> Path:
+    """A group of a tree as a directory. What a container cannot see of the tree ends at its mount point."""
+    inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
+    return Path(point) if ".." in inside.parts else Path(point) / inside
+
+
+# Reading what is mounted takes longer than all the rest, where containers run.
+_points = functools.cache(mounted)
+
+
+def cpu_seconds(pid: int) -> float | None:
+    """The CPU time that all of the group of a process have taken so far; None where it cannot be seen from here."""
+    groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), _points()
+    for controller, file in CPU_ACCOUNTS.items():
+        if controller in groups and controller in points:
+            place = _below(*points[controller], groups[controller])
+            if str(pid) in read(place / "cgroup.procs").split() and (said := read(place / file)):
+                return cpu_said(said)
+    return None
+
+
+def cpu_said(text: str) -> float:
+    """Seconds: version 1 says nanoseconds and nothing else, version 2 begins with "usage_usec" and microseconds."""
+    words = text.split()
+    return int(words[0]) / 1e9 if words[0].isdigit() else int(words[1]) / 1e6
+
+
+def run_name(run: str) -> str:
+    """The name of a run's group: its id, the process that it belongs to, and that one's birth."""
+    owner = psutil.Process()
+    return f"{PREFIX}-{run}-{owner.pid}-{owner.create_time():.0f}"
+
+
+def orphaned(group: Path) -> bool:
+    """Whether the process that a run's group belongs to is gone."""
+    pid, born = group.name.split("-")[-2:]
+    try:
+        return abs(psutil.Process(int(pid)).create_time() - int(born)) > 2
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.Error, ValueError):
+        return False
+
+
+def of_runs() -> list[Path]:
+    """The groups of all runs that were begun in our own group or in one above it."""
+    own, points, found = own_groups(), mounted(), []
+    for controller in {"", *(name for name, _ in CONTROLLERS[1].values())} & points.keys():
+        root, point = points[controller]
+        base = _below(root, point, own.get(controller, "/"))
+        places = itertools.takewhile(lambda one, top=point: one.is_relative_to(top), (base, *base.parents))  # type: ignore[misc]
+        found += [group for place in places for group in place.glob(f"{PREFIX}-*-*-*")]
+    return found
+
+
+def members(place: Path) -> list[int]:
+    """The processes in a run's group and in those of its hosts."""
+    return [int(pid) for group in (place, *_inside(place)) for pid in read(group / "cgroup.procs").split()]
+
+
+def _inside(place: Path) -> Iterator[Path]:
+    return (file.parent for file in place.glob("*/cgroup.procs"))
+
+
+def remove(place: Path) -> None:
+    """Kill what is in a group and in those inside of it, and remove them. Never raises; somebody else's stays."""
+    limit = time.monotonic() + REMOVE_SECONDS
+    while place.exists() and os.access(place.parent, os.W_OK) and time.monotonic() < limit:
+        with contextlib.suppress(OSError):
+            for pid in members(place):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            for inside in _inside(place):
+                inside.rmdir()
+            place.rmdir()
+            return
+        time.sleep(0.005)  # a killed process is in its group until it is gone
+
+
+def read(path: Path) -> str:
+    """A control file's text; empty where there is none."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def write(path: Path, text: str) -> None:
+    """Write one value in one call, as control files want it. Raises OSError, with the file's name in any case."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None

@@ -59,7 +59,7 @@ class Holder:
         return f"run {self.run} of pid {self.pid} ({self.user}) is {self.does} since {time.time() - self.since:.0f} s"
 
 
-class Machine:
+class MachineLock:
     """The turns that this process has. Asked for inside another one's turn it is the same turn.
 
     One thread of a process asks at a time.
@@ -187,7 +187,7 @@ class _Waiting:
     """One who waits for a turn."""
 
     def __init__(
-        self, machine: Machine, does: str, run: str, progress: Callable[[str], None], most: float | None
+        self, machine: MachineLock, does: str, run: str, progress: Callable[[str], None], most: float | None
     ) -> None:
         self._machine, self._does, self._run, self._progress, self._most = machine, does, run, progress, most
         self._began = time.monotonic()
@@ -250,16 +250,16 @@ def place() -> Path:
 
 
 @functools.cache
-def this() -> Machine:
+def this() -> MachineLock:
     """The machine that this process runs on."""
-    return Machine()
+    return MachineLock()
 
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
     """The turns of one run. ``machine`` None: its hosts have cores of their own, so nobody has to wait."""
 
-    machine: Machine | None
+    machine: MachineLock | None
     run: str = "-"
     progress: Callable[[str], None] = lambda _: None
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from pytest_dbcluster.system import cgroup_tree
+from pytest_dbcluster.system import cgroups
 
 PREFIX = "dbcluster-workers-"
 
@@ -27,7 +27,7 @@ def reap() -> list[Path]:
     found = []
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
         with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
-            if place.lstat().st_uid == os.getuid() and cgroup_tree.orphaned(place):
+            if place.lstat().st_uid == os.getuid() and cgroups.orphaned(place):
                 shutil.rmtree(place, ignore_errors=True)
                 found.append(place)
     return found

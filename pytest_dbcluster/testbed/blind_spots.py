@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed.variants import Variant
 
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
@@ -23,10 +23,10 @@ def flushing(variants: Sequence[Variant], directory: str) -> str:
     if not any(name in FLUSHING for pair in pairs for name in differences(*pair)):
         return ""
     slowest = min(1 / variant.spec.needs.iops if variant.spec.needs.iops else 0.0 for variant in variants)
-    if slowest >= doctor.BLIND_FSYNC:
+    if slowest >= probes.BLIND_FSYNC:
         return ""
-    seconds = doctor.fsync_seconds(directory)
-    if seconds >= doctor.BLIND_FSYNC:
+    seconds = probes.fsync_seconds(directory)
+    if seconds >= probes.BLIND_FSYNC:
         return ""
     return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"
 
@@ -37,13 +37,13 @@ def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> 
     It plays one where clusters of one topology differ in it, where one server is compared with several, and in each
     claim that something scales. One node of a cluster has as many cores as a server alone.
     """
-    usable = doctor.usable_cores()
+    usable = probes.usable_cores()
     for one, other in itertools.combinations(specs, 2):
         alike = one.topology == other.topology or 1 in (one.nodes, other.nodes)
         compared = one.nodes != other.nodes and (kind == "scales" or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (one, other)):
             return (
-                f"{doctor.shared_cores(usable)} ({one} has {_nodes(one)}, {other} {_nodes(other)}); "
+                f"{probes.shared_cores(usable)} ({one} has {_nodes(one)}, {other} {_nodes(other)}); "
                 "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
             )
     return ""

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import metrics
-from pytest_dbcluster.rounds.round import Paced, Repeats, Workload
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Paced, Repeats, Workload
 
 
 def common(loads: Sequence[Workload], name: str) -> Any:

@@ -11,14 +11,15 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
-from pytest_dbcluster.clusters.dialects.replication import MARIADB_SEMISYNC, MYSQL_SEMISYNC
+from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
+from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.topology import Acknowledges, Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.testbed.variants import Variant
 
 FLUSH = "innodb_flush_log_at_trx_commit"
 BINLOG_OFF = "binlog off"
-SEMISYNC = (MARIADB_SEMISYNC, MYSQL_SEMISYNC)
+SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
 # What the vendors call the same: set alike on both, it is no difference that a test has made.
 _MEANING = {

@@ -14,25 +14,26 @@ from typing import cast
 import psutil
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import Cluster, bring_up, ready_template
-from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import lacks as proxy_lacks
 from pytest_dbcluster.clusters.proxy import proxy_class, remark
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.data_template import Template
+from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.clusters.topology import lacks, topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share, programs, unmet
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds.round import Stored
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
-from pytest_dbcluster.testbed.datasets import stored
+from pytest_dbcluster.testbed.datasets import dataset_template
 from pytest_dbcluster.testbed.variants import References, Switch, Variant, split
+from pytest_dbcluster.workloads.workload import Stored
 
 SIDE_BY_SIDE = 2
 GROWTH = 128 * 2**20  # of a copy with loaded tables, in bytes: temporary tables, binlogs, what a few rounds add
@@ -156,7 +157,9 @@ class Pool:
     def _stored(self, variant: Variant) -> Template:
         """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""
         load, options = cast(Stored, variant.holds), dict(variant.static)
-        return stored(load, variant.release, self.provisioner, self.client(variant.release), options, self._progress)
+        return dataset_template(
+            load, variant.release, self.provisioner, self.client(variant.release), options, self._progress
+        )
 
     def _start(
         self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
@@ -164,7 +167,7 @@ class Pool:
         """Start these clusters side by side: most of the time goes into waiting. One that fails ends the others."""
         for variant in missing.values():
             if variant.spec.proxy in TOOLS:
-                releases.find(variant.spec.proxy, progress=self._progress)  # here, where its progress can be seen
+                find.find(variant.spec.proxy, progress=self._progress)  # here, where its progress can be seen
         said: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
         stop = threading.Event()
 
@@ -267,4 +270,4 @@ def _most(keys: Sequence[tuple[object, ...]]) -> int:
 
 def _memory(variant: Variant) -> int:
     """What the servers of a cluster take, in bytes, beyond a large buffer pool."""
-    return variant.spec.nodes * flavour(variant.release.product, variant.release.version).memory
+    return variant.spec.nodes * dialect(variant.release.product, variant.release.version).memory

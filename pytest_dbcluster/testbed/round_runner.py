@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.topology import Settles, Watches
 from pytest_dbcluster.errors import NotReady, WorkloadError
 from pytest_dbcluster.rounds import counters, load_generator, open_loop
 from pytest_dbcluster.rounds.ledger import Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round, Setting, Workload
+from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.system import probes
+from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0
 POLL = 0.01
@@ -34,10 +36,10 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     """
     cluster, failed = setting.cluster, ""
     watched = watch(cluster)
-    before = counters.read(cluster.nodes)
+    before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
     servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
-    with Sampler(servers, client=setting.client) as sampler:
+    with Sampler(servers, client=setting.client) as samples:
         try:
             outcome = load.run(setting)
         except WorkloadError as error:
@@ -45,10 +47,10 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
                 failed = noticed(cluster, watched) and f"; the load failed: {_end(str(error))}"
             if not failed:
                 raise
-            outcome = Outcome(time.monotonic() - began, 0)
+            outcome = RunResult(time.monotonic() - began, 0)
     drained, late = drain(cluster)
     void = noticed(cluster, watched) + failed or late or open_loop.saturated(outcome)
-    after, commits = counters.read(cluster.nodes), outcome.commits
+    after, commits = sampler.read_counters(cluster.nodes), outcome.commits
     seconds = (outcome.seconds if outcome.span is None else outcome.span) + drained  # between the two readings
     found = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=outcome.ledger)
     done = Round(
@@ -59,7 +61,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         wall=0.0,
         started=started,
         counters={**found, "drain_seconds": drained},
-        samples={**sampler.rates(), load_generator.CORES: doctor.usable_cores()},
+        samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
         void=void,
     )
     late_by = open_loop.behind(outcome, getattr(load, "seconds", None))
@@ -71,7 +73,7 @@ def unmeasured(void: str, *, variant: str, block: int, position: int) -> Round:
 
     Its time is that of the drain which was not enough.
     """
-    waited = Outcome(DRAIN_SECONDS, 0)
+    waited = RunResult(DRAIN_SECONDS, 0)
     return Round(variant, block, position, waited, wall=0.0, started=time.time(), settled=False, void=void)
 
 
@@ -141,12 +143,12 @@ def merged(rounds: Sequence[Round]) -> Round:
     )
 
 
-def _added(outcomes: Sequence[Outcome]) -> Outcome:
+def _added(outcomes: Sequence[RunResult]) -> RunResult:
     """What loads said of several runs, as of one: counts and times added up."""
     kept = [one.ledger for one in outcomes if one.ledger is not None]
     spans = [one.span for one in outcomes if one.span is not None]
     used = [one.client_seconds for one in outcomes if one.client_seconds is not None]
-    return Outcome(
+    return RunResult(
         seconds=sum(one.seconds for one in outcomes),
         operations=sum(one.operations for one in outcomes),
         commits=_sum([one.commits for one in outcomes]),

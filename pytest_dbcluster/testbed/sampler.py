@@ -4,16 +4,41 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 import psutil
 
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.hosts.host import Counts, Host
+from pytest_dbcluster.rounds.counters import DELTAS, STATES, Reading
 
 PRESSURE = ("cpu", "io", "memory")
 Sample = dict[str, float]
+_WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
+_STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
+_MEMBER = "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
+# What a vendor tells elsewhere than in its statuses: one statement of names and values.
+_MORE = {
+    "mysql": " UNION ALL ".join(
+        [
+            # Of the binlog's operations those that neither read nor write: each is a flush to disk.
+            "SELECT 'binlog_fsyncs', count_misc FROM performance_schema.file_summary_by_event_name "
+            "WHERE event_name = 'wait/io/file/sql/binlog'",
+            "SELECT name, count FROM information_schema.innodb_metrics "
+            "WHERE name IN ('lock_deadlocks', 'trx_rseg_history_len')",
+            f"SELECT 'redo_log_checkpoint_age', ({_STATUS}'innodb_redo_log_current_lsn') - "
+            f"({_STATUS}'innodb_redo_log_checkpoint_lsn')",
+            *(
+                f"SELECT '{name}', {name} FROM {_MEMBER}"
+                for names in (*DELTAS.values(), *STATES.values())
+                for name in names
+                if name.startswith("count_")
+            ),
+        ]
+    )
+}
 
 
 class Sampler:
@@ -89,3 +114,14 @@ def _pressure() -> Sample:
             continue
         found[f"pressure_{resource}"] = float(line.rsplit("total=", 1)[1]) / 1e6
     return found
+
+
+def read_counters(nodes: Sequence[Node]) -> Reading:
+    """The statuses of each node now; what a release lacks is missing."""
+    statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
+    readings = []
+    for node in nodes:
+        more = _MORE.get(node.release.product)
+        found = {**node.pairs(statement), **(node.pairs(more) if more else {})}
+        readings.append({name: float(value) for name, value in found.items() if value})
+    return readings

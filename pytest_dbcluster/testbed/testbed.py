@@ -17,14 +17,15 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.measuring.remarks import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
-from pytest_dbcluster.rounds.round import USUAL, Paced, Round, Setting, Verifies, Workload
+from pytest_dbcluster.rounds.round import USUAL, Round
 from pytest_dbcluster.testbed import blind_spots, comparability, durability, round_runner
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
+from pytest_dbcluster.testbed.remarks import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Paced, Setting, Verifies, Workload
 
 INSTANCES = 2  # of clusters that differ in more than options
 SETTLE_SECONDS = 1.0
@@ -34,7 +35,7 @@ TURN = 3  # rounds a start, where clusters take turns
 LINE = 200  # characters of a line that a server logged
 
 
-class ClusterLaboratory:
+class Testbed:
     """One load on several variants, each on the running cluster that serves it; or a load for each variant, by name.
 
     Raises ConfigError, before anything is started where that can be known, for variants whose commits are not worth
@@ -58,7 +59,7 @@ class ClusterLaboratory:
         self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
         self.mode = str(getattr(load, "mode", ""))
         self.metric = str(comparability.common(self._loads, "metric") or USUAL)
-        self.pace = open_loop.Pace.of(comparability.common(self._loads, "rate"))
+        self.pace = open_loop.ArrivalRate.of(comparability.common(self._loads, "rate"))
         self.variants = [variant.holding(one) for variant, one in zip(variants, self._loads, strict=True)]
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
@@ -162,7 +163,7 @@ class ClusterLaboratory:
         if self.pace and self.pace.rate is None:
             self._find_pace(self.pace)
 
-    def _find_pace(self, asked: open_loop.Pace) -> None:
+    def _find_pace(self, asked: open_loop.ArrivalRate) -> None:
         """What the slowest variant can do in a closed loop gives all of them their rate, or the rate its share."""
         loads = self._loads
         self._progress(f"{self.load}: measuring what each variant can do in a closed loop")

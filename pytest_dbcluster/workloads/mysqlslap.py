@@ -16,14 +16,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.clusters import blame
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
-from pytest_dbcluster.rounds.round import Outcome, Setting
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
-    from pytest_dbcluster.clusters.dialects.lookup import Flavour
-    from pytest_dbcluster.spec import Endpoint
+    from pytest_dbcluster.clusters.dialects.dialect import Dialect
+    from pytest_dbcluster.clusters.servers.connection import Endpoint
 
 MODES = ("key", "mixed", "read", "update", "write")
 ENDPOINTS = ("writer", "reader")
@@ -194,7 +194,7 @@ class MySQLSlap:
         node.query(f"CREATE TABLE {table} LIKE {kept}")
         node.query(f"INSERT INTO {table} SELECT * FROM {kept}")
 
-    def run(self, setting: Setting) -> Outcome:
+    def run(self, setting: Setting) -> RunResult:
         """One iteration of the tool. Raises WorkloadError or UnreadableOutput with its own words."""
         total = self.round_queries(setting.profile)
         command = self._command(setting, total)
@@ -212,7 +212,7 @@ class MySQLSlap:
     def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
         """The tool's words and what servers logged as errors, unless one has died: then NodeDied is raised."""
         where = f"{self} {ended} on {setting.cluster.spec}"
-        return blame.failed(setting.cluster.nodes, where, LONG_QUERY.sub(r"\1...\2", words))
+        return setting.cluster.load_failure(where, LONG_QUERY.sub(r"\1...\2", words))
 
     def _commits(self, total: int, profile: str) -> int | None:
         """Committed statements while the tool ran; a published call loads its table in each iteration, row by row."""
@@ -260,15 +260,13 @@ class MySQLSlap:
         ]
 
 
-def _words(setting: Setting) -> Flavour:
-    from pytest_dbcluster.clusters.dialects.lookup import (
-        flavour,  # here, because suites name their loads when they are collected
-    )
+def _words(setting: Setting) -> Dialect:
+    from pytest_dbcluster.clusters.dialects.lookup import dialect
 
-    return flavour(setting.release.product, setting.release.version)
+    return dialect(setting.release.product, setting.release.version)
 
 
-def parse(text: str, *, clients: int) -> Outcome:
+def parse(text: str, *, clients: int) -> RunResult:
     """The seconds of the tool's report. Raises UnreadableOutput when it is not exactly one report."""
     found = list(RESULT.finditer(text))
     if len(found) != 1:
@@ -278,4 +276,4 @@ def parse(text: str, *, clients: int) -> Outcome:
     seconds, least, most = (float(found[0][name]) for name in ("average", "least", "most"))
     if seconds <= 0:
         raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)
-    return Outcome(seconds, 0, least=least, most=most)
+    return RunResult(seconds, 0, least=least, most=most)

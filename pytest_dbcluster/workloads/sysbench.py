@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds.open_loop import Pace
-from pytest_dbcluster.rounds.round import Outcome, Setting
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.spec import Endpoint
+    from pytest_dbcluster.clusters.servers.connection import Endpoint
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
@@ -95,7 +96,7 @@ class SysBench:
         arguments.round_seconds("sysbench seconds", self.seconds)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
-        Pace.of(self.rate)
+        ArrivalRate.of(self.rate)
 
     def __str__(self) -> str:
         paced = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
@@ -200,7 +201,7 @@ class SysBench:
                 f"WHERE kept.id IS NULL AND ids.id <= {self.size}"
             )
 
-    def run(self, setting: Setting) -> Outcome:
+    def run(self, setting: Setting) -> RunResult:
         """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
         from pytest_dbcluster.workloads import sysbench_driver
 

@@ -17,16 +17,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pytest_dbcluster.clusters import blame
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
+from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, WorkloadError
-from pytest_dbcluster.releases import release
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Setting
-from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -60,7 +60,7 @@ class Call:
 
 def sysbench(setting: Setting) -> Release:
     """The tool. Raises Unsupported when it is too old, and what ``release.find`` raises when there is none."""
-    tool = release.find("sysbench", progress=setting.progress)
+    tool = find.find("sysbench", progress=setting.progress)
     program = str(tool.program("sysbench"))
     said = setting.client.run([program, "--version"], environment=tool.environment).stdout.strip()
     found = re.search(r"(\d+)\.(\d+)", said)
@@ -97,7 +97,7 @@ def run(
     rate: float | None = None,
     seed: int = 1,
     outlive: bool = False,
-) -> tuple[Outcome, list[dict[str, Any]]]:
+) -> tuple[RunResult, list[dict[str, Any]]]:
     """Run the script for so many seconds; what it did, and the report of each thread with the nodes by their names.
 
     ``rate`` are transactions a second over all threads, None a closed loop. ``seed`` is that of the inputs, which are
@@ -128,7 +128,7 @@ def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
 
 
 def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], seconds: float) -> str:
-    tool = release.find("sysbench", progress=setting.progress)
+    tool = find.find("sysbench", progress=setting.progress)
     secret = f"{setting.client.directory}/sysbench.cnf"
     user, password = call.endpoints[0].user, call.endpoints[0].password
     setting.client.push(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
@@ -149,16 +149,16 @@ def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], 
     }
     options = [f"--{key}={_text(value)}" for key, value in {**general, **call.options}.items()]
     line = [str(tool.program("sysbench")), *options, str(script), name]
-    what, nodes = f"{call.name} {name if name != 'run' else ''}".strip(), setting.cluster.nodes
+    what = f"{call.name} {name if name != 'run' else ''}".strip()
     try:
         done = setting.client.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
         words = _shortened(error.stderr.strip() or error.stdout, names)
-        raise blame.failed(nodes, f"{what} {error.ended} on {setting.cluster.spec}", words) from error
+        raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", words) from error
     fatal = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.startswith("FATAL: ")]
     if fatal and name != "run":  # it ends with 0 although threads have failed; those of a run go on
         said = _shortened("\n".join(fatal), names)
-        raise blame.failed(nodes, f"{what} lost threads on {setting.cluster.spec}", said)
+        raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", said)
     return done.stdout
 
 
@@ -220,7 +220,7 @@ def _report(call: Call, setting: Setting, path: str, token: str) -> dict[str, An
     return found
 
 
-def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> Outcome:
+def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> RunResult:
     """What all threads did together, from the first start to the last end."""
     seconds = max(one["ended"] for one in reports) - min(one["begun"] for one in reports)
     kinds = dict.fromkeys(kind for one in reports for kind in one["kinds"])
@@ -228,7 +228,7 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
     errors = _summed(((number, node), times) for one in reports for number, node, times in one["errors"])
     by_second = _summed((second, times) for one in reports for second, times in enumerate(one["by_second"]))
     ledger = Ledger(entries, errors)
-    return Outcome(
+    return RunResult(
         seconds,
         operations=ledger.total.tried,
         commits=ledger.total.committed,
@@ -243,13 +243,13 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
     )
 
 
-def _entry(parts: Sequence[Mapping[str, Any]]) -> Entry:
+def _entry(parts: Sequence[Mapping[str, Any]]) -> LedgerEntry:
     """One type of transactions over all threads."""
 
     def total(name: str) -> Any:
         return sum(part[name] for part in parts)
 
-    return Entry(
+    return LedgerEntry(
         attempts=_summed((tries, times) for part in parts for tries, times in part["attempts"]),
         committed=total("committed"),
         rolled_back=total("rolled_back"),

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.claims.stalls import PAIRS, judge_stalls
-from pytest_dbcluster.claims.verdict import Outcome
+from pytest_dbcluster.claims.verdict import STALL_PAIRS, Outcome, judge_stalls
 
-CALM = [1.0] * PAIRS
+CALM = [1.0] * STALL_PAIRS
 
 
 def stalling(number):
     """Forty rounds of which so many took three times their median."""
-    return [3.0] * number + [1.0] * (PAIRS - number)
+    return [3.0] * number + [1.0] * (STALL_PAIRS - number)
 
 
-@pytest.mark.parametrize("pairs", [0, 6, PAIRS - 1])
+@pytest.mark.parametrize("pairs", [0, 6, STALL_PAIRS - 1])
 def test_nothing_is_answered_before_40_pairs(pairs):
     """Fewer pairs cannot tell rare stalls from chance."""
     assert judge_stalls(stalling(20)[:pairs], CALM[:pairs], alpha=0.0005) is None
@@ -54,7 +53,7 @@ def test_few_pairs_can_fail():
 
 def test_fewer_pairs_are_looked_at_where_no_more_may_be_drawn():
     """However many another claim has drawn: the guard answers as it would have alone."""
-    for drawn in (20, PAIRS):
+    for drawn in (20, STALL_PAIRS):
         answer = judge_stalls(CALM[:drawn], CALM[:drawn], alpha=0.0005, cap=20)
         assert (answer.pairs, answer.outcome, answer.reason) == (20, Outcome.INCONCLUSIVE, "cap of 20 pairs: 0 v 0")
 

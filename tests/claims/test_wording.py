@@ -3,8 +3,7 @@
 import math
 import random
 
-from pytest_dbcluster.claims.stalls import judge_stalls
-from pytest_dbcluster.claims.verdict import beats, differs, judge, judge_ordered, message, no_slower_than
+from pytest_dbcluster.claims.verdict import beats, differs, judge, judge_ordered, judge_stalls, message, no_slower_than
 from pytest_dbcluster.reporting import results_directory
 
 

@@ -11,7 +11,8 @@ import time
 import filelock
 import pytest
 
-from pytest_dbcluster.cli import housekeeping, main
+from pytest_dbcluster.cli import cache as commands
+from pytest_dbcluster.cli import main
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.system import cache
@@ -41,7 +42,7 @@ def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
         "releases/sysbench-amd64  3 MB", "templates/mariadb-1      3 MB", "references               0 MB",
     ]  # fmt: skip
     assert f"6 MB in {empty_cache}" in listed
-    assert housekeeping.cached() == []
+    assert commands.cached() == []
 
 
 @pytest.fixture
@@ -107,14 +108,14 @@ def test_an_entry_is_removed_under_the_lock_of_its_maker(data, empty_cache, monk
         discard(place)
 
     monkeypatch.setattr(cache, "discard", discarding)
-    housekeeping.clean([f"{folder}/one"])
+    commands.clean([f"{folder}/one"])
 
     assert held == [empty_cache / folder / "one"]
     assert not held[0].exists()
     assert (empty_cache / lock).exists()
 
 
-@pytest.mark.parametrize("folder", housekeeping.FOLDERS)
+@pytest.mark.parametrize("folder", commands.FOLDERS)
 def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys, folder):
     """It stays; whoever shares a cache reads one line."""
     (empty_cache / folder / "one").mkdir(parents=True)
@@ -145,7 +146,7 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
     (cache.root() / "locks").mkdir()
     holder = filelock.FileLock(cache.root() / "locks" / "stored-mysql-1.lock")
     with holder, pytest.raises(ConfigError) as caught:
-        housekeeping.clean(progress=tell)
+        commands.clean(progress=tell)
 
     assert waits == ["waiting for another process that makes stored-mysql-1"]
     assert [path.name for path in two_stored.iterdir()] == ["mysql-1"]
@@ -170,7 +171,7 @@ def test_readings_stay_when_a_run_has_begun(data, two_stored, monkeypatch):
 
     monkeypatch.setattr(cache, "discard", discarding)
     with pytest.raises(ConfigError, match="so what is left stays: references\nremoved: stored/mariadb-1, stored/my"):
-        housekeeping.clean()
+        commands.clean()
     assert reading.exists()
 
 
@@ -227,5 +228,5 @@ def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_store
     """It is no entry, so nobody could name it."""
     (two_stored / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
 
-    assert [one.place.name for one in housekeeping.clean(["stored/mysql-1"])] == ["mysql-1"]
+    assert [one.place.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]
     assert [path.name for path in two_stored.iterdir()] == ["mariadb-1"]

@@ -8,7 +8,7 @@ import re
 import psutil
 import pytest
 
-from pytest_dbcluster.cli import housekeeping, main
+from pytest_dbcluster.cli import clusters, main, text
 from pytest_dbcluster.hosts import runs
 from tests.support.command import left, sleeping_run
 
@@ -56,8 +56,8 @@ def test_a_kept_run_whose_servers_ended_says_so(data):
         process.kill()
         psutil.wait_procs([process], timeout=5)
 
-    assert [row.state for row in housekeeping.rows()] == ["kept, its servers have ended"]
-    assert housekeeping.down(provisioner.run_id)[1] == 0
+    assert [row.state for row in clusters.rows()] == ["kept, its servers have ended"]
+    assert clusters.down(provisioner.run_id)[1] == 0
     assert not provisioner.directory.exists()
 
 
@@ -66,7 +66,7 @@ def test_reap_ends_what_a_dead_run_left(data, capsys):
     dead = sleeping_run(leave=True)
     file = dead.directory / runs.FILE
     file.write_text('{"owner": 999999999, "born": 1.0, "kept": false, "began": 1.0}')
-    shown = [row.state for row in housekeeping.rows()]
+    shown = [row.state for row in clusters.rows()]
 
     assert shown == ["dead: dbcluster reap"]
     assert main.main(["reap"]) == 0
@@ -95,4 +95,4 @@ def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
 )
 def test_a_duration_has_one_unit(seconds, shown):
     """Ages are read at a glance."""
-    assert housekeeping.duration(seconds) == shown
+    assert text.duration(seconds) == shown

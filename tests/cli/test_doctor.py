@@ -12,9 +12,9 @@ import pytest
 from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.cli.doctor import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.container import engine, engine_socket, images
-from pytest_dbcluster.system.cgroup_tree import POWERS, Tree
-from pytest_dbcluster.system.cgroups import Limits
+from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.system import block_devices, probes
+from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
 from tests.support import engines
 
 MOUNTS = """\
@@ -64,21 +64,21 @@ def test_the_driver_is_pure_python(found):
 
 def test_an_fsync_takes_time(tmp_path):
     """It is more than nothing and less than the limit of the whole measurement."""
-    assert 0 < doctor.fsync_seconds(tmp_path) < doctor.FSYNC_SECONDS
+    assert 0 < probes.fsync_seconds(tmp_path) < probes.FSYNC_SECONDS
 
 
 def test_an_fsync_is_measured_once(tmp_path):
     """The second answer is the first one, and costs nothing."""
-    first = doctor.fsync_seconds(tmp_path)
+    first = probes.fsync_seconds(tmp_path)
     start = time.perf_counter()
 
-    assert doctor.fsync_seconds(tmp_path) == first
+    assert probes.fsync_seconds(tmp_path) == first
     assert time.perf_counter() - start < 0.01
 
 
 def test_measuring_an_fsync_leaves_no_file(tmp_path):
     """The file is gone when its time is known."""
-    doctor.fsync_seconds(str(tmp_path))
+    probes.fsync_seconds(str(tmp_path))
 
     assert not list(tmp_path.iterdir())
 
@@ -86,7 +86,7 @@ def test_measuring_an_fsync_leaves_no_file(tmp_path):
 def test_a_directory_that_is_not_there_is_named(tmp_path):
     """The error says which directory could not be measured, and why."""
     with pytest.raises(ConfigError, match=r"cannot measure an fsync in .*/missing: No such file or directory"):
-        doctor.fsync_seconds(tmp_path / "missing")
+        probes.fsync_seconds(tmp_path / "missing")
 
 
 def test_a_fast_fsync_rules_out_claims_about_flushing():
@@ -98,7 +98,7 @@ def test_a_fast_fsync_rules_out_claims_about_flushing():
 @pytest.mark.parametrize("count", [2, 64])
 def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch):
     """One server alone may use all that three nodes share, however many there are; the number is in the sentence."""
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.setattr(probes, "CGROUP", tmp_path)
     rules_out = f"nodes share {count} cores: a claim about node scaling means nothing here"
 
     assert doctor.cores(count) == Finding("cores", str(count), rules_out)
@@ -107,7 +107,7 @@ def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch
 def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
     """A container that may use one and a half cores of many has one and a half."""
     (tmp_path / "cpu.max").write_text("150000 100000\n")
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.setattr(probes, "CGROUP", tmp_path)
 
     assert doctor.cores(64).value == "64, limited to 1.5 by the cgroup"
     assert "1.5 cores" in doctor.cores(64).rules_out
@@ -116,15 +116,15 @@ def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
 def test_no_quota_limits_nothing(tmp_path, monkeypatch):
     """The cgroup says "max" where it sets none."""
     (tmp_path / "cpu.max").write_text("max 100000\n")
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.setattr(probes, "CGROUP", tmp_path)
 
-    assert (doctor.cores(64).value, doctor.usable_cores(64)) == ("64", 64.0)
+    assert (doctor.cores(64).value, probes.usable_cores(64)) == ("64", 64.0)
 
 
 def test_little_memory_is_named(tmp_path, monkeypatch):
     """The limit of the cgroup is what counts."""
     (tmp_path / "memory.max").write_text(f"{2 * GIB}\n")
-    monkeypatch.setattr(doctor, "CGROUP", tmp_path)
+    monkeypatch.setattr(probes, "CGROUP", tmp_path)
     finding = doctor.memory(64 * GIB)
 
     assert finding.value == "64.0 GiB, limited to 2.0 GiB by the cgroup"
@@ -136,17 +136,17 @@ def test_little_memory_is_named(tmp_path, monkeypatch):
 )
 def test_the_deepest_mount_holds_a_directory(directory, kind):
     """The file system is that of the longest mount point above it, blanks in its name included."""
-    assert doctor.file_system(Path(directory), MOUNTS) == kind
+    assert block_devices.file_system(Path(directory), MOUNTS) == kind
 
 
 def test_an_unknown_file_system_is_unknown():
     """A kernel without a list of mounts is no error."""
-    assert doctor.file_system(Path("/x"), "") == "unknown"
+    assert block_devices.file_system(Path("/x"), "") == "unknown"
 
 
 def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
     """The finding says why, and how to choose another directory."""
-    monkeypatch.setattr(doctor, "file_system", lambda directory: "tmpfs")
+    monkeypatch.setattr(block_devices, "file_system", lambda directory: "tmpfs")
     rules_out = doctor.data_directory(tmp_path).rules_out
 
     assert "InnoDB makes no fsync at all" in rules_out
@@ -169,7 +169,7 @@ def test_a_container_engine_is_named_with_its_images():
 def test_without_a_container_engine_its_places_are_named(tmp_path, monkeypatch):
     """Containers are ruled out where nobody listens."""
     monkeypatch.delenv("DOCKER_HOST", raising=False)
-    monkeypatch.setattr(engine_socket, "places", lambda: [f"{tmp_path}/one", f"{tmp_path}/two"])
+    monkeypatch.setattr(engine, "socket_paths", lambda: [f"{tmp_path}/one", f"{tmp_path}/two"])
     rules_out = "--db-provisioner container cannot run here"
 
     assert doctor.containers() == Finding("containers", f"nobody listens on {tmp_path}/one, {tmp_path}/two", rules_out)

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.cli import main
+from pytest_dbcluster.cli import images, main
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases import release as releases
-from pytest_dbcluster.releases.release import Known
+from pytest_dbcluster.releases.find import Known
 from pytest_dbcluster.system import machine_lock
 from tests.support.command import ROOT, dbcluster
 
@@ -67,7 +68,7 @@ def test_an_error_shows_no_password(monkeypatch, capsys):
     def find(*_, **__):
         raise ProvisionError(f"server said {password}")
 
-    monkeypatch.setattr(releases, "find", find)
+    monkeypatch.setattr(find, "find", find)
 
     assert main.main(["fetch", "sysbench"]) == 1
     assert capsys.readouterr().err == "dbcluster: server said ***\n"
@@ -80,7 +81,7 @@ def test_fetch_tells_of_each_release(monkeypatch, capsys):
         progress(f"fetching {name}")
         return releases.Release(name, name, "1.2", Path("/bin"), source="here")
 
-    monkeypatch.setattr(releases, "find", find)
+    monkeypatch.setattr(find, "find", find)
 
     assert main.main(["fetch", "sysbench", "haproxy"]) == 0
     shown = capsys.readouterr()
@@ -90,7 +91,7 @@ def test_fetch_tells_of_each_release(monkeypatch, capsys):
 
 def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
     """Nobody measures beside a fetch, an image that is made, and a cluster that comes up."""
-    own = machine_lock.Machine(tmp_path / "machine")
+    own = machine_lock.MachineLock(tmp_path / "machine")
     monkeypatch.setattr(machine_lock, "this", lambda: own)
     having = []
 
@@ -98,11 +99,11 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
         having.append([one.does for one in own.holders()])
         raise ProvisionError("far enough")
 
-    monkeypatch.setattr(releases, "find", stop)
-    monkeypatch.setattr("pytest_dbcluster.cli.hand.programs", stop)
+    monkeypatch.setattr(find, "find", stop)
+    monkeypatch.setattr("pytest_dbcluster.cli.clusters.programs", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.offer", lambda name: name)
-    monkeypatch.setattr(main, "_engine", contextlib.nullcontext)
+    monkeypatch.setattr(images, "_engine", contextlib.nullcontext)
 
     for words in (["fetch", "sysbench"], ["image", "build", "mariadb:10.11"], ["up", "standalone"]):
         assert main.main(words) == 1
@@ -112,7 +113,7 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
 def test_releases_is_a_table(monkeypatch, capsys):
     """A row for each release, its size where it is known."""
     rows = [Known("mariadb:10.11", "cached", "10.11.19", 147_000_000, "/x"), Known("mysql:9.7", "planned")]
-    monkeypatch.setattr(releases, "known", lambda: rows)
+    monkeypatch.setattr(find, "known", lambda: rows)
 
     assert main.main(["releases"]) == 0
     assert capsys.readouterr().out.splitlines() == [

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import bring_up, ready_template
+from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec

@@ -102,7 +102,7 @@ def test_what_is_written_is_what_is_read(tmp_path):
     """A kept cluster survives its file; a directory without one tells of none."""
     one = kept.Kept(
         "ab12", "mine", "galera", "mariadb:10.11", "10.11.19", "/bin/mariadb", "/x/client1.cnf", "/x", 1.0,
-        (kept.Place("node1", "127.0.0.1", 1234, "/x/log"),), (kept.Place("writer", "127.0.0.1", 1235),), "http://x/",
+        (kept.Listener("node1", "127.0.0.1", 1234, "/x/log"),), (kept.Listener("writer", "127.0.0.1", 1235),), "http://x/",
     )  # fmt: skip
     (tmp_path / kept.FILE).write_text(kept.json.dumps([kept.dataclasses.asdict(one)]))
 
@@ -114,7 +114,7 @@ def test_the_description_can_be_pasted(tmp_path):
     """Paths with blanks are quoted, each place has its line, and the last line ends the cluster."""
     one = kept.Kept(
         "ab12", "mine", "standalone", "mariadb:10.11", "10.11.19", "'/my bin/mariadb'", "/x/client1.cnf", "/x", 1.0,
-        (kept.Place("node1", "127.0.0.1", 1234, "/x/log"),),
+        (kept.Listener("node1", "127.0.0.1", 1234, "/x/log"),),
     )  # fmt: skip
 
     assert kept.describe(one).splitlines() == [

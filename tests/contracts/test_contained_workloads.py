@@ -9,15 +9,15 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import bring_up
-from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.rounds import load_generator
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.workload import Setting
 from tests.contracts import test_workloads as contract
 
 SPEC = ClusterSpec("galera", nodes=2, proxy="haproxy")

@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.clusters.topology import PLANNED, fewest, health, readers, topology
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts.runs import Run
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.durability import Durability
 
 NAMES = sorted(registry.names("topology"))
@@ -52,7 +52,7 @@ def cluster(request, bring):
     if where == "container":
         made = request.getfixturevalue("contain")(name, nodes, release)
     else:
-        made = bring(name, nodes, releases.find(release))
+        made = bring(name, nodes, find.find(release))
     yield made
     made.close()
 

@@ -10,9 +10,9 @@ import pkgutil
 import pytest
 
 from pytest_dbcluster import workloads
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.workload import Setting
 
 # Small enough for a test; a workload without an entry fails.
 LOADS = {

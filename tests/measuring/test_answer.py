@@ -6,7 +6,7 @@ import statistics
 
 import pytest
 
-from pytest_dbcluster.errors import ClaimFailed, Undecided
+from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
 from tests.support.fakes import FakeLaboratory, noisy
 
@@ -43,7 +43,7 @@ def test_a_claim_that_is_open_raises_undecided():
     """It is neither a pass nor a failure."""
     default, flush_2 = series(1.0, 1.0, sd=0.3, cap=8)
 
-    with pytest.raises(Undecided, match=r"^INCONCLUSIVE flush_2\.beats\(default\)"):
+    with pytest.raises(Inconclusive, match=r"^INCONCLUSIVE flush_2\.beats\(default\)"):
         bool(flush_2.beats(default))
 
 
@@ -106,7 +106,7 @@ def test_a_blind_laboratory_answers_nothing_about_speed():
     laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 0.2), why_blind="an fsync takes 3 us in /dev/shm")
     default, flush_2 = series(laboratory=laboratory)
 
-    with pytest.raises(Undecided, match="an fsync takes 3 us in /dev/shm"):
+    with pytest.raises(Inconclusive, match="an fsync takes 3 us in /dev/shm"):
         bool(flush_2.beats(default))
 
 
@@ -150,7 +150,7 @@ def test_stalls_are_counted_in_the_first_40_pairs():
     """However many were drawn before for another claim."""
     default, flush_2 = series(1.0, 1.0, sd=0.3)
     assert flush_2.against(default).verdict.pairs <= 20
-    with pytest.raises(Undecided):
+    with pytest.raises(Inconclusive):
         bool(flush_2.beats(default, by=0.001))
     answer = flush_2.no_more_stalls_than(default)
 
@@ -164,7 +164,7 @@ def test_a_count_of_stalls_draws_no_more_than_the_run_allows():
     answer = flush_2.no_more_stalls_than(default)
 
     assert answer.verdict.pairs == 8
-    with pytest.raises(Undecided, match="cap of 8 pairs: 0 v 0"):
+    with pytest.raises(Inconclusive, match="cap of 8 pairs: 0 v 0"):
         bool(answer)
 
 
@@ -188,5 +188,5 @@ def test_a_blind_laboratory_says_nothing_of_stalls():
     answer = flush_2.no_more_stalls_than(default)
 
     assert answer.verdict.pairs == 20
-    with pytest.raises(Undecided, match="nodes share the cores"):
+    with pytest.raises(Inconclusive, match="nodes share the cores"):
         bool(answer)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
@@ -76,7 +76,9 @@ def test_an_open_point_opens_the_curve():
     """It is neither a pass nor a failure."""
     every = sweep(9.0, 1.0, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
 
-    with pytest.raises(Undecided, match=r"(?s)^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"):
+    with pytest.raises(
+        Inconclusive, match=r"(?s)^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: INC"
+    ):
         bool(every)
 
 
@@ -102,7 +104,7 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
     made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
-    with pytest.raises(Undecided, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
+    with pytest.raises(Inconclusive, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
         bool(made.every(lambda one, other: other.beats(one)))
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.claims.claim import Claim, beats, lower, no_slower_than, same_as, scales
-from pytest_dbcluster.errors import SeriesVoid, Undecided
-from pytest_dbcluster.measuring.instance_floor import Floor, Twins, margins_of
+from pytest_dbcluster.errors import Inconclusive, SeriesVoid
+from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins, margins_of
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from tests.support.fakes import FakeLaboratory, noisy
 
 
 def test_a_margin_below_the_floor_is_refused():
     """Instances that differ by 12 % say nothing about a version that is claimed to lose less than 10 %."""
-    floor = Floor("async", 1 / 1.12, 20)
+    floor = InstanceFloor("async", 1 / 1.12, 20)
 
     assert floor.refuses(no_slower_than(0.10)) == (
         "instance floor: two instances of async differ by 12.0 % (20 pairs), and the margin of no_slower_than is "
@@ -27,14 +27,14 @@ def test_a_margin_below_the_floor_is_refused():
 def test_a_margin_above_the_floor_counts():
     """Whichever of the two instances is the faster one."""
     for ratio in (1.02, 1 / 1.02):
-        assert not Floor("async", ratio, 20).refuses(no_slower_than(0.10))
+        assert not InstanceFloor("async", ratio, 20).refuses(no_slower_than(0.10))
 
 
 @pytest.mark.parametrize("claim", [beats(), lower(0.2), Claim("no_more_stalls_than", 0.0), Claim("differs", 0.0)])
 def test_a_claim_without_a_margin_of_speed_has_no_floor(claim):
     """There is nothing to be smaller than it; counters are not speed."""
     assert margins_of(claim) == []
-    assert Floor("async", 2.0, 20).refuses(claim) == ""
+    assert InstanceFloor("async", 2.0, 20).refuses(claim) == ""
 
 
 def test_twins_are_two_instances_of_one_variant():
@@ -66,7 +66,7 @@ def test_the_first_claim_with_a_margin_measures_the_floor_once():
 
     def floor(number, metric):
         asked.append((number, metric))
-        return Floor("old", 1.01, 20)
+        return InstanceFloor("old", 1.01, 20)
 
     old, new = Measurement(FakeLaboratory(("old", "new"), noisy(0.2, 0.1)), Rules(seed=1), floor=floor).series
 
@@ -82,15 +82,15 @@ def test_the_first_claim_with_a_margin_measures_the_floor_once():
 def test_a_margin_below_the_measured_floor_is_undecided():
     """Not red: nothing is known about the variants."""
     laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: Floor("old", 1.3, 20)).series
+    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)).series
 
-    with pytest.raises(Undecided, match=r"two instances of old differ by 30\.0 % \(20 pairs\), and the margin of "):
+    with pytest.raises(Inconclusive, match=r"two instances of old differ by 30\.0 % \(20 pairs\), and the margin of "):
         bool(new.no_slower_than(old, by=0.10))
 
 
 def test_what_cannot_be_known_is_not_drawn_for_long():
     """Twenty pairs show what was seen; more would not make it known."""
     laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1, sd=0.5))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: Floor("old", 1.3, 20)).series
+    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)).series
 
     assert new.no_slower_than(old, by=0.10).verdict.pairs == 20

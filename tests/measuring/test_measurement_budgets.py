@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.errors import Undecided
+from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.measurement import ordered
 from tests.support.fakes import FakeLaboratory
 from tests.support.measurements import measurement, two
@@ -51,7 +51,7 @@ def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
         "against": lambda: fast.against(slow),
     }
 
-    with pytest.raises(Undecided) as caught:
+    with pytest.raises(Inconclusive) as caught:
         ask[claim]()
     assert str(caught.value) == f"fake load: {USED}; nothing was drawn"
     assert laboratory.rounds == []

@@ -8,8 +8,7 @@ import math
 import pytest
 
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.rounds.round import Outcome, Round
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.rounds.round import Round, RunResult
 
 
 def rounds(variant, seconds, drains, *, commits=100, voids=()):
@@ -19,7 +18,7 @@ def rounds(variant, seconds, drains, *, commits=100, voids=()):
             variant,
             number,
             0,
-            Outcome(took, 100, commits),
+            RunResult(took, 100, commits),
             0.0,
             float(number),
             counters={"drain_seconds": drained},
@@ -121,30 +120,8 @@ def test_many_reasons_are_cut():
     assert remarks.void_line(blocks, 50)[0].endswith("a: reason 0; a: reason 1; a: reason 2; and 2 more")
 
 
-def test_many_variables_that_differ_are_cut():
-    """Twenty of them, and how many more; none is said too."""
-    differ = {f"v{number:02}": ("0", "1") for number in range(23)}
-
-    assert remarks.differing_line("a", "b", {}) == "variables that differ (a -> b): none"
-    assert remarks.differing_line("a", "b", differ).startswith(
-        "variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1"
-    )
-    assert remarks.differing_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
-
-
 def test_a_void_round_takes_its_block_along():
     """The other rounds of the block say whose fault it was."""
     block = [*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=["the primary changed"])]
 
     assert [one.void for one in remarks.as_void(block)] == ["with b: the primary changed", "the primary changed"]
-
-
-def test_clusters_of_other_shapes_are_shown():
-    """A proxy is one more hop and a node one more server: a difference in speed may come from there."""
-    group = ClusterSpec("group_replication", nodes=3, proxy="mysql_router")
-    lone = ClusterSpec("standalone")
-
-    assert remarks.shapes_line({"group": group, "tuned": group.with_options(max_connections=99)}) == []
-    assert remarks.shapes_line({"group": group, "alone": lone}) == [
-        "clusters: group 3 nodes behind mysql_router, alone 1 node behind no proxy"
-    ]

@@ -14,7 +14,7 @@ from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.system.machine_lock import BUILDING, Machine, Turns
+from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.fakes import FakeLaboratory, noisy
@@ -31,7 +31,7 @@ def session(pytestconfig, tmp_path, said):
     """A run that has begun, on a machine of the test's own; it has started nothing."""
     made = DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
     made.report = types.SimpleNamespace(line=lambda text, colour="": said.append(text))
-    made.pool.turns = Turns(Machine(tmp_path / "machine"))
+    made.pool.turns = Turns(MachineLock(tmp_path / "machine"))
     made._begun = True
     return made
 

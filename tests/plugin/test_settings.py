@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.plugin import settings as module
-from pytest_dbcluster.plugin.settings import Settings, add_options
+from pytest_dbcluster.plugin.command_line import add_options
+from pytest_dbcluster.plugin.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.hosts import provisioner
-from pytest_dbcluster.plugin import settings
+from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -61,7 +61,7 @@ class Options:
 def options():
     """Every ``--db-...`` option there is."""
     group = Options()
-    settings.add_options(group)
+    command_line.add_options(group)
     return group.names
 
 

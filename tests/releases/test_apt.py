@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.catalogue import Origin
-from pytest_dbcluster.releases.sources import Candidate, Entry
+from pytest_dbcluster.releases.sources import AptEntry, Candidate
 
 CONTROL = """\
 Package: {name}
@@ -64,7 +64,7 @@ class Archive:
 
     def entry(self, suite=""):
         """The archive as an apt source."""
-        return Entry(f"file:{self.directory}", suite or self.suite, ("main",), self.options)
+        return AptEntry(f"file:{self.directory}", suite or self.suite, ("main",), self.options)
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_security_suite_that_lacks_its_packages_is_left_out(tmp_path, archive)
 def test_an_archive_without_a_signature_is_refused(tmp_path, archive):
     """Signatures are checked: nothing is fetched from an archive that has none."""
     archive.publish()
-    entry = Entry(archive.entry().uri, "bookworm", ("main",))
+    entry = AptEntry(archive.entry().uri, "bookworm", ("main",))
 
     with pytest.raises(ProvisionError, match="is not signed"):
         fetch(tmp_path, entry)
@@ -170,7 +170,7 @@ def test_a_missing_key_names_the_package_that_brings_it():
     said = "W: GPG error: http://x trixie InRelease: signatures couldn't be verified: NO_PUBKEY 0123456789ABCDEF\n"
     error = CommandFailed(["apt-get", "update"], 100, "", said)
 
-    texts = [str(apt.update_error(error, [Entry("http://x", suite, ())])) for suite in ("trixie", "noble", "own")]
+    texts = [str(apt.update_error(error, [AptEntry("http://x", suite, ())])) for suite in ("trixie", "noble", "own")]
 
     assert "trixie of http://x is not on this system; install debian-archive-keyring (apt-get install" in texts[0]
     assert "install ubuntu-keyring (apt-get install ubuntu-keyring)" in texts[1]
@@ -199,7 +199,7 @@ def test_a_package_that_was_tampered_with_is_refused(tmp_path, archive):
 
 def test_a_mirror_that_does_not_answer_is_named(tmp_path):
     """The error has the suite, the mirror and apt's reason."""
-    entry = Entry("http://127.0.0.1:9/debian", "bookworm", ("main",))
+    entry = AptEntry("http://127.0.0.1:9/debian", "bookworm", ("main",))
 
     with pytest.raises(ProvisionError, match=r"bookworm of http://127.0.0.1:9/debian cannot be read: .*connect"):
         fetch(tmp_path, entry)

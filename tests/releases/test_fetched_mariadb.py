@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.releases import release
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.system import cache
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ def run(program, *arguments, **environment):
 @pytest.fixture(params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
 def found(request):
     """Each release that is supported."""
-    return release.find(request.param, progress=print)
+    return find.find(request.param, progress=print)
 
 
 def test_a_fetched_server_says_its_version(found):
@@ -112,9 +112,9 @@ def test_a_shim_runs_through_path_and_links(found, tmp_path):
 @pytest.mark.parametrize("place", ["the cache", "its unpacked packages"])
 def test_a_server_of_another_suite_answers(name, place, tmp_path):
     """Data directory, start, a plugin, a query and shutdown, with the older and the newer libc than the host's."""
-    found = release.find(name, progress=print)
+    found = find.find(name, progress=print)
     if place == "its unpacked packages":
-        found = release.find(f"{name}={found.bin.parent / 'root'}")
+        found = find.find(f"{name}={found.bin.parent / 'root'}")
     os_user = [f"--user={'root' if os.getuid() == 0 else os.environ.get('USER', '')}"]
     options = [f"--{option}={value}" for option, value in found.server_options.items()]
     places = [f"--datadir={tmp_path}/data", f"--socket={tmp_path}/s", f"--log-error={tmp_path}/log.err"]
@@ -141,7 +141,7 @@ def test_a_server_of_another_suite_answers(name, place, tmp_path):
 
 def test_sysbench_finds_its_scripts():
     """The script's full path and the variables of the release are all it takes."""
-    found = release.find("sysbench", progress=print)
+    found = find.find("sysbench", progress=print)
 
     said = run(found.program("sysbench"), found.scripts / "oltp_read_write.lua", "help", **found.environment)
 
@@ -150,7 +150,7 @@ def test_sysbench_finds_its_scripts():
 
 def test_haproxy_checks_a_configuration(tmp_path):
     """The fetched HAProxy reads its configuration and finds it valid."""
-    found = release.find("haproxy", progress=print)
+    found = find.find("haproxy", progress=print)
     timeouts = "defaults\n timeout connect 1s\n timeout client 1s\n timeout server 1s\n"
     (tmp_path / "haproxy.cfg").write_text(f"{timeouts}listen galera\n bind 127.0.0.1:3306\n server a 127.0.0.1:3307\n")
 
@@ -159,12 +159,12 @@ def test_haproxy_checks_a_configuration(tmp_path):
 
 def test_a_cache_may_be_copied_to_another_place(tmp_path, monkeypatch):
     """Nothing in an entry knows where it lies: a copy runs when the original is not there."""
-    entry = release.find("haproxy", progress=print).bin.parent
+    entry = find.find("haproxy", progress=print).bin.parent
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
     shutil.copytree(entry, cache.releases() / entry.name, symlinks=True)
-    monkeypatch.setattr(release, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+    monkeypatch.setattr(find, "_fetched", lambda *_: pytest.fail("it was fetched again"))
 
-    copied = release.find("haproxy")
+    copied = find.find("haproxy")
 
     assert str(copied.bin).startswith(str(tmp_path))
     assert str(entry) not in (copied.bin / "haproxy").read_text()
@@ -188,7 +188,7 @@ def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeyp
             break
     killed.kill()
     killed.communicate()
-    assert release.cached() == []
+    assert find.cached() == []
     (stale,) = cache.releases().glob(".fetching-*")
 
     first = fetching(tmp_path)

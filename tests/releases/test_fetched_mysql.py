@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.releases import path, release
+from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.releases import find, local_programs
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from tests.releases.test_fetched_mariadb import run
@@ -100,8 +100,8 @@ def copied(made, mysql, tmp_path, monkeypatch):
     entry = mysql.bin.parent
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "a copy"))
     shutil.copytree(entry, cache.releases() / entry.name, symlinks=True, copy_function=link_or_copy)
-    monkeypatch.setattr(release, "_fetched", lambda *_: pytest.fail("it was fetched again"))
-    return release.find("mysql:9.7")
+    monkeypatch.setattr(find, "_fetched", lambda *_: pytest.fail("it was fetched again"))
+    return find.find("mysql:9.7")
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_it_runs_from_a_copy_of_the_cache(answers, copied, tmp_path):
 
 def test_it_runs_from_a_vendors_tarball(answers, tarball):
     """``mysql:9.7=DIRECTORY``: the tarball's server and client are used where they lie, with its own files."""
-    found = release.find(f"mysql:9.7={tarball}")
+    found = find.find(f"mysql:9.7={tarball}")
     version, plugins, charsets = asked(answers(found))
 
     assert version.startswith(found.version)
@@ -166,8 +166,8 @@ def test_it_runs_from_a_vendors_tarball(answers, tarball):
 def test_it_runs_from_path(answers, tarball, monkeypatch):
     """``mysql:path`` takes the server on PATH with the files beside it."""
     monkeypatch.setenv("PATH", f"{tarball}/bin:/usr/bin:/bin")
-    monkeypatch.setattr(path, "_SBIN", ())
-    found = release.find("mysql:path")
+    monkeypatch.setattr(local_programs, "_SBIN", ())
+    found = find.find("mysql:path")
     version, plugins, _ = asked(answers(found))
 
     assert found.source == f"PATH ({tarball}/bin/mysqld)"

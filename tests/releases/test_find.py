@@ -9,12 +9,12 @@ import shutil
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.releases import catalogue, path, release, sources
+from pytest_dbcluster.releases import catalogue, find, local_programs, sources
 from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.system import cache
 
 DEAD = "http://127.0.0.1:9/debian"
-ENTRY = sources.Entry(DEAD, "bookworm", ("main",))
+ENTRY = sources.AptEntry(DEAD, "bookworm", ("main",))
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,7 @@ def own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("DBCLUSTER_MIRROR", raising=False)
     monkeypatch.setattr(sources, "host_entries", lambda: [ENTRY])
-    monkeypatch.setattr(path, "_SBIN", ())
+    monkeypatch.setattr(local_programs, "_SBIN", ())
 
 
 def fake_entry(product="mariadb", version="10.11", exact="10.11.19"):
@@ -51,7 +51,7 @@ def test_a_cached_release_is_taken_without_asking_anyone(monkeypatch):
     entry = fake_entry()
     monkeypatch.setattr(sources, "host_entries", lambda: pytest.fail("the apt sources were read"))
 
-    found = release.find(ReleaseName("mariadb", "10.11"))
+    found = find.find(ReleaseName("mariadb", "10.11"))
 
     assert (found.name, found.version, found.bin) == ("mariadb:10.11", "10.11.19", entry / "bin")
     assert found.source == f"bookworm of this system's apt sources (in {entry})"
@@ -61,9 +61,9 @@ def test_a_cached_release_may_be_named_by_its_directory():
     """An entry that was copied from another machine is taken from wherever it lies."""
     entry = fake_entry()
 
-    assert release.find(f"mariadb:10.11={entry}").bin == entry / "bin"
+    assert find.find(f"mariadb:10.11={entry}").bin == entry / "bin"
     with pytest.raises(ConfigError, match=f"^mariadb:11.8: {entry} holds mariadb 10.11$"):
-        release.find(f"mariadb:11.8={entry}")
+        find.find(f"mariadb:11.8={entry}")
 
 
 def test_an_entry_for_another_machine_is_not_taken(monkeypatch):
@@ -73,7 +73,7 @@ def test_an_entry_for_another_machine_is_not_taken(monkeypatch):
     cache.write(entry, manifest)
 
     with pytest.raises(ProvisionError):
-        release.find("mariadb:10.11")
+        find.find("mariadb:10.11")
 
 
 def test_an_unknown_version_lists_the_known_ones():
@@ -83,13 +83,13 @@ def test_an_unknown_version_lists_the_known_ones():
         match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, mysql:9\.7, haproxy, "
         r"sysbench; others as mariadb:12\.9=DIRECTORY$",
     ):
-        release.find("mariadb:12.9")
+        find.find("mariadb:12.9")
 
 
 def test_without_network_the_error_says_the_ways_out(tmp_path):
     """Directory, PATH, mirror and a cache from elsewhere are named, after apt's reason."""
     with pytest.raises(ProvisionError) as caught:
-        release.find("mariadb:11.8")
+        find.find("mariadb:11.8")
 
     text = str(caught.value)
     assert text.startswith(f"mariadb:11.8 cannot be fetched: trixie of {DEAD} cannot be read: E: ")
@@ -105,9 +105,9 @@ def test_the_environment_names_a_mirror(monkeypatch):
     monkeypatch.setenv("DBCLUSTER_MIRROR", "http://127.0.0.1:10/debian")
 
     with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:10/debian cannot be read"):
-        release.find("mariadb:10.11")
+        find.find("mariadb:10.11")
     with pytest.raises(ProvisionError, match=r"bookworm of http://127\.0\.0\.1:11/debian cannot be read"):
-        release.find("mariadb:10.11", mirror="http://127.0.0.1:11/debian")
+        find.find("mariadb:10.11", mirror="http://127.0.0.1:11/debian")
 
 
 def test_a_version_without_a_mirror_names_its_suite():
@@ -115,7 +115,7 @@ def test_a_version_without_a_mirror_names_its_suite():
     with pytest.raises(
         ProvisionError, match="it is in jammy, and the apt sources of this system name no mirror of that"
     ):
-        release.find("mariadb:10.6")
+        find.find("mariadb:10.6")
 
 
 def test_a_host_without_apt_stays_unsupported(monkeypatch):
@@ -123,7 +123,7 @@ def test_a_host_without_apt_stays_unsupported(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
 
     with pytest.raises(Unsupported, match=r"mariadb:10.11 cannot be fetched: this system has no apt-get.*Ways out: "):
-        release.find("mariadb:10.11")
+        find.find("mariadb:10.11")
 
 
 def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch):
@@ -135,7 +135,7 @@ def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch)
     monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
     lines = []
 
-    found = release.find("haproxy", progress=lines.append)
+    found = find.find("haproxy", progress=lines.append)
 
     assert found.source.startswith(f"PATH ({program}), because it could not be fetched: bookworm of ")
     assert lines[-1] == f"haproxy: taking {found.source}"
@@ -143,10 +143,10 @@ def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch)
 
 def test_a_tool_that_is_nowhere_says_install(monkeypatch):
     """For a tool there is no DIRECTORY to name."""
-    monkeypatch.setattr(path, "tool", lambda name, reason: None)
+    monkeypatch.setattr(local_programs, "tool_on_path", lambda name, reason: None)
 
     with pytest.raises(ProvisionError, match="Ways out: install sysbench; DBCLUSTER_MIRROR"):
-        release.find("sysbench")
+        find.find("sysbench")
 
 
 def test_every_offer_is_known_with_its_state(monkeypatch):
@@ -154,9 +154,9 @@ def test_every_offer_is_known_with_its_state(monkeypatch):
     monkeypatch.setenv("PATH", "/nonexistent")
     entry = fake_entry()
 
-    rows = {row.name: row for row in release.known()}
+    rows = {row.name: row for row in find.known()}
 
-    assert rows["mariadb:10.11"] == release.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry))
+    assert rows["mariadb:10.11"] == find.Known("mariadb:10.11", "cached", "10.11.19", 5, str(entry))
     assert rows["mariadb:11.8"].state == "can be fetched"
     assert rows["mariadb:11.8"].source == "trixie of the same mirror as this system"
     assert rows["mariadb:10.6"].state == "not found"
@@ -167,11 +167,11 @@ def test_every_offer_is_known_with_its_state(monkeypatch):
 
 def test_cached_lists_what_the_cache_holds():
     """An empty cache has no rows."""
-    assert release.cached() == []
+    assert find.cached() == []
 
     fake_entry()
 
-    assert [row.name for row in release.cached()] == ["mariadb:10.11"]
+    assert [row.name for row in find.cached()] == ["mariadb:10.11"]
 
 
 def test_a_missing_program_lists_those_that_there_are():
@@ -180,11 +180,11 @@ def test_a_missing_program_lists_those_that_there_are():
     (entry / "bin" / "mariadb").touch()
 
     with pytest.raises(ConfigError, match=r"^mariadb:10.11 \(.*\) has no program 'garbd' in .*/bin; it has: mariadb$"):
-        release.find("mariadb:10.11").program("garbd")
+        find.find("mariadb:10.11").program("garbd")
 
 
 def test_an_entry_is_gone_when_its_directory_is():
     """Removing an entry by hand is all it takes."""
     shutil.rmtree(fake_entry())
 
-    assert release.cached() == []
+    assert find.cached() == []

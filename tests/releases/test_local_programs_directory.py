@@ -8,7 +8,7 @@ import re
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
-from pytest_dbcluster.releases import release
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ReleaseName
 
 VERSION = "Ver 11.4.5-MariaDB for Linux on x86_64 (MariaDB Server)"
@@ -67,7 +67,7 @@ def unpacked(tmp_path):
 
 def test_a_vendors_tarball_is_taken_as_it_is(tarball):
     """Its programs come together in one bin/, and the server is told where its files are."""
-    found = release.find(f"mariadb:11.4={tarball}")
+    found = find.find(f"mariadb:11.4={tarball}")
 
     assert (found.name, found.version, found.source) == ("mariadb:11.4", "11.4.5", str(tarball))
     assert found.server_options == {
@@ -95,7 +95,7 @@ def mysql_tarball(tmp_path):
 
 def test_a_tarball_of_mysql_is_taken_with_its_router(mysql_tarball):
     """Server, clients, and router and shell where they lie beside them; nothing of it is called mariadb."""
-    found = release.find(f"mysql:8.4={mysql_tarball}")
+    found = find.find(f"mysql:8.4={mysql_tarball}")
 
     assert (found.name, found.version, found.wsrep_provider) == ("mysql:8.4", "8.4.3", None)
     assert found.server_options == {
@@ -110,14 +110,14 @@ def test_a_tarball_of_mysql_is_taken_with_its_router(mysql_tarball):
 
 def test_both_names_of_a_program_are_there(tarball):
     """What the vendor calls mariadb-slap is mysqlslap too."""
-    found = release.find(f"mariadb:11.4={tarball}")
+    found = find.find(f"mariadb:11.4={tarball}")
 
     assert found.program("mysqlslap").resolve() == found.program("mariadb-slap").resolve()
 
 
 def test_unpacked_packages_are_found_below_usr(unpacked):
     """Programs of sbin and bin come together, and options lead below usr."""
-    found = release.find(f"mariadb:11.4={unpacked}")
+    found = find.find(f"mariadb:11.4={unpacked}")
 
     assert found.server_options["basedir"] == f"{unpacked}/usr"
     assert found.server_options["plugin-dir"] == f"{unpacked}/usr/lib/mysql/plugin"
@@ -129,11 +129,11 @@ def test_unpacked_packages_are_found_below_usr(unpacked):
 
 def test_an_unchanged_directory_keeps_its_bin(tarball):
     """Servers may be running out of bin/, so it is made anew only when the programs have changed."""
-    first = release.find(f"mariadb:11.4={tarball}").bin.stat().st_ino
-    second = release.find(f"mariadb:11.4={tarball}").bin.stat().st_ino
+    first = find.find(f"mariadb:11.4={tarball}").bin.stat().st_ino
+    second = find.find(f"mariadb:11.4={tarball}").bin.stat().st_ino
     program(tarball / "bin/mariadb-backup")
 
-    third = release.find(f"mariadb:11.4={tarball}")
+    third = find.find(f"mariadb:11.4={tarball}")
 
     assert first == second
     assert third.program("mariadb-backup").exists()
@@ -143,19 +143,19 @@ def test_a_relative_directory_is_made_absolute(tarball, monkeypatch):
     """The user may name a directory from where they are."""
     monkeypatch.chdir(tarball.parent)
 
-    assert release.find(f"mariadb:11.4={tarball.name}").source == str(tarball)
+    assert find.find(f"mariadb:11.4={tarball.name}").source == str(tarball)
 
 
 def test_a_directory_that_is_missing_is_named():
     """The error has the release as it was written."""
     with pytest.raises(ConfigError, match=r"^mariadb:11\.4=/none: there is no directory /none$"):
-        release.find("mariadb:11.4=/none")
+        find.find("mariadb:11.4=/none")
 
 
 def test_a_directory_without_a_server_says_where_was_looked(tmp_path):
     """The error names the programs and the places."""
     with pytest.raises(ConfigError, match=r"has no mariadbd or mysqld; looked in bin/, sbin/, .* of it and of usr/"):
-        release.find(f"mariadb:11.4={tmp_path}")
+        find.find(f"mariadb:11.4={tmp_path}")
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def test_another_version_than_named_is_refused(tarball, asked, prints, is_):
     where = re.escape(str(tarball))
 
     with pytest.raises(ConfigError, match=f"^{asked}: the server of {where} is {is_}$"):
-        release.find(f"{asked}={tarball}")
+        find.find(f"{asked}={tarball}")
 
 
 def test_a_server_that_does_not_run_gives_its_own_words(tarball):
@@ -180,12 +180,12 @@ def test_a_server_that_does_not_run_gives_its_own_words(tarball):
     program(tarball / "bin/mariadbd", "libaio.so.1: cannot open shared object file", 127)
 
     with pytest.raises(ProvisionError, match=r"does not run on this system: .* ended with 127: .*libaio.so.1"):
-        release.find(f"mariadb:11.4={tarball}")
+        find.find(f"mariadb:11.4={tarball}")
 
 
 def test_the_version_names_the_directory_only_for_its_test_id(tarball):
     """The release's name, which goes into test ids, has no directory."""
-    assert release.find(ReleaseName("mariadb", "11.4", str(tarball))).name == "mariadb:11.4"
+    assert find.find(ReleaseName("mariadb", "11.4", str(tarball))).name == "mariadb:11.4"
 
 
 def test_an_unreadable_cache_does_not_matter_to_the_error(tmp_path):
@@ -193,13 +193,13 @@ def test_an_unreadable_cache_does_not_matter_to_the_error(tmp_path):
     (tmp_path / "manifest.json").write_text("{}")
 
     with pytest.raises(ConfigError, match="has no mariadbd"):
-        release.find(f"mariadb:11.4={tmp_path}")
+        find.find(f"mariadb:11.4={tmp_path}")
 
 
 def test_nothing_is_written_into_the_users_directory(tarball):
     """Links are made in the cache."""
     before = sorted(os.walk(tarball))
 
-    release.find(f"mariadb:11.4={tarball}")
+    find.find(f"mariadb:11.4={tarball}")
 
     assert sorted(os.walk(tarball)) == before

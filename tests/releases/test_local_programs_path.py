@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.releases import path, release
+from pytest_dbcluster.releases import find, local_programs
 
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path, monkeypatch):
     """A cache of the test's own, and a PATH without servers."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(path, "_SBIN", ())
+    monkeypatch.setattr(local_programs, "_SBIN", ())
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def installed(tmp_path, monkeypatch):
 
 def test_the_server_on_path_is_taken_with_what_lies_beside_it(installed):
     """Its clients come out of bin/ beside sbin/, its files from below the same prefix."""
-    found = release.find("mariadb:path")
+    found = find.find("mariadb:path")
 
     assert (found.name, found.version) == ("mariadb:path", "10.11.19")
     assert found.source == f"PATH ({installed}/sbin/mariadbd)"
@@ -41,9 +41,9 @@ def test_the_server_on_path_is_taken_with_what_lies_beside_it(installed):
 def test_a_server_in_sbin_is_found_without_its_being_on_path(installed, monkeypatch):
     """An ordinary user's PATH has no /usr/sbin, where packages put the server."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    monkeypatch.setattr(path, "_SBIN", (f"{installed}/sbin",))
+    monkeypatch.setattr(local_programs, "_SBIN", (f"{installed}/sbin",))
 
-    assert release.find("mariadb:path").version == "10.11.19"
+    assert find.find("mariadb:path").version == "10.11.19"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_no_server_on_path_says_where_was_looked(monkeypatch, name, servers, fet
     )
 
     with pytest.raises(ConfigError, match=text):
-        release.find(name)
+        find.find(name)
 
 
 def test_another_product_on_path_is_refused(installed):
@@ -69,7 +69,7 @@ def test_another_product_on_path_is_refused(installed):
     (installed / "sbin/mysqld").symlink_to("mariadbd")
 
     with pytest.raises(ConfigError, match=r"^mysql:path: the server of PATH .* is mariadb 10\.11\.19"):
-        release.find("mysql:path")
+        find.find("mysql:path")
 
 
 @pytest.mark.parametrize("readable", [True, False], ids=["as root", "as an ordinary user"])
@@ -82,10 +82,10 @@ def test_a_server_that_apparmor_confines_is_marked(installed, monkeypatch, reada
     if readable:
         (security / "profiles").write_text(f"other (complain)\n{server} (enforce)\n")
     (profiles / server.strip("/").replace("/", ".")).write_text(f"# a profile\n{server} {{\n}}\n")
-    monkeypatch.setattr(path, "APPARMOR", security / "profiles")
-    monkeypatch.setattr(path, "PROFILES", profiles)
+    monkeypatch.setattr(local_programs, "APPARMOR", security / "profiles")
+    monkeypatch.setattr(local_programs, "PROFILES", profiles)
 
-    assert "; AppArmor confines it, see aa-status" in release.find("mariadb:path").source
+    assert "; AppArmor confines it, see aa-status" in find.find("mariadb:path").source
 
 
 def test_an_empty_apparmor_profile_confines_nothing(installed, monkeypatch):
@@ -93,10 +93,10 @@ def test_an_empty_apparmor_profile_confines_nothing(installed, monkeypatch):
     server = str((installed / "sbin/mariadbd").resolve())
     (installed / "security").mkdir()
     (installed / server.strip("/").replace("/", ".")).write_text("# This file is intentionally empty\n")
-    monkeypatch.setattr(path, "APPARMOR", installed / "security" / "profiles")
-    monkeypatch.setattr(path, "PROFILES", installed)
+    monkeypatch.setattr(local_programs, "APPARMOR", installed / "security" / "profiles")
+    monkeypatch.setattr(local_programs, "PROFILES", installed)
 
-    assert "AppArmor" not in release.find("mariadb:path").source
+    assert "AppArmor" not in find.find("mariadb:path").source
 
 
 def test_a_tool_on_path_says_why_it_was_taken(installed):
@@ -104,7 +104,7 @@ def test_a_tool_on_path_says_why_it_was_taken(installed):
     (installed / "sbin/haproxy").write_text("#!/bin/sh\necho 'HAProxy version 2.6.12-1+deb12u3 2026/01/01'\n")
     (installed / "sbin/haproxy").chmod(0o755)
 
-    found = path.tool("haproxy", "no network")
+    found = local_programs.tool_on_path("haproxy", "no network")
 
     assert found.version == "2.6.12"
     assert found.source == f"PATH ({installed}/sbin/haproxy), because it could not be fetched: no network"
@@ -114,4 +114,4 @@ def test_a_tool_that_is_missing_is_none(monkeypatch):
     """Without the tool there is no last way out."""
     monkeypatch.setenv("PATH", "/nonexistent")
 
-    assert path.tool("haproxy", "no network") is None
+    assert local_programs.tool_on_path("haproxy", "no network") is None

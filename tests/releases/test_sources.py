@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases import catalogue, sources
-from pytest_dbcluster.releases.sources import Entry
+from pytest_dbcluster.releases.sources import AptEntry
 
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
@@ -78,7 +78,7 @@ def test_deb822_sources_give_an_entry_for_each_suite(apt):
     found = entries(apt, DEBIAN_12)
 
     assert [entry.suite for entry in found] == ["bookworm", "bookworm-updates", "bookworm-security"]
-    assert found[0] == Entry(
+    assert found[0] == AptEntry(
         "http://mirror.example/debian", "bookworm", ("main", "non-free-firmware"), (("Signed-By", KEYRING),)
     )
 

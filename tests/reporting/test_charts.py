@@ -11,7 +11,7 @@ import pytest
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting import charts
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from tests.support.records import beside, record, rounds, undecided
 
 
@@ -100,7 +100,7 @@ def test_a_tail_is_drawn_in_milliseconds_and_compared_as_a_speed():
     made = record(metric="p95")
 
     def with_tail(one):
-        ledger = Ledger({"x": Entry(latencies=Histogram.of([one.seconds / 100] * 300))})
+        ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([one.seconds / 100] * 300))})
         return dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, ledger=ledger))
 
     rounds_ = {name: [with_tail(one) for one in many] for name, many in made.rounds.items()}

@@ -11,8 +11,8 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import charts, results_directory, rounds_csv
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import RunResult
 from tests.support.records import drained, failed, record, undecided
 
 NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
@@ -59,8 +59,8 @@ def test_what_is_not_a_number_is_null(tmp_path):
 
 def test_rounds_with_a_ledger_have_their_tails(tmp_path):
     """A column for each percentile in milliseconds, with the rate, the good ones and what limited the client."""
-    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.01] * 99))})
-    said = Outcome(2.0, 100, 99, good=99, ledger=ledger, rate=50.0, client_seconds=0.4, busiest=0.95)
+    ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([0.01] * 99))})
+    said = RunResult(2.0, 100, 99, good=99, ledger=ledger, rate=50.0, client_seconds=0.4, busiest=0.95)
     many = {
         name: [dataclasses.replace(one, outcome=said, limited="a thread") for one in found]
         for name, found in record().rounds.items()
@@ -79,7 +79,7 @@ def test_rounds_with_a_ledger_have_their_tails(tmp_path):
 
 def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
     """Not the text of a number that is none: a percentile without operations, a drain that is that of other things."""
-    said = Outcome(2.0, 100, 0, good=0, ledger=Ledger({"x": Entry()}), span=9.0)
+    said = RunResult(2.0, 100, 0, good=0, ledger=Ledger({"x": LedgerEntry()}), span=9.0)
     many = {name: [dataclasses.replace(found[0], outcome=said)] for name, found in record().rounds.items()}
     text = results_directory.Results(tmp_path).add(record(rounds=many)).rounds.read_text()
     [row, _] = csv.DictReader(io.StringIO(text))
@@ -90,10 +90,10 @@ def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
 
 def test_ledgers_are_kept_whole(tmp_path):
     """What a percentile over several rounds is made of, and each second of a round; the CSV has no place for them."""
-    entry = Entry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
+    entry = LedgerEntry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
     ledger = Ledger({"payment": entry}, {(1213, "node2"): 1})
     many = {
-        name: [dataclasses.replace(one, outcome=Outcome(2.0, 10, 9, good=9, ledger=ledger, by_second=(4, 5)))]
+        name: [dataclasses.replace(one, outcome=RunResult(2.0, 10, 9, good=9, ledger=ledger, by_second=(4, 5)))]
         for name, (one, *_) in record().rounds.items()
     }
     kept = results_directory.Results(tmp_path).add(record(rounds=many)).rounds.with_suffix(".jsonl")

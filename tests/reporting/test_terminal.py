@@ -5,11 +5,11 @@ import types
 
 import pytest
 
+from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal
-from pytest_dbcluster.reporting.records import Progress
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.records import failed, record, undecided
 
 
@@ -64,9 +64,9 @@ def reporter(screen, verbosity=0, clock=lambda: 0.0):
 
 def event(variant="galera3", pair=7, *, seconds=0.26, warm_up=False, void="", **changes):
     """One finished round."""
-    done = Round(variant, pair - 1, 0, Outcome(seconds, 1000), wall=0.5, started=0.0, void=void)
+    done = Round(variant, pair - 1, 0, RunResult(seconds, 1000), wall=0.5, started=0.0, void=void)
     given = {"ratio": 1.26, "low": 1.14, "high": 1.39, "next_look": 8, "cap": 160, "measured": 12.2, "budget": 120.0}
-    return Progress("test", "mysqlslap write c50", done, pair, warm_up, **{**given, **changes})
+    return RoundProgress("test", "mysqlslap write c50", done, pair, warm_up, **{**given, **changes})
 
 
 def test_a_terminal_follows_the_claim_on_one_line():
@@ -143,8 +143,8 @@ def test_a_log_is_thinned_out():
 @pytest.mark.parametrize(("rate", "shown"), [(None, "galera3 400/s"), (500.0, "galera3 p95 10 ms")])
 def test_a_round_of_fixed_time_shows_what_it_did(rate, shown):
     """Its time is the same in each; in an open loop its speed is as well."""
-    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.01] * 9))})
-    outcome = Outcome(2.0, 900, good=800, ledger=ledger, rate=rate)
+    ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([0.01] * 9))})
+    outcome = RunResult(2.0, 900, good=800, ledger=ledger, rate=rate)
     screen = Screen(isatty=False)
     made = event(pair=-4, warm_up=True)
     reporter(screen).progress(dataclasses.replace(made, round=dataclasses.replace(made.round, outcome=outcome)))

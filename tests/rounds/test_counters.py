@@ -6,7 +6,8 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import counters
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.testbed import sampler
 
 BEFORE = [
     {"innodb_data_fsyncs": 10.0, "wsrep_flow_control_paused_ns": 0.0, "wsrep_local_recv_queue_max": 3.0},
@@ -97,11 +98,11 @@ def test_who_has_no_semi_sync_has_waited_for_nobody():
 
 def test_real_servers_have_the_counters_of_the_suites(galera2):
     """Read from each node; a write on one is seen in them."""
-    before = counters.read(galera2.nodes)
+    before = sampler.read_counters(galera2.nodes)
     galera2.nodes[0].query("CREATE DATABASE IF NOT EXISTS counted")
     galera2.settle(10)
     galera2.nodes[1].query("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT COUNT(*) FROM mysql.db")
-    found = counters.deltas(before, counters.read(galera2.nodes), seconds=1.0, commits=1)
+    found = counters.deltas(before, sampler.read_counters(galera2.nodes), seconds=1.0, commits=1)
 
     assert found["replicated"] >= 1
     assert found["causal_reads"] >= 1
@@ -124,11 +125,11 @@ def counted(briefly):
         def counted(**settings):
             for name, setting in settings.items():
                 node.query(f"SET GLOBAL {name} = {setting}")
-            before = counters.read(nodes)
+            before = sampler.read_counters(nodes)
             for _ in range(20):
                 node.query("INSERT INTO counted.table_of_it VALUES ()")
             assert cluster.settle(10)
-            return counters.deltas(before, counters.read(nodes), seconds=1.0, commits=20)
+            return counters.deltas(before, sampler.read_counters(nodes), seconds=1.0, commits=20)
 
         return counted
 
@@ -195,7 +196,7 @@ def test_what_a_ledger_counts_takes_a_ledger(name):
 
 def test_retries_per_commit_take_commits():
     """A load that reads only has retries, and none of them by commit."""
-    ledger = Ledger({"x": Entry({1: 10, 3: 1}, committed=11)})
+    ledger = Ledger({"x": LedgerEntry({1: 10, 3: 1}, committed=11)})
     found = counters.deltas([{}], [{}], seconds=1.0, commits=None, ledger=ledger)
 
     assert found["retries"] == 2.0

@@ -1,10 +1,10 @@
 """What became of every transaction."""
 
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 
-ONE = Entry({1: 8, 3: 2}, committed=9, rolled_back=1, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 10))
-OTHER = Entry({1: 1, 2: 2}, committed=1, failed=1, unknown=1, latencies=Histogram.of([0.02]))
+ONE = LedgerEntry({1: 8, 3: 2}, committed=9, rolled_back=1, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 10))
+OTHER = LedgerEntry({1: 1, 2: 2}, committed=1, failed=1, unknown=1, latencies=Histogram.of([0.02]))
 
 
 def test_ledgers_of_threads_add_up():
@@ -36,5 +36,5 @@ def test_the_abort_share_counts_attempts_that_ended_in_an_error():
 
 def test_retries_are_attempts_beyond_the_first():
     """Of whatever became of the transaction in the end."""
-    assert Ledger({"x": Entry({1: 10, 2: 3, 5: 1}, committed=13, failed=1)}).retries == 7
+    assert Ledger({"x": LedgerEntry({1: 10, 2: 3, 5: 1}, committed=13, failed=1)}).retries == 7
     assert Ledger().retries == 0

@@ -6,11 +6,11 @@ import dataclasses
 
 from pytest_dbcluster.rounds import ledger_summary
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import Round, RunResult
 
-PAYMENT = Entry({1: 60, 2: 8, 5: 2}, 68, 0, 1, 1, 0.5, Histogram.of([0.01] * 68))
-NEW_ORDER = Entry({1: 30}, 29, 1, 0, 0, 0.0, Histogram.of([0.1] * 30))
+PAYMENT = LedgerEntry({1: 60, 2: 8, 5: 2}, 68, 0, 1, 1, 0.5, Histogram.of([0.01] * 68))
+NEW_ORDER = LedgerEntry({1: 30}, 29, 1, 0, 0, 0.0, Histogram.of([0.1] * 30))
 ERRORS = {(1213, "node2"): 9, (1205, "node1"): 5, (1213, "node1"): 1, (1047, "node3"): 1, (1020, "node1"): 1}
 
 
@@ -18,7 +18,7 @@ def one_round(entries, errors=None, *, rate=None):
     """A round of 2 s."""
     ledger = Ledger(entries, errors or {})
     total = ledger.total
-    outcome = Outcome(2.0, total.tried, total.committed, good=total.good, ledger=ledger, rate=rate)
+    outcome = RunResult(2.0, total.tried, total.committed, good=total.good, ledger=ledger, rate=rate)
     return Round("a", 0, 0, outcome, 0.0, 0.0)
 
 
@@ -46,7 +46,9 @@ def test_latencies_of_a_closed_loop_claim_nothing():
     assert line == "latency p50 / p95 / p99 / p99.9 in ms (closed loop: shown, not claimed): a 101 / 101 / 101 / 101"
 
     [line] = [
-        one for one in ledger_summary.lines({"a": [one_round({"x": Entry()}, rate=9)]}) if one.startswith("latency")
+        one
+        for one in ledger_summary.lines({"a": [one_round({"x": LedgerEntry()}, rate=9)]})
+        if one.startswith("latency")
     ]
     assert line == "latency p50 / p95 / p99 / p99.9 in ms (from the intended start): a -"
 
@@ -85,4 +87,4 @@ def test_what_a_load_is_known_by_comes_first():
 
 def test_a_load_without_a_ledger_has_no_lines():
     """It has nothing to tell."""
-    assert ledger_summary.lines({"a": [Round("a", 0, 0, Outcome(1.0, 100), 0.0, 0.0)]}) == []
+    assert ledger_summary.lines({"a": [Round("a", 0, 0, RunResult(1.0, 100), 0.0, 0.0)]}) == []

@@ -9,10 +9,10 @@ import pytest
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome as Verdict
 from pytest_dbcluster.claims.verdict import judge
-from pytest_dbcluster.errors import Undecided
+from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
 from pytest_dbcluster.rounds import load_generator
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.fakes import FakeLaboratory, noisy
 
 MARK = "the client is the bottleneck: fast, 20 of 20 rounds (a thread)"
@@ -20,7 +20,7 @@ MARK = "the client is the bottleneck: fast, 20 of 20 rounds (a thread)"
 
 def one_round(*, busiest=None, client_seconds=None, samples=None, limited=""):
     """A round of 2 s."""
-    outcome = Outcome(2.0, 100, client_seconds=client_seconds, busiest=busiest)
+    outcome = RunResult(2.0, 100, client_seconds=client_seconds, busiest=busiest)
     return Round("a", 0, 0, outcome, 0.0, 0.0, samples={"client_cores": 2.0, **(samples or {})}, limited=limited)
 
 
@@ -122,7 +122,7 @@ def test_a_guard_under_a_bottleneck_is_open():
     """Two variants look the same when the client is slower than both."""
     slow, fast = limited(1.0, 1.0)
 
-    with pytest.raises(Undecided, match="lies inside the claim, but the client is the bottleneck: fast, "):
+    with pytest.raises(Inconclusive, match="lies inside the claim, but the client is the bottleneck: fast, "):
         bool(fast.same_as(slow, within=0.2))
     assert fast.no_more_stalls_than(slow)
 

@@ -8,28 +8,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_dbcluster.errors import ClaimFailed, ConfigError, Undecided
+from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.open_loop import Pace
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.fakes import FakeLaboratory, noisy
 
-PACE = Pace("70 %", 700.0, {"slow": 1000.0, "fast": 1500.0})
+PACE = ArrivalRate("70 %", 700.0, {"slow": 1000.0, "fast": 1500.0})
 
 
 def entry(latencies, **fields):
     """Transactions that ended well after these seconds."""
-    return Entry({1: len(latencies)}, committed=len(latencies), latencies=Histogram.of(latencies), **fields)
+    return LedgerEntry({1: len(latencies)}, committed=len(latencies), latencies=Histogram.of(latencies), **fields)
 
 
 def one_round(*, rate=None, **latencies):
     """A round of 2 s whose types of transactions took these seconds."""
     entries = {kind: entry(many) for kind, many in latencies.items()}
     good = sum(one.good for one in entries.values())
-    outcome = Outcome(2.0, good + 10, good, good=good, ledger=Ledger(entries), rate=rate)
+    outcome = RunResult(2.0, good + 10, good, good=good, ledger=Ledger(entries), rate=rate)
     return Round("a", 0, 0, outcome, wall=3.0, started=0.0, counters={"abort_share": 0.1})
 
 
@@ -42,7 +42,7 @@ def open_loop(*scales, number=300, seed=3, **fields):
         many = [0.004 * mood * scales[variant] * source.lognormvariate(0, 0.7) for _ in range(number)]
         half = number // 2
         ledger = Ledger({"payment": entry(many[:half]), "new_order": entry(many[half:])})
-        return Outcome(seconds, number, number, good=number, ledger=ledger, rate=number / seconds)
+        return RunResult(seconds, number, number, good=number, ledger=ledger, rate=number / seconds)
 
     given = {"pace": PACE, "outcome": outcome, "metric": "goodput", **fields}
     return FakeLaboratory(("slow", "fast"), lambda variant: 2.0, **given)
@@ -58,7 +58,7 @@ def test_goodput_leaves_out_what_a_conflict_ended():
     done = one_round(payment=[0.01] * 90)
 
     assert (done.goodput, done.throughput, done.drained_goodput) == (45.0, 50.0, 45.0)
-    assert Round("a", 0, 0, Outcome(2.0, 90), 0.0, 0.0).goodput == 45.0
+    assert Round("a", 0, 0, RunResult(2.0, 90), 0.0, 0.0).goodput == 45.0
 
 
 def test_the_goodput_of_one_type_is_its_own():
@@ -126,7 +126,7 @@ def test_a_claim_about_goodput_is_not_one_about_attempts():
     good = (100, 80)
 
     def outcome(variant, seconds):
-        return Outcome(seconds, (110, 160)[variant], 1, good=good[variant])
+        return RunResult(seconds, (110, 160)[variant], 1, good=good[variant])
 
     laboratory = FakeLaboratory(("quiet", "eager"), noisy(1.0, 1.0), outcome=outcome, metric="goodput")
     quiet, eager = series(laboratory)
@@ -152,17 +152,17 @@ def test_a_closed_loop_claims_no_latency():
 def test_a_share_near_capacity_claims_no_tail():
     """Above 70 % of what the slowest can do it is mostly queue; whoever asks for that is told so."""
     metrics.check("p95", PACE, "load")
-    metrics.check("throughput", Pace("80 %"), "load")
+    metrics.check("throughput", ArrivalRate("80 %"), "load")
 
     with pytest.raises(ConfigError) as caught:
-        metrics.check("p95", Pace("80 %"), "load")
+        metrics.check("p95", ArrivalRate("80 %"), "load")
     assert str(caught.value) == (
         "metric 'p95' of load: at 80 % of the slowest variant's capacity a tail is mostly queue; "
         'claims about it take rate="70 %" or less'
     )
 
 
-NEAR = Pace(600, 600.0, {"slow": 800.0, "fast": 1000.0})
+NEAR = ArrivalRate(600, 600.0, {"slow": 800.0, "fast": 1000.0})
 
 
 def test_a_share_that_was_measured_is_no_error():
@@ -174,8 +174,8 @@ def test_a_share_that_was_measured_is_no_error():
         'a lower rate would do, or rate="70 %", which follows the capacity'
     )
     for metric, pace in (
-        ("p95", Pace(700, 700.0, {"slow": 1000.0})),
-        ("p95", Pace(900, 900.0)),
+        ("p95", ArrivalRate(700, 700.0, {"slow": 1000.0})),
+        ("p95", ArrivalRate(900, 900.0)),
         ("p95", PACE),
         ("p95", None),
         ("throughput", NEAR),
@@ -189,7 +189,7 @@ def test_near_capacity_a_claim_about_a_tail_stays_open():
     slow, fast = series(open_loop(3.0, 1.0, pace=NEAR))
     for answer in (fast.beats(slow, metric="p95"), ordered(slow, fast, metric="p95")):
         assert answer.verdict.reason.startswith("600/s was measured to be 75 % of the slowest variant's capacity")
-        with pytest.raises(Undecided):
+        with pytest.raises(Inconclusive):
             bool(answer)
 
     assert fast.against(slow, metric="p95")
@@ -199,11 +199,11 @@ def test_near_capacity_a_claim_about_a_tail_stays_open():
 @pytest.mark.parametrize(
     ("metric", "pace", "needed"),
     [
-        ("p95", Pace(500, 500.0), True),
-        ("p99:payment", Pace(500, 500.0), True),
-        ("p95", Pace(500, 500.0, {"slow": 1000.0}), False),
-        ("goodput", Pace(500, 500.0), False),
-        ("p95", Pace("70 %"), False),
+        ("p95", ArrivalRate(500, 500.0), True),
+        ("p99:payment", ArrivalRate(500, 500.0), True),
+        ("p95", ArrivalRate(500, 500.0, {"slow": 1000.0}), False),
+        ("goodput", ArrivalRate(500, 500.0), False),
+        ("p95", ArrivalRate("70 %"), False),
         ("p95", None, False),
     ],
 )
@@ -264,7 +264,7 @@ def test_an_unknown_type_lists_the_types_of_the_load():
 def test_a_load_without_a_ledger_has_no_latencies():
     """The error names the load."""
     with pytest.raises(ConfigError, match=r"^metric 'p95': mysqlslap keeps no ledger of its operations$"):
-        metrics.shown(Round("a", 0, 0, Outcome(1.0, 1, rate=1.0), 0.0, 0.0), "p95", "mysqlslap")
+        metrics.shown(Round("a", 0, 0, RunResult(1.0, 1, rate=1.0), 0.0, 0.0), "p95", "mysqlslap")
 
 
 def test_what_the_ledger_counts_can_be_lower():
@@ -281,7 +281,7 @@ def test_what_the_ledger_counts_can_be_lower():
 
 def test_what_drained_after_all_repetitions_is_no_speed_of_one():
     """Refused with what to claim instead; the throughput is that of one repetition."""
-    done = Round("a", 0, 0, Outcome(0.5, 1000, 60_000, span=6.0), 0.0, 0.0, counters={"drain_seconds": 0.5})
+    done = Round("a", 0, 0, RunResult(0.5, 1000, 60_000, span=6.0), 0.0, 0.0, counters={"drain_seconds": 0.5})
 
     assert metrics.shown(done, "throughput", "slap") == 2000.0
     for metric in ("drained_throughput", "drained_goodput", "drain_seconds"):
@@ -292,7 +292,7 @@ def test_what_drained_after_all_repetitions_is_no_speed_of_one():
 def losing(rate):
     """A round of 2 s that was to do 1000 and did 970 in 10 ms each; 20 failed, 10 never began."""
     ledger = Ledger({"payment": entry([0.01] * 900, failed=20), "delivery": entry([0.01] * 70)})
-    outcome = Outcome(2.0, 990, 970, good=970, ledger=ledger, rate=rate, offered=1000 if rate else None)
+    outcome = RunResult(2.0, 990, 970, good=970, ledger=ledger, rate=rate, offered=1000 if rate else None)
     return Round("a", 0, 0, outcome, wall=3.0, started=0.0)
 
 

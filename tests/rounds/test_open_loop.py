@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError, SeriesVoid, Undecided
+from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.rounds import open_loop as pace
-from pytest_dbcluster.rounds.open_loop import Pace
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.rounds.test_metrics import open_loop
 
 
@@ -33,15 +33,15 @@ def test_what_is_no_rate_is_refused(asked):
 
 def test_a_closed_loop_has_no_pace():
     """And an absolute rate needs no capacity."""
-    assert Pace.of(None) is None
-    assert Pace.of(500) == Pace(500, 500.0)
-    assert Pace.of(500).line == "open loop: 500/s, as asked"
-    assert Pace.of("70 %").rate is None
+    assert ArrivalRate.of(None) is None
+    assert ArrivalRate.of(500) == ArrivalRate(500, 500.0)
+    assert ArrivalRate.of(500).line == "open loop: 500/s, as asked"
+    assert ArrivalRate.of("70 %").rate is None
 
 
 def test_the_slowest_variant_sets_the_rate_of_all():
     """The result says the rate, the share, and what each can do."""
-    found = Pace.of("70 %").found({"one": 1000.0, "other": 800.0})
+    found = ArrivalRate.of("70 %").found({"one": 1000.0, "other": 800.0})
 
     assert found.rate == pytest.approx(560)
     assert found.line == ("open loop: 560/s, 70 % of what the slowest does in a closed loop (one 1000/s, other 800/s)")
@@ -49,13 +49,13 @@ def test_the_slowest_variant_sets_the_rate_of_all():
 
 def test_a_rate_that_was_asked_for_stays_and_has_a_share():
     """The result says both; a share just above the limit does not read as the limit."""
-    found = Pace.of(500).found({"one": 1000.0, "other": 800.0})
+    found = ArrivalRate.of(500).found({"one": 1000.0, "other": 800.0})
 
     assert (found.rate, found.of_capacity) == (500.0, 0.625)
     assert found.line == (
         "open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop (one 1000/s, other 800/s)"
     )
-    assert (Pace.of(500).of_capacity, Pace.of("70 %").of_capacity) == (None, 0.7)
+    assert (ArrivalRate.of(500).of_capacity, ArrivalRate.of("70 %").of_capacity) == (None, 0.7)
     assert [pace.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
 
 
@@ -66,7 +66,7 @@ def drawn(speeds, voids=()):
     def draw(number, block, position):
         seen.append((number, block, position))
         speed = speeds[number].pop(0)
-        return Round("v", block, position, Outcome(1.0, speed), 0.0, 0.0, void=void.pop(0) if void else "")
+        return Round("v", block, position, RunResult(1.0, speed), 0.0, 0.0, void=void.pop(0) if void else "")
 
     return draw, seen
 
@@ -101,32 +101,32 @@ def test_nothing_has_no_share():
 
 def test_a_round_that_did_less_than_was_offered_is_saturated():
     """Exactly where the load counts what it offered."""
-    full = Outcome(2.0, 980, good=951, rate=500.0, offered=1000)
+    full = RunResult(2.0, 980, good=951, rate=500.0, offered=1000)
 
     assert pace.saturated(full) == ""
-    assert pace.saturated(Outcome(2.0, 980, good=949, rate=500.0, offered=1000)) == (
+    assert pace.saturated(RunResult(2.0, 980, good=949, rate=500.0, offered=1000)) == (
         "saturated: 949 of 1000 operations done at 500/s, less than 95 %"
     )
-    assert pace.saturated(Outcome(2.0, 1)) == ""
+    assert pace.saturated(RunResult(2.0, 1)) == ""
 
 
 def test_chance_alone_saturates_nothing():
     """Starts at random are 200 in a round on average, and 157 now and then; half of them are not chance."""
-    assert pace.saturated(Outcome(2.0, 157, rate=100.0)) == ""
-    assert pace.saturated(Outcome(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
+    assert pace.saturated(RunResult(2.0, 157, rate=100.0)) == ""
+    assert pace.saturated(RunResult(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(2.0, False), (2.1, False), (2.2, True)])
 def test_a_round_that_needs_longer_than_its_time_is_behind(seconds, late):
     """What was offered in 2 s was done, but at less than 95 % of that speed; a closed loop has nothing to follow."""
-    assert pace.behind(Outcome(seconds, 100, rate=50.0), 2.0) is late
-    assert pace.behind(Outcome(seconds, 100), 2.0) is False
+    assert pace.behind(RunResult(seconds, 100, rate=50.0), 2.0) is late
+    assert pace.behind(RunResult(seconds, 100), 2.0) is False
 
 
 @pytest.mark.parametrize(("delay", "late"), [(0.0, False), (0.1, False), (0.2, True)])
 def test_the_last_starts_say_whether_a_round_is_behind(delay, late):
     """One slow operation that began in time and ended long after is no queue that grows."""
-    assert pace.behind(Outcome(3.0, 100, rate=50.0, delay=delay), 2.0) is late
+    assert pace.behind(RunResult(3.0, 100, rate=50.0, delay=delay), 2.0) is late
 
 
 def claims_of(late):
@@ -148,7 +148,7 @@ def test_a_tail_is_not_claimed_above_capacity():
     slow, fast = claims_of(lambda block: block % 3 > 0)
     answer = fast.beats(slow, metric="p95")
 
-    with pytest.raises(Undecided, match="-> slow fell behind the rate of 150/s in 4 of 6 rounds, so that is above "):
+    with pytest.raises(Inconclusive, match="-> slow fell behind the rate of 150/s in 4 of 6 rounds, so that is above "):
         bool(answer)
     assert answer.verdict.pairs == 6
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.plugin import hooks
 from pytest_dbcluster.plugin.session import DBSession
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system.machine_lock import Turns
 
 
@@ -36,7 +36,7 @@ class FakeLaboratory:
         """One made-up round."""
         faster = float(os.environ.get("FASTER", "1.5")) if variant else 1.0
         seconds = 0.5 / faster * math.exp(self._noise.gauss(0, float(os.environ.get("SD", "0.02"))))
-        outcome = Outcome(seconds, 1000, 1000)
+        outcome = RunResult(seconds, 1000, 1000)
         return Round(self.names[variant], block, position, outcome, wall=seconds, started=1_700_000_000.0)
 
     def check(self):

@@ -7,8 +7,9 @@ import random
 from collections.abc import Callable, Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
-from pytest_dbcluster.rounds.open_loop import Pace
-from pytest_dbcluster.rounds.round import Outcome, Round, Setting
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.workloads.workload import Setting
 
 NONE: Mapping[str, float] = {}
 
@@ -30,8 +31,8 @@ class FakeLaboratory:
     wrong: Exception | None = None
     why_blind: str = ""
     metric: str = "throughput"
-    pace: Pace | None = None
-    outcome: Callable[[int, float], Outcome] = lambda variant, seconds: Outcome(seconds, 100, 100)
+    pace: ArrivalRate | None = None
+    outcome: Callable[[int, float], RunResult] = lambda variant, seconds: RunResult(seconds, 100, 100)
     limited: Callable[[int], str] = lambda variant: ""
     rounds: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
     checks: int = 0
@@ -88,10 +89,10 @@ class Failing:
         """Fails, or does nothing."""
         self._at("reset")
 
-    def run(self, setting: Setting) -> Outcome:
+    def run(self, setting: Setting) -> RunResult:
         """Fails, or takes no time."""
         self._at("run")
-        return Outcome(0.001, 1, 1)
+        return RunResult(0.001, 1, 1)
 
 
 def noisy(*means: float, sd: float = 0.05, seed: int = 1) -> Callable[[int], float]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 
 ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
@@ -24,6 +24,6 @@ def laboratory(
     profile: str = "quick",
     progress: Callable[[str], None] = lambda line: None,
     **permits: Any,
-) -> ClusterLaboratory:
+) -> Testbed:
     """A laboratory of these specs."""
-    return ClusterLaboratory(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)
+    return Testbed(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)

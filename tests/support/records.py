@@ -8,7 +8,7 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.verdict import judge
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.round import Round, RunResult
 
 
 def rounds(variant, seconds, fsyncs):
@@ -18,7 +18,7 @@ def rounds(variant, seconds, fsyncs):
             variant=variant,
             block=number,
             position=number % 2,
-            outcome=Outcome(value, 1000, 1000),
+            outcome=RunResult(value, 1000, 1000),
             wall=value * 1.4,
             started=1_700_000_000.0 + number,
             counters={"fsyncs_per_commit": fsyncs},

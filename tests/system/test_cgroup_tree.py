@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster.system import cgroup_tree
-from pytest_dbcluster.system.cgroup_tree import Tree
+from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system.cgroups import Tree
 
 MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -24,20 +24,20 @@ MOUNTS = """\
 @pytest.fixture
 def second(monkeypatch):
     """Our group in a real tree of version 2 with a controller that it has, whatever that can limit."""
-    points, own = cgroup_tree.mounted(), cgroup_tree.own_groups()
+    points, own = cgroups.mounted(), cgroups.own_groups()
     top = Path(points[""][1]) if "" in points else Path("/missing")
-    known = cgroup_tree.read(top / "cgroup.controllers").split()
+    known = cgroups.read(top / "cgroup.controllers").split()
     files = {"hugetlb": "hugetlb.2MB.max", "pids": "pids.max", "cpu": "cpu.max"}
     controller = next((name for name in files if name in known), None)
     if not controller or not os.access(top / "cgroup.procs", os.W_OK):
         pytest.skip(f"no tree of version 2 here that groups can be made in: {top} has {known or 'no controllers'}")
-    monkeypatch.setitem(cgroup_tree.CONTROLLERS[2], "iops", (controller, files[controller]))
-    return cgroup_tree._below(*points[""], own[""])
+    monkeypatch.setitem(cgroups.CONTROLLERS[2], "iops", (controller, files[controller]))
+    return cgroups._below(*points[""], own[""])
 
 
 def test_each_controller_is_found_in_its_tree():
     """Those that are mounted together have one; version 2 has all of its own in one."""
-    assert cgroup_tree.mounted(MOUNTS) == {
+    assert cgroups.mounted(MOUNTS) == {
         **dict.fromkeys(("rw", "cpu", "cpuacct"), ("/", "/sys/fs/cgroup/cpu,cpuacct")),
         "rw": ("/docker/feed", "/sys/fs/cgroup/memory"),
         "memory": ("/docker/feed", "/sys/fs/cgroup/memory"),
@@ -47,7 +47,7 @@ def test_each_controller_is_found_in_its_tree():
 
 def test_our_groups_are_those_of_the_kernel():
     """A line for each tree; the name of version 2 is empty."""
-    assert cgroup_tree.own_groups("4:memory:/a/b\n2:cpu,cpuacct:/\n0::/user.slice/x.scope\n") == {
+    assert cgroups.own_groups("4:memory:/a/b\n2:cpu,cpuacct:/\n0::/user.slice/x.scope\n") == {
         "memory": "/a/b",
         "cpu": "/",
         "cpuacct": "/",
@@ -67,54 +67,54 @@ def test_our_groups_are_those_of_the_kernel():
 )
 def test_a_container_sees_its_part_of_a_tree(root, path, found):
     """What is mounted begins at its own group; a group outside of that is not there for it."""
-    assert str(cgroup_tree._below(root, "/cg", path)) == f"/cg{found}"
+    assert str(cgroups._below(root, "/cg", path)) == f"/cg{found}"
 
 
 def test_a_machine_without_control_groups_limits_nothing():
     """Each power says which controller it misses."""
-    assert cgroup_tree.trees({}, {}) == [
+    assert cgroups.trees({}, {}) == [
         f"no tree of control groups here has the controller {name}" for name in ("cores", "memory", "iops")
     ]
 
 
 def test_a_tree_that_takes_no_groups_says_why():
     """The kernel's refusal, and what it takes."""
-    for said in cgroup_tree.trees({"cpu": "/"}, {"cpu": ("/", "/proc/self"), "": ("/", "/proc/self")}):
+    for said in cgroups.trees({"cpu": "/"}, {"cpu": ("/", "/proc/self"), "": ("/", "/proc/self")}):
         assert said.startswith("/proc/self/dbcluster-probe")
-        assert said.endswith(cgroup_tree.DELEGATED)
+        assert said.endswith(cgroups.DELEGATED)
 
 
 def test_a_group_that_holds_processes_is_left_for_the_one_above(second):
     """Version 2 gives the children of such a group no controllers, except at the top of the tree."""
-    inner = second / cgroup_tree.run_name("probe-inner")
-    had = cgroup_tree.read(second / "cgroup.subtree_control")
+    inner = second / cgroups.run_name("probe-inner")
+    had = cgroups.read(second / "cgroup.subtree_control")
     inner.mkdir()
     try:
         with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as process:
-            cgroup_tree.write(inner / "cgroup.procs", str(process.pid))
-            found = cgroup_tree._second(inner, Path(cgroup_tree.mounted()[""][1]), ["iops"])
+            cgroups.write(inner / "cgroup.procs", str(process.pid))
+            found = cgroups._second(inner, Path(cgroups.mounted()[""][1]), ["iops"])
             process.kill()
     finally:
-        cgroup_tree.remove(inner)
+        cgroups.remove(inner)
 
     tree = found["iops"]
     assert isinstance(tree, Tree)
     assert (tree.version, tree.powers) == (2, frozenset({"iops"}))
     assert tree.place in inner.parents
-    assert cgroup_tree.read(second / "cgroup.subtree_control") == had  # nobody has asked for a limit
+    assert cgroups.read(second / "cgroup.subtree_control") == had  # nobody has asked for a limit
 
 
 def test_a_probe_waits_while_another_process_enables_controllers(second):
     """It would take them back before that one's group relies on them."""
-    top = Path(cgroup_tree.mounted()[""][1])
+    top = Path(cgroups.mounted()[""][1])
     done = threading.Event()
 
     def probe():
-        cgroup_tree._second(second, top, ["iops"])
+        cgroups._second(second, top, ["iops"])
         done.set()
 
     prober = threading.Thread(target=probe)
-    with cgroup_tree.enabling(second):
+    with cgroups.enabling(second):
         prober.start()
         assert not done.wait(0.3)
     assert done.wait(20)
@@ -123,9 +123,9 @@ def test_a_probe_waits_while_another_process_enables_controllers(second):
 
 def test_nobody_waits_for_ever_to_enable_controllers(tmp_path, monkeypatch):
     """Any user may lock a directory, and a group that is not there is nothing to wait for."""
-    monkeypatch.setattr(cgroup_tree, "LOCK_SECONDS", 0.05)
+    monkeypatch.setattr(cgroups, "LOCK_SECONDS", 0.05)
     entered = []
-    with cgroup_tree.enabling(tmp_path), cgroup_tree.enabling(tmp_path), cgroup_tree.enabling(tmp_path / "missing"):
+    with cgroups.enabling(tmp_path), cgroups.enabling(tmp_path), cgroups.enabling(tmp_path / "missing"):
         entered.append("all")
     assert entered == ["all"]
 
@@ -134,40 +134,40 @@ def test_probing_leaves_nothing():
     """Neither a group nor a process."""
     children = {child.pid for child in psutil.Process().children()}
 
-    cgroup_tree.trees()
+    cgroups.trees()
 
     assert {child.pid for child in psutil.Process().children()} == children
-    assert [group for group in cgroup_tree.of_runs() if f"-{os.getpid()}-" in group.name] == []
+    assert [group for group in cgroups.of_runs() if f"-{os.getpid()}-" in group.name] == []
 
 
 def test_the_owner_of_a_group_is_a_process_and_its_birth():
     """A number that was given to another process is not the owner; a name that says nothing is left alone."""
-    mine = Path(cgroup_tree.run_name("feedf00d"))
+    mine = Path(cgroups.run_name("feedf00d"))
 
     assert mine.name.startswith(f"dbcluster-feedf00d-{os.getpid()}-")
-    assert not cgroup_tree.orphaned(mine)
-    assert cgroup_tree.orphaned(Path(f"dbcluster-feedf00d-{os.getpid()}-1"))
-    assert cgroup_tree.orphaned(Path(f"dbcluster-feedf00d-{2**22 + 1}-1"))
-    assert not cgroup_tree.orphaned(Path("dbcluster-some-other-thing"))
+    assert not cgroups.orphaned(mine)
+    assert cgroups.orphaned(Path(f"dbcluster-feedf00d-{os.getpid()}-1"))
+    assert cgroups.orphaned(Path(f"dbcluster-feedf00d-{2**22 + 1}-1"))
+    assert not cgroups.orphaned(Path("dbcluster-some-other-thing"))
 
 
 def test_an_error_of_a_control_file_has_its_name(tmp_path):
     """Python leaves it out of an error of a write."""
     with pytest.raises(FileNotFoundError) as caught:
-        cgroup_tree.write(tmp_path / "cpu.max", "1")
+        cgroups.write(tmp_path / "cpu.max", "1")
     assert caught.value.filename == str(tmp_path / "cpu.max")
 
     with pytest.raises(OSError) as caught:  # noqa: PT011  (which number is the kernel's choice)
-        cgroup_tree.write(Path("/dev/full"), "1")
+        cgroups.write(Path("/dev/full"), "1")
     assert caught.value.filename == "/dev/full"
 
 
 def test_a_groups_cpu_time_is_read_in_either_version():
     """Nanoseconds alone in version 1, microseconds in the first line of version 2."""
-    assert cgroup_tree.cpu_said("2500000000\n") == 2.5
-    assert cgroup_tree.cpu_said("usage_usec 1500000\nuser_usec 1000000\n") == 1.5
+    assert cgroups.cpu_said("2500000000\n") == 2.5
+    assert cgroups.cpu_said("usage_usec 1500000\nuser_usec 1000000\n") == 1.5
 
 
 def test_the_cpu_time_of_a_process_that_is_gone_is_not_known():
     """It has no group."""
-    assert cgroup_tree.cpu_seconds(2**22 + 1) is None
+    assert cgroups.cpu_seconds(2**22 + 1) is None

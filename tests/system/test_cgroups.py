@@ -13,14 +13,13 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import bring_up
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
-from pytest_dbcluster.system import cgroup_tree, cgroups
-from pytest_dbcluster.system.cgroup_tree import POWERS, Tree
-from pytest_dbcluster.system.cgroups import Limits
+from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
 
 ONE = ClusterSpec("standalone")
 ALL = HostNeeds(cores=1.5, memory=2**26, iops=300)
@@ -51,12 +50,12 @@ def local(tmp_path, monkeypatch):
 
 def setting(host, name):
     """A limit of a host as the kernel has it; empty where it has no such file."""
-    return "".join(cgroup_tree.read(place / name) for place in host.group.places).strip()
+    return "".join(cgroups.read(place / name) for place in host.group.places).strip()
 
 
 def groups_of(run):
     """The groups of a run that are there now."""
-    return [place for place in cgroup_tree.of_runs() if place.name.split("-")[1] == run]
+    return [place for place in cgroups.of_runs() if place.name.split("-")[1] == run]
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_no_group_outlives_a_killed_owner(data, supervised):
     with subprocess.Popen([sys.executable, "-c", OWNER], stdout=subprocess.PIPE, text=True) as owner:
         place, program, supervisor = owner.stdout.readline().split()
         group = Path(place)
-        assert int(program) in cgroup_tree.members(group)
+        assert int(program) in cgroups.members(group)
         if not supervised:
             os.kill(int(supervisor), signal.SIGKILL)
         owner.kill()
@@ -229,11 +228,11 @@ def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
         group.mkdir()
     with subprocess.Popen(["sleep", "600"]) as process:
         try:
-            cgroup_tree.write(full / "cgroup.procs", str(process.pid))
+            cgroups.write(full / "cgroup.procs", str(process.pid))
             cgroups.reap()
             assert (empty.exists(), full.exists()) == (False, True)
         finally:
-            cgroup_tree.remove(full)
+            cgroups.remove(full)
     assert process.returncode == -signal.SIGKILL
     assert not full.exists()
 
@@ -249,7 +248,7 @@ def test_a_kept_run_keeps_its_limits_until_it_is_ended(data):
     local.close()
 
     runs.reap()
-    assert cgroup_tree.members(host.group.places[0]) == [process.pid]
+    assert cgroups.members(host.group.places[0]) == [process.pid]
     (run,) = runs.known()
     runs.end(run)
     assert not any(place.parent.exists() for place in host.group.places)

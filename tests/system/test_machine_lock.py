@@ -13,7 +13,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.system import machine_lock
-from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, Machine, Turns
+from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, MachineLock, Turns
 
 # Takes a turn, says so, and keeps it until its input ends; a line of it ends one turn and begins another.
 PROGRAM = """
@@ -55,7 +55,7 @@ def other(directory):
 
 def until_it_waits(directory, process):
     """Returns when the process is in the queue."""
-    here = Machine(directory)
+    here = MachineLock(directory)
 
     def problems():
         waiting = [one.pid for one in here.holders() if one.waits]
@@ -94,7 +94,9 @@ def test_a_measured_round_has_the_machine_alone(directory, other, first, second)
     two = other(second)
     until_it_waits(directory, two)
 
-    assert [(found.does, found.waits) for found in sorted(Machine(directory).holders(), key=lambda one: one.waits)] == [
+    assert [
+        (found.does, found.waits) for found in sorted(MachineLock(directory).holders(), key=lambda one: one.waits)
+    ] == [
         (first, False),
         (second, True),
     ]
@@ -113,7 +115,7 @@ def test_nobody_overtakes_the_one_who_is_next(directory, other):
     end(build)
 
     assert said(round_) == "has it"
-    assert later.pid in [one.pid for one in Machine(directory).holders() if one.waits]
+    assert later.pid in [one.pid for one in MachineLock(directory).holders() if one.waits]
     end(round_)
     assert said(later) == "has it"
 
@@ -127,7 +129,7 @@ def test_a_run_goes_on_with_its_next_block_while_rounds_wait(directory, other):
     next_block(one)
 
     assert said(one) == "has it"
-    assert [found.pid for found in Machine(directory).holders() if found.waits] == [two.pid]
+    assert [found.pid for found in MachineLock(directory).holders() if found.waits] == [two.pid]
 
     end(one)
     assert said(two) == "has it"
@@ -167,7 +169,7 @@ def test_the_turn_of_a_killed_process_is_over(directory, other):
     killed.kill()
 
     assert said(two) == "has it"
-    assert [one.pid for one in Machine(directory).holders()] == [two.pid]
+    assert [one.pid for one in MachineLock(directory).holders()] == [two.pid]
 
 
 def test_waiting_is_told(other):
@@ -191,12 +193,12 @@ def test_ctrl_c_ends_the_waiting(directory, other):
     two.send_signal(signal.SIGINT)
 
     assert two.wait(20) == -signal.SIGINT
-    assert [one.pid for one in Machine(directory).holders()] == [first.pid]
+    assert [one.pid for one in MachineLock(directory).holders()] == [first.pid]
 
 
 def test_a_turn_inside_a_turn_is_part_of_it(directory):
     """A round may build, in one process; a build may not measure."""
-    mine = Machine(directory)
+    mine = MachineLock(directory)
     with mine.turn(MEASURING), mine.turn(BUILDING), mine.turn(MEASURING):
         assert [one.does for one in mine.holders()] == [MEASURING]
     assert mine.holders() == []
@@ -209,9 +211,9 @@ def test_a_turn_inside_a_turn_is_part_of_it(directory):
 
 def test_a_run_inside_a_run_does_not_wait_for_it(directory, other):
     """The outer one waits for the inner one: a turn of a process that we were started by is ours too."""
-    with Machine(directory).turn(MEASURING, run="outer"):
+    with MachineLock(directory).turn(MEASURING, run="outer"):
         assert [said(other(MEASURING)), said(other(BUILDING))] == ["has it", "has it"]
-    with Machine(directory).turn(BUILDING, run="outer"):
+    with MachineLock(directory).turn(BUILDING, run="outer"):
         refused = other(MEASURING)
 
         assert refused.wait(20) == 1
@@ -223,15 +225,15 @@ def test_who_has_waited_long_enough_goes_on(directory, other):
     first = other(MEASURING)
     assert said(first) == "has it"
 
-    with Machine(directory).turn(BUILDING, most=0.05):
-        assert {one.pid for one in Machine(directory).holders()} == {first.pid, os.getpid()}
+    with MachineLock(directory).turn(BUILDING, most=0.05):
+        assert {one.pid for one in MachineLock(directory).holders()} == {first.pid, os.getpid()}
 
 
 def test_every_user_of_the_machine_may_lock(directory):
     """Whatever the mask of the one who came first: the directory is open to all, and files are locked by reading."""
     before = os.umask(0o077)
     try:
-        with Machine(directory).turn(MEASURING):
+        with MachineLock(directory).turn(MEASURING):
             modes = {path.name: path.stat().st_mode & 0o7777 for path in directory.iterdir() if path.suffix == ""}
             (note,) = directory.glob("*.json")
 
@@ -253,7 +255,7 @@ def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, pl
     link.symlink_to(target)
 
     with pytest.raises(ProvisionError) as caught:
-        Machine(directory).turn(MEASURING).__enter__()
+        MachineLock(directory).turn(MEASURING).__enter__()
     assert str(caught.value).startswith(f"no place for the lock that keeps measured rounds apart: {link}")
     assert str(caught.value).endswith(f"remove it: rm {link}")
     assert target.exists() == (planted == "machine")
@@ -263,7 +265,7 @@ def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, pl
 def test_a_directory_that_somebody_made_keeps_its_mode(directory):
     """Only what we have just made is opened to all."""
     directory.mkdir(mode=0o700)
-    with Machine(directory).turn(MEASURING):
+    with MachineLock(directory).turn(MEASURING):
         assert directory.stat().st_mode & 0o7777 == 0o700
 
 
@@ -275,4 +277,4 @@ def test_hosts_with_cores_of_their_own_wait_for_nobody(directory, other):
     first = other(MEASURING)
     assert said(first) == "has it"
     with Turns(None).measuring(), Turns(None).building():
-        assert len(Machine(directory).holders()) == 1
+        assert len(MachineLock(directory).holders()) == 1

@@ -9,6 +9,7 @@ from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
+from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed import blind_spots
 
 ALONE = ClusterSpec("standalone")
@@ -20,7 +21,7 @@ LIMITS = frozenset({"shared-cores", "cores"})
 @pytest.fixture(autouse=True)
 def _eight_cores(monkeypatch):
     """The machine has eight."""
-    monkeypatch.setattr(doctor, "usable_cores", lambda: 8.0)
+    monkeypatch.setattr(probes, "usable_cores", lambda: 8.0)
 
 
 def limited(nodes, cores):
@@ -39,9 +40,9 @@ def test_node_counts_are_not_compared_on_shared_cores(kind):
 
 def test_the_reason_is_the_doctors(monkeypatch):
     """What `dbcluster doctor` says of this machine and what a claim says are one sentence."""
-    assert doctor.shared_cores(8.0) in blind_spots.scaling("beats", [FOUR, ONE], LOCAL)
+    assert probes.shared_cores(8.0) in blind_spots.scaling("beats", [FOUR, ONE], LOCAL)
     monkeypatch.undo()
-    assert doctor.cores().rules_out == doctor.shared_cores(doctor.usable_cores())
+    assert doctor.cores().rules_out == probes.shared_cores(probes.usable_cores())
 
 
 @pytest.mark.parametrize("specs", [(ONE, ALONE), (TWO, TWO.with_options(back_log=90)), (ONE, ONE)])
@@ -86,7 +87,7 @@ def test_limits_make_it_meaningful():
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_the_suite_of_scaling_is_answered_in_containers(nodes, monkeypatch):
     """A machine of two CPUs has enough for its nodes, which take half of them at the most."""
-    monkeypatch.setattr(doctor, "usable_cores", lambda: 2.0)
+    monkeypatch.setattr(probes, "usable_cores", lambda: 2.0)
     several = quarters(nodes)
 
     assert blind_spots.scaling("scales", [several, quarters(1)], ContainerProvisioner.offers) == ""

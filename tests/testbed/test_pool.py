@@ -12,13 +12,13 @@ import types
 import psutil
 import pytest
 
-from pytest_dbcluster.clusters.cluster import bring_up
-from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.system.machine_lock import Machine, Turns
+from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed import pool as pools
 from pytest_dbcluster.testbed.pool import Pool
 
@@ -180,11 +180,11 @@ def test_memory_has_to_hold_all_that_start_at_once(pool, monkeypatch, said):
 
 def test_nobody_is_admitted_before_the_servers_of_another_have_their_memory(pool, provisioner, tmp_path, monkeypatch):
     """Two workers that both saw the same free memory would both take it: the second one is told of what is left."""
-    monkeypatch.setattr(pool, "turns", Turns(Machine(tmp_path / "machine")))
+    monkeypatch.setattr(pool, "turns", Turns(MachineLock(tmp_path / "machine")))
     second = Pool(provisioner, fragments=tmp_path, below={}, progress=print)
-    monkeypatch.setattr(second, "turns", Turns(Machine(tmp_path / "machine")))
+    monkeypatch.setattr(second, "turns", Turns(MachineLock(tmp_path / "machine")))
     first, other = pool.variant(ONE), second.variant(ONE)
-    one = flavour(first.release.product, first.release.version).memory
+    one = dialect(first.release.product, first.release.version).memory
     memory = types.SimpleNamespace(available=one, total=2**34)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
     seen = threading.Semaphore(0)

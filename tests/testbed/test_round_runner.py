@@ -10,10 +10,11 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NodeDied, WorkloadError
-from pytest_dbcluster.releases import release as releases
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round, Setting
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.testbed import round_runner
+from pytest_dbcluster.workloads.workload import Setting
 
 
 @dataclasses.dataclass
@@ -46,7 +47,7 @@ class Load:
         """Nothing, or the error."""
         if self.error:
             raise self.error
-        return Outcome(0.5, 100, 100)
+        return RunResult(0.5, 100, 100)
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_a_quiet_round_counts(play):
     done = play(Form())
 
     assert (done.variant, done.block, done.position, done.void) == ("semi", 2, 1, "")
-    assert done.outcome == Outcome(0.5, 100, 100)
+    assert done.outcome == RunResult(0.5, 100, 100)
 
 
 def test_a_round_in_which_the_topology_noticed_something_is_void(play):
@@ -92,7 +93,7 @@ def test_an_open_loop_that_did_too_little_is_void(play):
 
         def run(self, setting):
             """It was offered 200 a second, and took longer than it should for 40 of 80."""
-            return Outcome(0.5, 40, 40, good=40, rate=200.0, offered=80)
+            return RunResult(0.5, 40, 40, good=40, rate=200.0, offered=80)
 
     done = play(Form(), Paced())
 
@@ -108,8 +109,8 @@ def test_a_round_says_what_its_ledger_and_its_client_say(play):
 
         def run(self, setting):
             """One transaction of two needed a second attempt."""
-            ledger = Ledger({"x": Entry({1: 1, 2: 1}, committed=2)})
-            return Outcome(0.5, 3, 2, good=2, ledger=ledger, client_seconds=0.5, busiest=0.97)
+            ledger = Ledger({"x": LedgerEntry({1: 1, 2: 1}, committed=2)})
+            return RunResult(0.5, 3, 2, good=2, ledger=ledger, client_seconds=0.5, busiest=0.97)
 
     done = play(Form(), Busy())
 
@@ -133,7 +134,7 @@ class Repeated(Load):
         for number in range(200):
             one.query(f"INSERT INTO mysql.dbcluster_paused VALUES ({number})")
         unlocked.join()
-        return Outcome(0.5, 100, 100, span=10.0)
+        return RunResult(0.5, 100, 100, span=10.0)
 
 
 def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
@@ -150,7 +151,7 @@ def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
 def test_a_round_that_is_not_run_has_done_nothing():
     """It holds the reason, and what is shown of any round; of a turn it takes the others along."""
     one = round_runner.unmeasured("after its reset node2 is behind", variant="a", block=3, position=1)
-    other = Round("a", 3, 1, Outcome(1.0, 100, 50), 2.0, 10.0, counters={"drain_seconds": 0.5}, samples={"s": 1.0})
+    other = Round("a", 3, 1, RunResult(1.0, 100, 50), 2.0, 10.0, counters={"drain_seconds": 0.5}, samples={"s": 1.0})
 
     assert (one.variant, one.block, one.position) == ("a", 3, 1)
     assert (one.throughput, one.goodput, one.drained_throughput, one.settled) == (0.0, 0.0, 0.0, False)
@@ -207,7 +208,7 @@ def test_a_real_cluster_drains_after_writes(galera2):
             setting.cluster.nodes[0].query("CREATE OR REPLACE TABLE mysql.dbcluster_drain (id INT PRIMARY KEY)")
             for number in range(50):
                 setting.cluster.nodes[0].query(f"INSERT INTO mysql.dbcluster_drain VALUES ({number})")
-            return Outcome(0.1, 50, 50)
+            return RunResult(0.1, 50, 50)
 
     done = round_runner.measured(
         Writes(), Setting(galera2, None, None, "quick", print), variant="g", block=0, position=0
@@ -233,7 +234,7 @@ class Inserts:
             primary.query("INSERT INTO dbcluster_rounds.t () VALUES ()")
         if self.away:
             replica.query("START REPLICA IO_THREAD")
-        return Outcome(0.1, 10, 10)
+        return RunResult(0.1, 10, 10)
 
 
 @pytest.fixture(scope="module")
@@ -279,7 +280,7 @@ class MovesThePrimary:
 
 def test_a_round_in_which_the_primary_changed_is_void(briefly):
     """The load failed because of it; the cluster is fit again, and writes go to the new one."""
-    group = briefly("group_replication", 3, releases.find("mysql:9.7"))
+    group = briefly("group_replication", 3, find.find("mysql:9.7"))
     before = group.writers[0].name
     setting = Setting(group, None, None, "quick", print)
     done = round_runner.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)

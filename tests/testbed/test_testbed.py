@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster.clusters.dialects.lookup import MARIADB
+from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError, SeriesVoid, Undecided
+from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.laboratories import ONE, OTHER, TWO, WRITE, laboratory
@@ -48,9 +48,9 @@ class Steps:
         speed = 1000 if setting.cluster.nodes[0].variables()["lock_wait_timeout"] == "40" else 800
         self.done.append(f"run {self.name} at {self.rate}")
         number = speed if self.rate is None else round(self.rate)
-        ledger = Ledger({"step": Entry({1: number}, committed=number, latencies=Histogram.of([0.001] * number))})
+        ledger = Ledger({"step": LedgerEntry({1: number}, committed=number, latencies=Histogram.of([0.001] * number))})
         offered = number if self.rate else None
-        return Outcome(1.0, number, number, good=number, ledger=ledger, rate=self.rate, offered=offered)
+        return RunResult(1.0, number, number, good=number, ledger=ledger, rate=self.rate, offered=offered)
 
     def violations(self, cluster):
         """None, but it was asked."""
@@ -109,7 +109,7 @@ def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
 
     for answer in (second.beats(first, metric="p95"), ordered(first, second, metric="p95")):
         assert answer.verdict.reason.startswith(reason)
-        with pytest.raises(Undecided, match=reason):
+        with pytest.raises(Inconclusive, match=reason):
             bool(answer)
     assert second.against(first, metric="p95")
     assert load.done.count("run steps at None") == 8

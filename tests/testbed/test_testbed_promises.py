@@ -6,9 +6,9 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.cli import doctor
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system import probes
 from tests.support.fakes import Failing
 from tests.support.laboratories import MYSQL, ONE, OTHER, TWO, WRITE, laboratory
 
@@ -113,12 +113,12 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     made = laboratory(
         pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2), ONE.with_options(back_log=90)
     )
-    monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 3e-6)
+    monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 3e-6)
 
     assert made.blind("beats", 1, 0).startswith("an fsync takes 3 us in ")
     assert made.blind("beats", 1, 0).endswith(": this disk cannot show what flushing costs")
     assert made.blind("beats", 2, 0) == ""
-    monkeypatch.setattr(doctor, "fsync_seconds", lambda directory: 1e-3)
+    monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 1e-3)
     assert made.blind("beats", 1, 0) == ""
 
 

@@ -7,8 +7,8 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from pytest_dbcluster.rounds.round import Outcome
-from pytest_dbcluster.system.machine_lock import Machine, Turns
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed.pool import Pool
 from tests.support.laboratories import ONE, OTHER, laboratory
 
@@ -17,7 +17,7 @@ from tests.support.laboratories import ONE, OTHER, laboratory
 class Watching:
     """A load that takes no time and notes who has the machine at each of its steps."""
 
-    machine: Machine = dataclasses.field(compare=False)
+    machine: MachineLock = dataclasses.field(compare=False)
     seen: list[tuple[str, str]] = dataclasses.field(default_factory=list, compare=False)
     name = "watching"
     metric = "throughput"
@@ -39,7 +39,7 @@ class Watching:
     def run(self, setting):
         """Noted."""
         self.note("run")
-        return Outcome(0.01, 10, 10)
+        return RunResult(0.01, 10, 10)
 
     def violations(self, cluster):
         """Noted."""
@@ -50,7 +50,7 @@ class Watching:
 @pytest.fixture
 def load(tmp_path):
     """The load, on a machine of its own."""
-    return Watching(Machine(tmp_path / "machine"))
+    return Watching(MachineLock(tmp_path / "machine"))
 
 
 @pytest.fixture

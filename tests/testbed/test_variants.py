@@ -6,12 +6,13 @@ import dataclasses
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
 from pytest_dbcluster.clusters.servers.data_template import template
 from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.clusters.servers.variables import GROUP_FOLLOWED, is_identity
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.variants import GROUP_FOLLOWED, References, Switch, is_identity, split
+from pytest_dbcluster.testbed.variants import References, Switch, split
 from tests.support.fakes import variable
 
 GALERA = ClusterSpec("galera", nodes=2)

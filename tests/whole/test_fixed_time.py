@@ -8,8 +8,8 @@ import pytest
 
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.fakes import FakeLaboratory
 
 
@@ -30,10 +30,10 @@ def warm_ups(laboratory):
 
 def test_the_cost_of_an_operation_is_its_share_of_the_time():
     """Of good ones; infinite where there was none. In an open loop, whose speed is given, it is the mean latency."""
-    ledger = Ledger({"x": Entry(latencies=Histogram.of([0.1, 0.3]))})
+    ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([0.1, 0.3]))})
 
     def cost(*outcome, **more):
-        return Round("a", 0, 0, Outcome(*outcome, **more), 0.0, 0.0).cost
+        return Round("a", 0, 0, RunResult(*outcome, **more), 0.0, 0.0).cost
 
     assert cost(2.0, 100) == 0.02
     assert cost(2.0, 100, good=50, ledger=ledger) == 0.04
@@ -45,7 +45,7 @@ def test_the_cost_of_an_operation_is_its_share_of_the_time():
 def fixed(*speeds):
     """What a load says whose rounds last 2 s whatever happens: the good operations, one after the other."""
     left = list(speeds)
-    return lambda variant, seconds: Outcome(2.0, 1000, 1000, good=left.pop(0) if len(left) > 1 else left[0])
+    return lambda variant, seconds: RunResult(2.0, 1000, 1000, good=left.pop(0) if len(left) > 1 else left[0])
 
 
 def test_warm_up_of_rounds_of_fixed_time_looks_at_their_operations():
@@ -81,7 +81,7 @@ def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
     source = iter(range(10**6))
 
     def outcome(variant, seconds):
-        return Outcome(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
+        return RunResult(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
 
     slow, fast = measurement(two(outcome), budget=1000.0).series
     answer = slow.no_more_stalls_than(fast)

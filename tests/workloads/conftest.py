@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import Cluster, bring_up
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
+from pytest_dbcluster.workloads.workload import Setting
 
 Loaded = Callable[..., Setting]
 
@@ -33,9 +34,9 @@ def tpcc_templates(
         if vendor not in made:
             release = {"mariadb": mariadb, "mysql": mysql}[vendor]
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(datasets, "directory", lambda: own)
+                patch.setattr(datasets, "datasets_directory", lambda: own)
                 patch.setattr(os, "cpu_count", lambda: {"mariadb": 2, "mysql": 3}[vendor])
-                made[vendor] = datasets.stored(TPCC(), release, provisioner, client, {}, lambda line: None)
+                made[vendor] = datasets.dataset_template(TPCC(), release, provisioner, client, {}, lambda line: None)
         return made[vendor]
 
     yield template

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, UnreadableOutput
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap, parse
+from pytest_dbcluster.workloads.workload import Setting
 
 REPORT = """\
 Benchmark

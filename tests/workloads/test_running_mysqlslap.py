@@ -14,8 +14,8 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.workload import Setting
 
 LONG = MySQLSlap("read", concurrency=2, queries=20_000, quick_queries=20_000)
 

@@ -11,9 +11,9 @@ import psutil
 import pytest
 
 from pytest_dbcluster.errors import ConfigError, NodeDied, WorkloadError
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sysbench import ONE_TABLE, SCHEMA, SCRIPTS, SysBench
+from pytest_dbcluster.workloads.workload import Setting
 
 SMALL = SysBench(table_count=2, size=500, threads=4, seconds=0.1)
 

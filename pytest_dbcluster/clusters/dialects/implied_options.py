@@ -1,4 +1,4 @@
-"""Options that a version does not have because it always behaves so. Data, which flavour.py hands out by version."""
+"""Options that a version does not have because it always behaves so. Data, which lookup.py hands out by version."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Version = tuple[int, ...]
 
 
 @dataclasses.dataclass(frozen=True)
-class Always:
+class ImpliedOption:
     """How every server of a version behaves: as if the option had this ``value``. ``because`` says it to people."""
 
     value: str
@@ -51,10 +51,10 @@ _ROWS: tuple[tuple[str, tuple[tuple[Version, Version], ...], str, str, str], ...
 )  # fmt: skip
 
 
-def always(vendor: str, version: Version) -> Mapping[str, Always]:
+def implied_options(vendor: str, version: Version) -> Mapping[str, ImpliedOption]:
     """What servers of this version lack because they always behave so, by option; () is the newest version."""
     return {
-        option: Always(value, because)
+        option: ImpliedOption(value, because)
         for known, spans, option, value, because in _ROWS
         if known == vendor and any(_within(version, first, end) for first, end in spans)
     }

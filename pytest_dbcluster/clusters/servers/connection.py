@@ -7,11 +7,12 @@ Python; the driver in use is part of the environment fingerprint.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import DBClusterError
-from pytest_dbcluster.spec import Endpoint
 
 
 class SQLError(DBClusterError):
@@ -105,3 +106,16 @@ def driver() -> str:
     import mysql.connector
 
     return f"mysql-connector-python {mysql.connector.__version__}, pure Python"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a client connects. The password is never part of a repr."""
+
+    host: str
+    port: int
+    user: str
+    password: str = dataclasses.field(repr=False)
+    nodes: tuple[str, ...] = ()
+    directory: Path | None = None
+    tls: bool = False

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import redaction
-from pytest_dbcluster.clusters.dialects.lookup import Flavour, flavour
+from pytest_dbcluster.clusters.dialects.dialect import Dialect
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
 from pytest_dbcluster.hosts.host import Host, own_port
@@ -88,7 +89,7 @@ def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractCon
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
-    words = flavour(release.product, release.version)
+    words = dialect(release.product, release.version)
     node = Node("template", host, release, own_port(host, 3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
     program, *install = [word.format(data=node.data) for word in words.install]
@@ -116,7 +117,7 @@ def _first_sql(statements: tuple[str, ...], password: str) -> str:
     return "".join(f"{statement.format(user=ADMIN, load=LOAD, password=password)};\n" for statement in statements)
 
 
-def _alone(release: Release, words: Flavour) -> dict[str, str]:
+def _alone(release: Release, words: Dialect) -> dict[str, str]:
     plugins = [name for name in words.plugins if release.has(plugin_directory(release) / name)]
     own = {**words.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
     if release.wsrep_provider is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_dbcluster.clusters.servers.options import differences
-from pytest_dbcluster.testbed.variants import IDENTITY_PREFIX, is_identity
+from pytest_dbcluster.clusters.servers.variables import IDENTITY_PREFIX, is_identity
 
 LIST = "wsrep_provider_options"
 # Addresses, ports, directories and files, who was sent away, and what is no state but an order.

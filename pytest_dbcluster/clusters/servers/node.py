@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.dialects.lookup import Flavour, flavour
-from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.dialects.dialect import Dialect
+from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.hosts.host import Host, Limited, Process
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import Endpoint
 
 ADMIN = "dbcluster"
 LOAD = "dbcluster_load"
@@ -33,7 +33,7 @@ class Node:
         self.host = host
         self.release = release
         self.port = port
-        self.flavour: Flavour = flavour(release.product, release.version)
+        self.flavour: Dialect = dialect(release.product, release.version)
         self.password = password
         self.data = f"{host.directory}/data"
         self.log = f"{host.directory}/error.log"

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import Template, Variable
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
@@ -124,7 +124,7 @@ def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[d
     Those of our own that it lacks are named too. Raises what ``check`` raises, and ConfigError for an option that it
     lacks because it always behaves otherwise.
     """
-    words = flavour(release.product, release.version)
+    words = dialect(release.product, release.version)
     lacking = {name: known for name, known in words.always.items() if name not in made.variables.keys() | made.words}
     lines = []
     for name, value in {**words.pinned, **options}.items():

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.clusters.dialects import replication
-from pytest_dbcluster.clusters.dialects.lookup import flavour
-from pytest_dbcluster.clusters.replication import PrimaryAndReplicas
+from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
+from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.releases.release import Release
 
@@ -25,7 +26,7 @@ class SemiSync(PrimaryAndReplicas):
     def lacks(self, release: Release) -> str:
         """Why a release cannot do it: a plugin is missing."""
         directory = plugin_directory(release)
-        plugins = flavour(release.product, release.version).semisync.plugins
+        plugins = dialect(release.product, release.version).semisync.plugins
         if missing := [plugin for plugin in plugins if not release.has(directory / plugin)]:
             return f"{release.name} ({release.source}) has no {' and no '.join(missing)} in {directory}"
         return ""
@@ -98,7 +99,7 @@ class SemiSync(PrimaryAndReplicas):
         return ""
 
 
-_WORDS = (replication.MARIADB_SEMISYNC, replication.MYSQL_SEMISYNC)
+_WORDS = (MARIADB.semisync, MYSQL.semisync)
 
 
 def _off(primary: Node) -> list[str]:

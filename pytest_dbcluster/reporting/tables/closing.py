@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import curves, paper
+from pytest_dbcluster.reporting.tables import curves
 from pytest_dbcluster.reporting.tables.layout import Block, Row
-from pytest_dbcluster.rounds.round import DRAINED
+from pytest_dbcluster.rounds.round import DRAINED, Round
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
@@ -28,7 +29,7 @@ def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) ->
     )
     releases = len({record.release for record in records}) > 1
     found = [_block(title, rows, releases) for title, rows in kinds if rows]
-    published = paper.block(records)
+    published = paper_block(records)
     return [*found, *([published] if published else []), *map(curves.block, drawn)]
 
 
@@ -133,3 +134,41 @@ def total(records: Sequence[ClaimRecord]) -> str:
     claims = [f"{len(asserted)} claim{'' if len(asserted) == 1 else 's'}: {answers}"] if asserted else []
     beside = [f"{len(records) - len(asserted)} measured beside"] if len(asserted) < len(records) else []
     return "; ".join([*claims, *beside])
+
+
+def paper_block(records: Sequence[ClaimRecord]) -> Block | None:
+    """A row for each load and variant that ran the published command line; None when none did."""
+    rows: dict[tuple[str, str, str], Row] = {}
+    for record in records:
+        for name, rounds in record.rounds.items():
+            # Rounds of a load with a ledger last as long as they were told to, so their seconds say nothing.
+            timed = rounds and rounds[0].outcome.ledger is None
+            if record.profile == "paper" and timed and (record.load, name, record.release) not in rows:
+                published = record.published_seconds.get(name, ())
+                cells = (
+                    name,
+                    record.load,
+                    record.release,
+                    shown_seconds(_paper_seconds(rounds)),
+                    shown_seconds(published),
+                )
+                rows[record.load, name, record.release] = Row(cells, "")
+    if not rows:
+        return None
+    columns = ("variant", "load", "release", "seconds (least .. most)", "published")
+    return Block("seconds of the published command line", columns, tuple(rows.values()))
+
+
+def _paper_seconds(rounds: Sequence[Round]) -> tuple[float, ...]:
+    """Mean of the averages, least and most of all iterations of all calls."""
+    outcomes = [item.outcome for item in rounds]
+    least = min(one.seconds if one.least is None else one.least for one in outcomes)
+    most = max(one.seconds if one.most is None else one.most for one in outcomes)
+    return statistics.fmean(one.seconds for one in outcomes), least, most
+
+
+def shown_seconds(cell: Sequence[float]) -> str:
+    """``0.474 (0.416 .. 0.652)``, or a dash where there is nothing."""
+    if len(cell) == 3:
+        return f"{cell[0]:.3f} ({cell[1]:.3f} .. {cell[2]:.3f})"
+    return f"{cell[0]:.3f}" if cell else "-"

@@ -51,7 +51,7 @@ class Cell:
 
 
 @dataclasses.dataclass(frozen=True)
-class Claim:
+class MatrixRow:
     """A row. ``test`` is a node id without the release; ``text`` is empty when no release came as far as a claim."""
 
     test: str
@@ -65,7 +65,7 @@ class Matrix:
     """``releases`` head the columns: names, with the exact version that a server told."""
 
     releases: tuple[str, ...]
-    claims: tuple[Claim, ...]
+    claims: tuple[MatrixRow, ...]
 
 
 def ended(reports: Mapping[str, Sequence[Any]]) -> list[Ended]:
@@ -102,7 +102,7 @@ def matrix(records: Sequence[ClaimRecord], tests: Sequence[Ended] = ()) -> Matri
         for key in claims:
             of = asked.get(key, {})
             cells = [_cell(of.get(one), reasons.get((test, _name(one))), one in begun) for one in releases]
-            rows.append(Claim(test, key[1], key[2], tuple(cells)))
+            rows.append(MatrixRow(test, key[1], key[2], tuple(cells)))
     return Matrix(tuple(releases), tuple(rows))
 
 
@@ -177,7 +177,7 @@ def _shown(cell: Cell, reasons: Sequence[str]) -> str:
     return word(cell) if math.isnan(ratio) else f"{closing.number(ratio)} {word(cell)}"
 
 
-def _colour(claim: Claim) -> str:
+def _colour(claim: MatrixRow) -> str:
     """That of the worst answer of a row; none where nothing was claimed."""
     outcomes = {cell.record.verdict.outcome for cell in claim.cells if cell.record and cell.record.asserted}
     if any(cell.word == BROKEN for cell in claim.cells):

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
-from pytest_dbcluster.rounds.open_loop import Pace
-from pytest_dbcluster.rounds.round import Outcome, Setting
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
+from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -76,7 +77,7 @@ class TPCC:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: thinking sets the pace; take one of them")
         if self.partitioned and self.to != "all":
             raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: warehouses are shared out with to='all'")
-        Pace.of(self.rate)
+        ArrivalRate.of(self.rate)
 
     def __str__(self) -> str:
         paced = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
@@ -166,11 +167,11 @@ class TPCC:
     def reset(self, setting: Setting) -> None:
         """Nothing: the tables grow, as the specification has it."""
 
-    def run(self, setting: Setting) -> Outcome:
+    def run(self, setting: Setting) -> RunResult:
         """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
         return self.observe(setting)[0]
 
-    def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[Outcome, list[dict[str, Any]]]:
+    def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
         """One round, and the report of each thread; with ``outlive`` also when a node has died in it.
 
         Raises what ``run`` raises.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
-from pytest_dbcluster.clusters.dialects.implied_options import always
-from pytest_dbcluster.clusters.dialects.lookup import flavour
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.clusters.dialects.implied_options import implied_options
+from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.startup import ready_template
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
 
@@ -15,9 +15,9 @@ from pytest_dbcluster.testbed.pool import Pool
 @pytest.fixture(scope="module", params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8", "mysql:9.7"])
 def server(request, provisioner):
     """Each real release: its words, and the options that it knows itself."""
-    release = releases.find(request.param, progress=print)
+    release = find.find(request.param, progress=print)
     made = ready_template(release, provisioner, {}, print)
-    return flavour(release.product, release.version), made.variables.keys() | made.words
+    return dialect(release.product, release.version), made.variables.keys() | made.words
 
 
 def test_every_pinned_option_is_known_or_named(server):
@@ -69,6 +69,6 @@ def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_p
 )
 def test_an_option_is_lacked_from_one_version_to_another(vendor, version, option, value):
     """Before it came, between two series, or since it went; no version means the newest."""
-    found = always(vendor, version).get(option)
+    found = implied_options(vendor, version).get(option)
 
     assert (found.value if found else None) == value

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.clusters.dialects.lookup import flavour, numbers
+from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
 from pytest_dbcluster.errors import Unsupported
 
 
 def test_an_unknown_vendor_lists_the_known_ones():
     """Words are written down for two vendors."""
     with pytest.raises(Unsupported, match=r"^postgres servers are not known; known: mariadb, mysql$"):
-        flavour("postgres")
+        dialect("postgres")
 
 
 @pytest.mark.parametrize(("vendor", "version"), [("mysql", "5.7.44"), ("mysql", "8.0.29"), ("mariadb", "10.4.34")])
 def test_a_version_that_is_too_old_says_from_when_on(vendor, version):
     """Statements and statuses had other names then."""
     with pytest.raises(Unsupported, match=rf"^{vendor} {version} is too old: .* are known from "):
-        flavour(vendor, version)
+        dialect(vendor, version)
 
 
 def test_a_series_is_not_older_than_its_first_known_release():
     """What is known of 8.0.30 holds for 8.0, which says nothing of its patch level."""
-    assert flavour("mysql", "8.0").server == "mysqld"
+    assert dialect("mysql", "8.0").server == "mysqld"
 
 
 def test_older_versions_have_words_of_their_own():
     """MySQL 8.4 has no performance_schema.variables_metadata, 9.7 has."""
-    assert "variables_info" in flavour("mysql", "8.0.43").variables
-    assert "variables_info" in flavour("mysql", "8.4.3").variables
-    assert "variables_metadata" in flavour("mysql", "9.7.4").variables
-    assert "variables_metadata" in flavour("mysql").variables
+    assert "variables_info" in dialect("mysql", "8.0.43").variables
+    assert "variables_info" in dialect("mysql", "8.4.3").variables
+    assert "variables_metadata" in dialect("mysql", "9.7.4").variables
+    assert "variables_metadata" in dialect("mysql").variables
 
 
 def test_the_control_connection_to_mysql_is_encrypted():
     """caching_sha2_password sends the password itself when the server has not seen it yet."""
-    assert flavour("mysql").control_tls
-    assert not flavour("mariadb").control_tls
+    assert dialect("mysql").control_tls
+    assert not dialect("mariadb").control_tls
 
 
 def test_a_version_is_numbers():
@@ -49,7 +49,7 @@ def test_a_version_is_numbers():
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
 def test_what_replication_needs_leaves_durability_alone(vendor):
     """How often binlog and relay log are flushed is the vendor's default, which the durability label tells."""
-    words = flavour(vendor).replication
+    words = dialect(vendor).replication
 
     assert [name for name in (*words.every, *words.preset) if "sync" in name or "flush" in name] == []
 
@@ -63,12 +63,12 @@ def test_what_replication_needs_leaves_durability_alone(vendor):
 )
 def test_each_vendor_replicates_in_words_of_its_own(vendor, reading, on):
     """MariaDB keeps the old names in what it answers; MySQL has had the new ones since 8.0.26."""
-    assert flavour(vendor).replication.reading == reading
-    assert flavour(vendor).semisync.primary == on
+    assert dialect(vendor).replication.reading == reading
+    assert dialect(vendor).semisync.primary == on
 
 
 def test_the_number_of_appliers_is_read_when_a_replica_starts():
     """A running one refuses it, or takes it and goes on with as many as it has."""
     for vendor in ("mariadb", "mysql"):
-        words = flavour(vendor, "").replication
+        words = dialect(vendor, "").replication
         assert words.workers in words.read_at_start

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.cli import housekeeping
+from pytest_dbcluster.cli import cache as commands
 from pytest_dbcluster.clusters.servers import data_template as module
 from pytest_dbcluster.clusters.servers.data_template import template
 from pytest_dbcluster.spec import ClusterSpec
@@ -101,13 +101,13 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
     listed, copy = [], shutil.copytree
 
     def copying(source, target):
-        listed.append([one.name for one in housekeeping.cached()])
+        listed.append([one.name for one in commands.cached()])
         return copy(source, target)
 
     monkeypatch.setattr(module.shutil, "copytree", copying)
     for _ in range(2):  # the second takes the place of the first
         module._keep(data, place, {"password": "never told"})
-        listed.append([one.name for one in housekeeping.cached()])
+        listed.append([one.name for one in commands.cached()])
 
     assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
     assert [path.name for path in place.parent.iterdir()] == ["mariadb-1"]

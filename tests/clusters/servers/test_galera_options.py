@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.clusters.servers.galera_options import differing, parse, spread
-from pytest_dbcluster.measuring.remarks import differing_line
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed.remarks import differing_line
 
 LIST = "base_dir = /a/node1/; base_port = 29009; gcs.fc_limit = {limit}; gmcast.listen_addr = tcp://127.0.0.1:29009; "
 
@@ -78,7 +78,7 @@ def test_a_variable_of_an_option_that_one_version_has_is_no_difference():
 @pytest.mark.parametrize("version", ["mariadb:10.11", "mariadb:11.8"])
 def test_nodes_differ_in_what_was_asked_for(version, briefly):
     """Two clusters with other limits of flow control differ in them; two nodes of one of them in nothing."""
-    release = releases.find(version)
+    release = find.find(version)
     tuned = briefly("galera", 1, release, wsrep_provider_options="gcs.fc_limit=1000;gcs.fc_factor=0.9").nodes[0]
     one, other = briefly("galera", 2, release).nodes
     said = {node: node.variables() for node in (tuned, one, other)}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.clusters.dialects.implied_options import Always
-from pytest_dbcluster.clusters.dialects.lookup import MYSQL
+from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
+from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.errors import ConfigError
@@ -118,7 +118,7 @@ def test_options_that_fit_are_checked():
 
 def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
     """What is pinned on every server and is not in this one's my.cnf is no secret."""
-    words = dataclasses.replace(MYSQL, always={"binlog_format": Always("ROW", "the binlog always holds rows")})
+    words = dataclasses.replace(MYSQL, always={"binlog_format": ImpliedOption("ROW", "the binlog always holds rows")})
     monkeypatch.setattr(opts, "flavour", lambda *_: words)
 
     assert "binlog_format" in words.pinned

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
 from pytest_dbcluster.clusters.servers import options as opts
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied
 
 

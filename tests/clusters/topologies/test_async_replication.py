@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.clusters.topologies.async_replication import AsyncReplication
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 
 
 def test_a_commit_is_worth_one_server():
@@ -19,7 +19,7 @@ def test_a_commit_is_worth_one_server():
 @pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
 def test_a_commit_waits_for_no_replica(bring, release):
     """It returns while all replicas are stopped, and arrives when they go on."""
-    cluster = bring("async_replication", 2, releases.find(release), innodb_lock_wait_timeout="7")
+    cluster = bring("async_replication", 2, find.find(release), innodb_lock_wait_timeout="7")
     primary, replica = cluster.nodes
     replica.query("STOP REPLICA")
     primary.query("CREATE DATABASE kept")

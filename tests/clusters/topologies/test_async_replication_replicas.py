@@ -8,12 +8,12 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.replication import PrimaryAndReplicas, status
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD, Node
+from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas, status
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 
@@ -21,7 +21,7 @@ RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 @pytest.fixture(scope="module", params=RELEASES)
 def release(request):
     """Every release that the tests run on."""
-    return releases.find(request.param)
+    return find.find(request.param)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recovered_position
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 
 ZERO = "GALERA saved state\nuuid: 8bcf4a34\nseqno: -1\nsafe_to_bootstrap: 0\n"
 
@@ -116,7 +116,7 @@ def test_every_node_knows_the_whole_cluster(galera2):
 @pytest.mark.parametrize("release", ["mariadb:11.8"])
 def test_a_node_without_state_is_sent_everything(bring, release):
     """Its data directory was emptied: mariabackup brings it all back, and the tables are equal again."""
-    cluster = bring("galera", 2, releases.find(release))
+    cluster = bring("galera", 2, find.find(release))
     donor, joiner = cluster.nodes
     donor.query("CREATE DATABASE kept")
     donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")

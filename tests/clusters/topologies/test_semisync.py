@@ -11,7 +11,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.semisync import SemiSync
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
@@ -20,7 +20,7 @@ FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"
 @pytest.fixture(scope="module", params=RELEASES)
 def cluster(bring, request):
     """A primary that waits 300 ms for one of two replicas; tests leave it on and settled."""
-    release = releases.find(request.param)
+    release = find.find(request.param)
     made = bring("semisync", 3, release, **{f"{FIRST_WORD[release.product]}_timeout": "300"})
     made.nodes[0].query("CREATE DATABASE kept")
     made.nodes[0].query("CREATE TABLE kept.t (id INT AUTO_INCREMENT PRIMARY KEY)")
@@ -161,7 +161,7 @@ def test_a_killed_node_comes_back_and_acknowledges(cluster, victim):
 )
 def test_the_label_says_who_has_a_commit(bring, release, options, label):
     """Number and wait point are options, and their defaults are the vendor's."""
-    cluster = bring("semisync", 3, releases.find(release), **options)
+    cluster = bring("semisync", 3, find.find(release), **options)
 
     assert cluster.topology.acknowledged(cluster.nodes[0].variables(), 3) == label
     assert cluster.topology.consistency(cluster.nodes[0].variables()) == ""
@@ -175,7 +175,7 @@ def test_every_commit_that_two_have_to_acknowledge_waits_for_both(bring):
     cluster = bring(
         "semisync",
         3,
-        releases.find("mysql:9.7"),
+        find.find("mysql:9.7"),
         rpl_semi_sync_source_wait_for_replica_count="2",
         rpl_semi_sync_source_timeout="300",
     )

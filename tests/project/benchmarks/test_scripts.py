@@ -20,7 +20,7 @@ from benchmarks import (
 )
 from benchmarks.noise_replay import read_trace
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 
 MACHINE = {"cpu": "2 x any", "release": "10.11.19"}
@@ -29,7 +29,7 @@ SCRIPTS = [path.stem for path in (Path(__file__).parents[3] / "benchmarks").glob
 
 def one_round(seconds, wall=1.0, **samples):
     """A round of so many measured seconds."""
-    return Round("galera3", 0, 0, Outcome(seconds, 1000), wall, 0.0, samples=samples)
+    return Round("galera3", 0, 0, RunResult(seconds, 1000), wall, 0.0, samples=samples)
 
 
 @pytest.mark.parametrize("name", [name for name in SCRIPTS if name not in ("ratios", "stage", "tpcc_peers")])

@@ -11,10 +11,11 @@ from benchmarks.ledger_cost import Speed
 from benchmarks.tpcc_client import Cost
 from benchmarks.tpcc_peers import Connector, GoTPC, SysbenchTPCC
 from pytest_dbcluster.errors import WorkloadError
-from pytest_dbcluster.rounds.round import Outcome, Setting
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench import SCHEMA
+from pytest_dbcluster.workloads.workload import Setting
 
 
 def test_a_peer_that_is_not_on_path_is_skipped_with_a_word(monkeypatch, tmp_path):
@@ -141,7 +142,7 @@ def test_what_the_ledger_takes_is_a_share_of_the_throughput():
 
 def test_a_round_counts_what_ended_as_asked():
     """Attempts are not known without a ledger, so they make no speed."""
-    assert Speed.of(Outcome(2.0, operations=0, good=400, client_seconds=0.2)) == Speed(200.0, pytest.approx(500.0))
+    assert Speed.of(RunResult(2.0, operations=0, good=400, client_seconds=0.2)) == Speed(200.0, pytest.approx(500.0))
 
 
 def test_a_load_without_its_ledger_still_counts_what_it_did(standalone, provisioner):

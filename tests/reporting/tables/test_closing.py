@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting.tables import closing, layout
-from pytest_dbcluster.rounds.open_loop import Pace
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support.records import beside, drained, failed, record, undecided
 
 
@@ -180,7 +180,7 @@ def test_markdown_is_a_table():
 
 def test_a_result_says_its_rate_and_its_bottleneck():
     """Below the claim, in table and summary: the rate of an open loop with its share, and what limited the client."""
-    pace = Pace("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
+    pace = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
     [block] = closing.blocks(
         [record(pace=pace, limited="the client is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
     )

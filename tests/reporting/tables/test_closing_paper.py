@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pytest_dbcluster.reporting.tables import closing, paper
+from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.rounds.ledger import Ledger
 from tests.support.records import record, rounds
 
@@ -21,7 +21,7 @@ def test_measured_and_published_seconds_stand_side_by_side():
         published_seconds={"default": (0.474, 0.416, 0.652)},
     )
 
-    block = paper.block([made])
+    block = closing.paper_block([made])
 
     assert block is not None
     assert block.rows[0].cells[-2:] == ("0.500 (0.300 .. 0.900)", "0.474 (0.416 .. 0.652)")
@@ -31,12 +31,12 @@ def test_a_variant_has_one_row_however_many_claims_it_is_in():
     """Two claims about the same rounds show them once."""
     made = record(profile="paper", rounds={"default": called([0.4], 0.3, 0.9)})
 
-    assert len(paper.block([made, made]).rows) == 1
+    assert len(closing.paper_block([made, made]).rows) == 1
 
 
 def test_a_cell_that_was_not_published_is_a_dash():
     """No published figure is shown as a dash, not as nought."""
-    assert paper.seconds(()) == "-"
+    assert closing.shown_seconds(()) == "-"
 
 
 def test_quick_runs_have_no_such_table():
@@ -50,4 +50,4 @@ def test_rounds_that_last_as_long_as_they_were_told_have_no_row():
     outcome = dataclasses.replace(made.rounds["flush_2"][0].outcome, ledger=Ledger())
     rounds = {name: [dataclasses.replace(one, outcome=outcome) for one in many] for name, many in made.rounds.items()}
 
-    assert paper.block([dataclasses.replace(made, rounds=rounds)]) is None
+    assert closing.paper_block([dataclasses.replace(made, rounds=rounds)]) is None

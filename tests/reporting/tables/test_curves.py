@@ -20,8 +20,8 @@ from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
 from pytest_dbcluster.reporting.tables import curves, layout
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
-from pytest_dbcluster.rounds.round import Outcome, Round
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.round import Round, RunResult
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
 SUITE = """
@@ -171,9 +171,9 @@ def test_the_profile_is_a_fixture(pytester, run):
 
 def point(value, variant, *, seconds=(1.0,) * 6, limited="", latencies=()):
     """A variant at a value, in rounds of 100 operations."""
-    ledger = Ledger({"x": Entry(latencies=Histogram.of(latencies))}) if latencies else None
+    ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of(latencies))}) if latencies else None
     rounds = [
-        Round(variant, n, 0, Outcome(took, 100, ledger=ledger), 0.0, 0.0, limited=limited)
+        Round(variant, n, 0, RunResult(took, 100, ledger=ledger), 0.0, 0.0, limited=limited)
         for n, took in enumerate(seconds)
     ]
     speeds = [one.throughput for one in rounds]

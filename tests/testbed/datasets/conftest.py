@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
-from pytest_dbcluster.testbed.datasets import stored
+from pytest_dbcluster.testbed.datasets import dataset_template
 from pytest_dbcluster.testbed.pool import Pool
 
 
@@ -15,7 +15,7 @@ def own_store(tmp_path_factory):
     """A place of stored databases that has none."""
     own = tmp_path_factory.mktemp("cache") / "stored"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, "directory", lambda: own)
+        patch.setattr(datasets, "datasets_directory", lambda: own)
         yield own
 
 
@@ -37,5 +37,5 @@ def pool(own_store, provisioner, tmp_path, said):
 def keep(own_store, provisioner, mariadb, said):
     """``keep(load)``: its tables, filled unless they are there."""
     client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
-    yield lambda load, **options: stored(load, mariadb, provisioner, client, options, said.append)
+    yield lambda load, **options: dataset_template(load, mariadb, provisioner, client, options, said.append)
     provisioner.release([client])

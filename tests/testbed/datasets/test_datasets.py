@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
-from pytest_dbcluster.testbed.datasets import Entry, place_of, surplus
-from pytest_dbcluster.testbed.testbed import ClusterLaboratory
+from pytest_dbcluster.testbed.datasets import DataSet, directory_of, surplus
+from pytest_dbcluster.testbed.testbed import Testbed
 from tests.testbed.datasets.words import COUNT, Words
 
 MARIADB, MYSQL = ReleaseName("mariadb", "10.11"), ReleaseName("mysql", "9.7")
@@ -80,7 +80,7 @@ def test_a_second_cluster_is_not_filled(pool, keep, said):
 def test_a_laboratory_starts_from_what_is_kept(pool):
     """The load is prepared there all the same, and finds its tables."""
     load = Words()
-    ClusterLaboratory(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
+    Testbed(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
 
     assert load.done[-1] == "prepare"
     assert load.done.count("fill") <= 1
@@ -90,7 +90,7 @@ def test_a_laboratory_starts_from_what_is_kept(pool):
 def test_what_is_kept_has_statistics_and_a_small_log(keep):
     """The size is that of an empty server and its tables; only its owner can read it, and it says what it holds."""
     made = keep(Words())
-    (entry,) = [one for one in datasets.entries() if one.holds == f"{COUNT} words" and "mariadb" in one.release]
+    (entry,) = [one for one in datasets.datasets() if one.holds == f"{COUNT} words" and "mariadb" in one.release]
 
     assert entry.place == made.data.parent
     assert stat.S_IMODE(entry.place.stat().st_mode) == 0o700
@@ -105,15 +105,15 @@ def test_another_scale_shape_or_release_is_kept_apart(mariadb, mysql, provisione
     page = ready_template(mariadb, provisioner, {}, print)
     page = dataclasses.replace(page, data=Path("/mariadb-of-8K-pages/data"))
     places = [
-        place_of(Words(), mariadb, first, {}),
-        place_of(Words(10), mariadb, first, {}),
-        place_of(Words(), mariadb, first, {"innodb_compression_default": "ON"}),
-        place_of(Words(), mysql, second, {}),
-        place_of(Words(), mariadb, page, {}),
+        directory_of(Words(), mariadb, first, {}),
+        directory_of(Words(10), mariadb, first, {}),
+        directory_of(Words(), mariadb, first, {"innodb_compression_default": "ON"}),
+        directory_of(Words(), mysql, second, {}),
+        directory_of(Words(), mariadb, page, {}),
     ]
 
     assert len(set(places)) == len(places)
-    assert place_of(Words(clients=9), mariadb, first, {"lock_wait_timeout": "40"}) == places[0]
+    assert directory_of(Words(clients=9), mariadb, first, {"lock_wait_timeout": "40"}) == places[0]
 
 
 def test_an_option_that_shapes_tables_needs_servers_of_its_own(pool, keep):
@@ -166,8 +166,8 @@ def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, 
 def surplus_one(tmp_path, monkeypatch):
     """A place of stored databases with one that is to make room, and how it is asked to."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(datasets, "directory", lambda: tmp_path / "stored")
-    place = datasets.directory() / "old"
+    monkeypatch.setattr(datasets, "datasets_directory", lambda: tmp_path / "stored")
+    place = datasets.datasets_directory() / "old"
     (place / "data").mkdir(parents=True)
     said = {"holds": "words", "release": "mariadb:10.11", "size": 10**15, "password": "never told"}
     (place / datasets.FILE).write_text(json.dumps(said))
@@ -211,8 +211,8 @@ def test_one_whose_removal_is_interrupted_is_none(surplus_one, said, monkeypatch
         with pytest.raises(KeyboardInterrupt):
             datasets._make_room(Path("newest"), said.append)
 
-    assert datasets.read(surplus_one) is None
-    assert datasets.entries() == []
+    assert datasets.read_dataset(surplus_one) is None
+    assert datasets.datasets() == []
     datasets._make_room(Path("newest"), said.append)
     assert list(surplus_one.parent.iterdir()) == []
 
@@ -228,7 +228,7 @@ def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one
 
     assert (other.exists(), surplus_one.exists(), len(said)) == (True, False, 2)
     assert said[0].startswith(
-        f"could not make room for other loaded databases in {datasets.directory()}: the lock {lock}"
+        f"could not make room for other loaded databases in {datasets.datasets_directory()}: the lock {lock}"
     )
     assert said[1].startswith("removed words of mariadb:10.11 ")
 
@@ -257,7 +257,7 @@ def test_a_fill_ends_well_although_there_is_no_room_to_be_made(keep, said, own_s
 
 def entry(name, size, used):
     """One that was used so many hours ago."""
-    return Entry(Path("/stored") / name, name, "mariadb:10.11", size, 1e9 - 3600 * used, "")
+    return DataSet(Path("/stored") / name, name, "mariadb:10.11", size, 1e9 - 3600 * used, "")
 
 
 def test_those_used_longest_ago_make_room(said):

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.testbed import datasets, filling
+from pytest_dbcluster.testbed import datasets
 from tests.testbed.datasets.words import Words
 
 ROOT = Path(__file__).parents[3]
@@ -71,7 +71,7 @@ def test_a_fill_that_fails_leaves_nothing(keep, said, own_store, provisioner):
         keep(Words(11, error=WorkloadError("sysbench said no")))
 
     assert str(caught.value) == "could not fill 11 words into mariadb:10.11: sysbench said no"
-    assert not any(entry.holds == "11 words" for entry in datasets.entries())
+    assert not any(entry.holds == "11 words" for entry in datasets.datasets())
     assert [path.name for path in own_store.glob(".*")] == []
     assert list(provisioner.directory.glob("*-filling/*")) == []
     assert keep(Words(11)).data.is_dir()
@@ -82,7 +82,7 @@ def test_ctrl_c_while_it_is_filled_leaves_nothing(keep, own_store, provisioner):
     with pytest.raises(KeyboardInterrupt):
         keep(Words(16, error=KeyboardInterrupt()))
 
-    assert not any(entry.holds == "16 words" for entry in datasets.entries())
+    assert not any(entry.holds == "16 words" for entry in datasets.datasets())
     assert [path.name for path in own_store.glob(".*")] == []
     assert list(provisioner.directory.glob("*-filling/*")) == []
     left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
@@ -94,7 +94,7 @@ def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
     with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
         keep(Words(14, wrong=("3 of 4 words are there", "no index")))
 
-    assert not any(entry.holds == "14 words" for entry in datasets.entries())
+    assert not any(entry.holds == "14 words" for entry in datasets.datasets())
 
 
 def test_what_a_server_logged_an_error_about_is_not_kept():
@@ -102,7 +102,7 @@ def test_what_a_server_logged_an_error_about_is_not_kept():
     cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
 
     with pytest.raises(WorkloadError, match=r"^errors while it was filled: node1 logged: .* is full$"):
-        filling.check(Words(), cluster)
+        datasets.check(Words(), cluster)
 
 
 def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said):
@@ -149,7 +149,7 @@ def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
         stored_bytes = 10**8
 
     with pytest.raises(Unsupported) as caught:
-        filling._free(Large(), made, types.SimpleNamespace(client=client))
+        datasets._free_bytes(Large(), made, types.SimpleNamespace(client=client))
     assert str(caught.value).startswith(f"no room in the cache {tmp_path}/small/pytest-dbcluster to keep ")
     assert ": 5 MB free, 100 MB needed; " in str(caught.value)
     assert str(caught.value).endswith("or take another disk with XDG_CACHE_HOME")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from pytest_dbcluster.rounds.round import Outcome
+from pytest_dbcluster.rounds.round import RunResult
 
 COUNT = 1000
 
@@ -49,4 +49,4 @@ class Words:
 
     def run(self, setting):
         """Takes no time."""
-        return Outcome(0.001, 1)
+        return RunResult(0.001, 1)

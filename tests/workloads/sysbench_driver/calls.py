@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import threading
 
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
+from pytest_dbcluster.workloads.workload import Setting
 
 SCHEMA = "dbcluster_terminals"
 ROWS = 1000

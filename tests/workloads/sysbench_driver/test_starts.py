@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import Endpoint
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
 from tests.workloads.sysbench_driver.calls import SCHEMA, call, in_the_middle, setting_of
@@ -121,7 +121,7 @@ def test_an_old_or_bare_sysbench_is_refused(says, scripts, words, standalone, cl
     program.write_text(f"#!/bin/sh\necho '{says}'\n")
     program.chmod(0o755)
     found = Release("sysbench", "sysbench", "1", tmp_path, scripts=tmp_path if scripts else None, source="PATH")
-    monkeypatch.setattr(releases, "find", lambda name, **_: found)
+    monkeypatch.setattr(find, "find", lambda name, **_: found)
 
     with pytest.raises(Unsupported, match=words):
         sysbench_driver.sysbench(setting_of(standalone, client))

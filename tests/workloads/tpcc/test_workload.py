@@ -11,7 +11,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Entry, Ledger
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.workloads.schema_mark import TABLE
 from pytest_dbcluster.workloads.tpcc.conditions import violations
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
@@ -74,7 +74,7 @@ def test_equal_loads_share_their_tables():
 
 def test_new_orders_a_minute_count_what_ended_as_asked():
     """A rollback by design is a New-Order too; what failed or may have failed is not."""
-    ledger = Ledger({"new_order": Entry({1: 6}, 3, 1, 1, 1, 0.0, Histogram()), "payment": Entry({1: 9}, 9)})
+    ledger = Ledger({"new_order": LedgerEntry({1: 6}, 3, 1, 1, 1, 0.0, Histogram()), "payment": LedgerEntry({1: 9}, 9)})
 
     assert tpm_c(ledger, 2.0) == 120
     assert tpm_c(Ledger(), 2.0) == 0

@@ -6,17 +6,17 @@ import shutil
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import bring_up
-from pytest_dbcluster.rounds.round import Setting
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
+from pytest_dbcluster.workloads.workload import Setting
 
 
 @pytest.fixture
 def own_store(tmp_path, monkeypatch):
     """A place for loaded tables that nobody else uses; a third of a GB, which pytest would keep for three runs."""
-    monkeypatch.setattr(datasets, "directory", lambda: tmp_path / "stored")
+    monkeypatch.setattr(datasets, "datasets_directory", lambda: tmp_path / "stored")
     yield
     shutil.rmtree(tmp_path / "stored", ignore_errors=True)
 
@@ -25,7 +25,7 @@ def test_a_warehouse_that_was_filled_in_a_container_serves_another(containers, i
     """The next server holds it from its start, every transaction commits there, and every condition is true."""
     release, load = imaged("mariadb:10.11"), TPCC(seconds=1.0)
     (client,) = containers.acquire(ClusterSpec("standalone", release=release.asked, name="client"))
-    made = datasets.stored(load, release, containers, client, {})
+    made = datasets.dataset_template(load, release, containers, client, {})
     cluster = bring_up(ClusterSpec("standalone"), release, containers, options={}, start=made)
     setting = Setting(cluster, client, release, "quick", lambda line: None)
     orders = f"SELECT COUNT(*) FROM {SCHEMA}.orders"

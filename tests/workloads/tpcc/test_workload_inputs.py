@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from pytest_dbcluster.releases import release as releases
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.workloads.sysbench_driver import LUA
 
 DRAWS = 20_000
@@ -81,7 +81,7 @@ def said(tmp_path_factory, provisioner, mariadb):
     """``said("draws")``: what a command of the script printed."""
     from pytest_dbcluster.spec import ClusterSpec
 
-    tool = releases.find("sysbench")
+    tool = find.find("sysbench")
     host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
 
     def said(command, *, on_district=False):

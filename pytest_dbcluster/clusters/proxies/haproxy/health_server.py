@@ -20,9 +20,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Protocol
 
-from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.spec import Endpoint
 
 FRESH = 0.09  # seconds; just below the shortest interval of a proxy's checks
 PATIENCE = 2.0  # seconds for the server to answer
@@ -42,7 +41,7 @@ class Watched:
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class HealthSettings:
     """What the process needs to know."""
 
     listen: str
@@ -55,7 +54,7 @@ class Settings:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Settings:
+    def read(cls, text: str) -> HealthSettings:
         """The settings out of a file's text."""
         said = json.loads(text)
         nodes = [Watched(**{**node, "health": Health(**node["health"])}) for node in said["nodes"]]
@@ -139,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing: a check comes twice a second."""
 
 
-def serve(settings: Settings) -> list[socketserver.TCPServer]:
+def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
     """Listen for every node, each in a thread of its own; ``shutdown()`` ends one. Raises OSError for a taken port."""
     servers = []
     for node in settings.nodes:
@@ -159,7 +158,7 @@ def serve(settings: Settings) -> list[socketserver.TCPServer]:
 def main(arguments: Sequence[str]) -> int:
     """Serve the nodes of the file CONFIG until the process is ended."""
     try:
-        serve(Settings.read(Path(arguments[0]).read_text()))
+        serve(HealthSettings.read(Path(arguments[0]).read_text()))
     except OSError as error:
         print(f"status port: {error.strerror}", file=sys.stderr)
         return 1

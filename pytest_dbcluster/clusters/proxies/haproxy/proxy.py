@@ -18,15 +18,13 @@ from pathlib import Path
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
-from pytest_dbcluster.clusters.proxy_host import ProxyHost, through
-from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, ProxyHost, through
+from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology, health
 from pytest_dbcluster.hosts.host import Host, own_port
 from pytest_dbcluster.hosts.provisioner import Provisioner, beside
-from pytest_dbcluster.releases.release import find
-from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.releases.find import find
 
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics, on a host of its own
 FIRST_STATUS_PORT = 9200
@@ -88,7 +86,7 @@ class HAProxy(ProxyHost):
             self._tracked = tracked(watched)
             self.spawn(
                 "status_port",
-                health_server.Settings(ours.address, *self.account, watched).text(),
+                health_server.HealthSettings(ours.address, *self.account, watched).text(),
                 [sys.executable, "-P", health_server.__file__],
                 {"PYTHONPATH": str(Path(registry.__file__).parents[1])},
                 ours,

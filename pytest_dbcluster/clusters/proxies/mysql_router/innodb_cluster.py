@@ -13,7 +13,8 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.host import Host, own_port
 from pytest_dbcluster.redaction import redact
-from pytest_dbcluster.releases.release import Release, elsewhere
+from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.release import Release
 
 SHELL = "mysqlsh"
 NAME = "dbcluster"  # of the cluster in its own metadata, and of the router there

@@ -13,16 +13,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
-from pytest_dbcluster.clusters.proxy_host import ProxyHost, through
-from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, ProxyHost, through
+from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology, adoption
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.releases.release import Release, elsewhere
-from pytest_dbcluster.spec import Endpoint
+from pytest_dbcluster.releases.find import elsewhere
+from pytest_dbcluster.releases.release import Release
 
 PROGRAM = "mysqlrouter"
 BRINGS_ONE = "mysql:9.7"

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.dialects.lookup import flavour
+from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.health import Health
@@ -45,7 +45,7 @@ class GroupReplication:
 
     def lacks(self, release: Release) -> str:
         """Why a release cannot do it: its vendor has no such thing, or the plugin is missing."""
-        if PLUGIN not in flavour(release.product, release.version).plugins:
+        if PLUGIN not in dialect(release.product, release.version).plugins:
             return f"{release.name} ({release.source}): {release.product} servers have no Group Replication"
         if not release.has(plugin_directory(release) / PLUGIN):
             return f"{release.name} ({release.source}) has no {PLUGIN} in {plugin_directory(release)}"

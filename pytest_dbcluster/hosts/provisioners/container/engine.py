@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import grp
 import os
+import pwd
+import socket
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.hosts.provisioners.container import engine_socket
 
 RUN_LABEL = "pytest-dbcluster.run"
 OWNER_LABEL = "pytest-dbcluster.owner"
@@ -28,6 +30,16 @@ WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 15
 API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
+
+SCHEME = "unix://"
+KNOCK_SECONDS = 5.0
+DOCKER_SOCKET = "/var/run/docker.sock"
+PODMAN_SOCKET = "podman/podman.sock"  # below a directory of run-time files, a user's or the system's
+SYSTEM_RUN = "/run"
+WAYS_OUT = (
+    "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
+    "with DOCKER_HOST=unix://PATH, or measure with --db-provisioner local"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +67,7 @@ class Engine:
     @property
     def socket(self) -> Path:
         """The socket that it listens on."""
-        return engine_socket.path(self.url)
+        return socket_path(self.url)
 
 
 def connect() -> Engine:
@@ -64,7 +76,7 @@ def connect() -> Engine:
     Raises ProvisionError when none answers or we may not ask it; Unsupported for one that is not of this machine, or
     whose networks cannot be reached from it, and without the package testcontainers.
     """
-    url = engine_socket.url()
+    url = socket_url()
     try:
         import docker
         import docker.errors
@@ -75,14 +87,14 @@ def connect() -> Engine:
         ) from None
     with contextlib.ExitStack() as refused:
         try:
-            engine_socket.knock(url)
+            knock(url)
             # A version is given, so that making the client asks nothing yet.
             client = docker.DockerClient(base_url=url, timeout=FIRST_ANSWER_SECONDS, version=API)
             refused.callback(client.close)
             said, facts = client.version(), client.info()
             client.api.timeout = ANSWER_SECONDS
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-            raise ProvisionError(engine_socket.refusal(url, error)) from None
+            raise ProvisionError(refusal(url, error)) from None
         if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
             raise Unsupported(
                 f"the container engine at {url} runs rootless: its networks cannot be reached from here; measure with "
@@ -107,7 +119,7 @@ def said(what: str, engine: Engine) -> Iterator[None]:
     import requests
 
     try:
-        engine_socket.knock(engine.url)
+        knock(engine.url)
         yield
     except docker.errors.APIError as error:
         raise ProvisionError(f"{engine.name} could not {what}: {error.explanation or error}") from None
@@ -298,3 +310,82 @@ def main(arguments: Sequence[str]) -> int:
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
+
+
+def socket_paths() -> list[str]:
+    """Where engines listen when nothing else is said: Docker, the user's Podman, the system's Podman."""
+    user = os.environ.get("XDG_RUNTIME_DIR")
+    return [DOCKER_SOCKET, *([f"{user}/{PODMAN_SOCKET}"] if user else []), f"{SYSTEM_RUN}/{PODMAN_SOCKET}"]
+
+
+def socket_url() -> str:
+    """The address of the engine: DOCKER_HOST, or the first socket that is there.
+
+    Raises ProvisionError when there is none, Unsupported for an engine of another machine.
+    """
+    given = os.environ.get("DOCKER_HOST")
+    if given:
+        if not given.startswith(SCHEME):
+            raise Unsupported(
+                f"DOCKER_HOST={given} is an engine of another machine; containers keep their data in directories of "
+                "this one, so the engine has to be here: unix://PATH"
+            )
+        return given
+    found = next((place for place in socket_paths() if Path(place).exists()), None)
+    if found is None:
+        raise ProvisionError(f"no container engine: nobody listens on {', '.join(socket_paths())}. {WAYS_OUT}")
+    return f"{SCHEME}{found}"
+
+
+def has_socket() -> bool:
+    """Whether an engine is named, or has a socket in one of its places."""
+    return bool(os.environ.get("DOCKER_HOST")) or any(map(os.path.exists, socket_paths()))
+
+
+def socket_path(address: str) -> Path:
+    """The socket of an address."""
+    return Path(address.removeprefix(SCHEME))
+
+
+def knock(address: str) -> None:
+    """Connect to the engine's socket and hang up. Raises OSError when nobody listens.
+
+    It costs 0.1 ms, and docker-py 7 leaves its own socket open when that is refused (docker/transport/unixconn.py).
+    """
+    with socket.socket(socket.AF_UNIX) as caller:
+        caller.settimeout(KNOCK_SECONDS)
+        caller.connect(str(socket_path(address)))
+
+
+def refusal(address: str, error: BaseException) -> str:
+    """Why an engine did not answer; the permission of its socket is the usual reason."""
+    place = socket_path(address)
+    try:
+        said = place.stat()
+    except PermissionError:
+        return f"no permission to look for the container engine on {place} (user {os.getuid()}). {WAYS_OUT}"
+    except OSError:
+        return f"no container engine: {place} does not exist. {WAYS_OUT}"
+    if os.access(place, os.R_OK | os.W_OK):
+        return f"the container engine on {place} does not answer: {error}. {WAYS_OUT}"
+    owner, group = _user(said.st_uid), _group(said.st_gid)
+    way = f"join that group (`usermod -aG {group} USER`, then log in again)"
+    return (
+        f"no permission to ask the container engine on {place} (user {os.getuid()}, the socket belongs to "
+        f"{owner}:{group}): {way if said.st_gid and said.st_mode & 0o060 == 0o060 else 'ask as that user'}, or run "
+        "as root"
+    )
+
+
+def _user(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
+
+
+def _group(number: int) -> str:
+    try:
+        return grp.getgrgid(number).gr_name
+    except KeyError:
+        return str(number)

@@ -20,15 +20,15 @@ import psutil
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.host import Completed, Process
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.provisioners.container import agent, engine_socket
+from pytest_dbcluster.hosts.provisioners.container import agent
 from pytest_dbcluster.hosts.provisioners.container.agent import Agent
-from pytest_dbcluster.hosts.provisioners.container.engine import Engine, remove, said
-from pytest_dbcluster.system import cgroup_tree
+from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, SCHEME, Engine, remove, said
+from pytest_dbcluster.system import cgroups
 
 AGENT_SECONDS = 30.0
 END_SECONDS = 1.0
 LOOK_SECONDS = 5.0
-DEFAULT = f"{engine_socket.SCHEME}{engine_socket.DOCKER}"
+DEFAULT = f"{SCHEME}{DOCKER_SOCKET}"
 # Of cgroups of version 1 and 2; both files have a line "oom_kill N".
 OOM_COUNTS = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null || true"
 
@@ -246,7 +246,7 @@ class ContainerHost:
 
     def cpu_seconds(self) -> float | None:
         """The CPU time of everything in the container so far; None where it cannot be seen from here."""
-        return cgroup_tree.cpu_seconds(self.container.attrs["State"]["Pid"])
+        return cgroups.cpu_seconds(self.container.attrs["State"]["Pid"])
 
     def pause(self) -> None:
         """Freeze everything in the container, as a stalled machine would be. Raises ProvisionError."""

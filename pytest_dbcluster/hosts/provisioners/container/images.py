@@ -34,7 +34,7 @@ Progress = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
-class Manifest:
+class ImageManifest:
     """What a tar of the cache holds: written last, so an entry that has one is whole."""
 
     release: str
@@ -74,10 +74,10 @@ def lock_name(key: str) -> str:
     return f"image-{key}"
 
 
-def read(entry: Path) -> Manifest | None:
+def read(entry: Path) -> ImageManifest | None:
     """What an entry of the cache holds; None where there is none, or one that another program wrote."""
     try:
-        manifest = Manifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
+        manifest = ImageManifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         return None
     return manifest if manifest.format == FORMAT and (entry / TAR).exists() else None
@@ -126,7 +126,7 @@ def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
             if path.name != TAR:
                 path.unlink()
         built = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-        manifest = Manifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
+        manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
         (staging / MANIFEST).write_text(json.dumps(dataclasses.asdict(manifest), indent=1) + "\n", encoding="utf-8")
         size = apt.megabytes((staging / TAR).stat().st_size)
     progress(f"{wanted.name}: {made.exact}, {size} MB, {time.monotonic() - start:.1f} s")

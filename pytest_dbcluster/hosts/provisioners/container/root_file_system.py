@@ -22,7 +22,7 @@ from urllib.parse import unquote
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.releases import apt, layout, shims
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Offer
-from pytest_dbcluster.releases.sources import Candidate, Entry
+from pytest_dbcluster.releases.sources import AptEntry, Candidate
 
 PROGRAM = "mmdebstrap"
 # What a host is asked to do besides running a server, and what every program takes for granted.
@@ -78,7 +78,7 @@ chroot . {server} --version >{notes}/version
 
 
 @dataclasses.dataclass(frozen=True)
-class Made:
+class RootFileSystem:
     """A tar that was written. exact: the server's version, as it says itself. packages: name -> version."""
 
     exact: str
@@ -87,7 +87,9 @@ class Made:
     source: str
 
 
-def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Callable[[str], None]) -> Made:
+def make(
+    offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Callable[[str], None]
+) -> RootFileSystem:
     """``staging/image.tar``, from the first candidate that has the release.
 
     Raises ProvisionError with every candidate's reason, Unsupported on a host without mmdebstrap.
@@ -119,8 +121,8 @@ def _nowhere(offer: Offer) -> str:
 
 
 def _make(
-    offer: Offer, candidate: Candidate, entries: Sequence[Entry], staging: Path, progress: Callable[[str], None]
-) -> Made:
+    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, progress: Callable[[str], None]
+) -> RootFileSystem:
     where, remarks = candidate.where, []
     left_out = ", ".join(entry.suite for entry in candidate.optional if entry not in entries)
     if left_out:
@@ -140,7 +142,7 @@ def _make(
     exact = layout.exact_version((staging / "version").read_text())
     if not f"{exact}.".startswith(f"{offer.version}."):
         raise ProvisionError(f"{where} has {offer.product} {exact}, not {offer.version}")
-    return Made(exact, packages, candidate.origin.suite, "; ".join([where, *remarks]))
+    return RootFileSystem(exact, packages, candidate.origin.suite, "; ".join([where, *remarks]))
 
 
 def mode() -> str:
@@ -149,7 +151,7 @@ def mode() -> str:
 
 
 def command(
-    offer: Offer, candidate: Candidate, entries: Sequence[Entry], staging: Path, *, stale: bool = False
+    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, *, stale: bool = False
 ) -> list[str]:
     """The call of mmdebstrap; the sources that it names are written beside the tar.
 
@@ -200,7 +202,7 @@ def _apt_settings(stale: bool) -> list[str]:
     return [*apt.host_settings(), *(f'{key} "{value}";' for key, value in ours.items())]
 
 
-def _stanza(entry: Entry) -> str:
+def _stanza(entry: AptEntry) -> str:
     """An apt source; files of a mirror on this machine are copied, because apt would look for them in the image."""
     return str(dataclasses.replace(entry, uri=re.sub("^file:", "copy:", entry.uri)))
 

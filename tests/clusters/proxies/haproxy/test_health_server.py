@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
-from pytest_dbcluster.clusters.proxies.haproxy.health_server import Settings, State, Watched
+from pytest_dbcluster.clusters.proxies.haproxy.health_server import HealthSettings, State, Watched
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.topologies.galera import SYNCED
@@ -146,20 +146,20 @@ def test_an_old_answer_is_not_repeated(monkeypatch):
 
 def test_settings_survive_their_file():
     """What is written is what is read."""
-    settings = Settings("127.0.0.1", "dbcluster", "s3cret", [NODE])
+    settings = HealthSettings("127.0.0.1", "dbcluster", "s3cret", [NODE])
 
-    assert Settings.read(settings.text()) == settings
+    assert HealthSettings.read(settings.text()) == settings
 
 
 def test_the_password_is_in_no_repr():
     """Settings that land in a log do not carry the password with them."""
-    assert "s3cret" not in repr(Settings("127.0.0.1", "dbcluster", "s3cret", [NODE]))
+    assert "s3cret" not in repr(HealthSettings("127.0.0.1", "dbcluster", "s3cret", [NODE]))
 
 
 def test_a_node_that_is_down_is_answered_with_503(held):
     """Over HTTP: status 503, and one line of text that says why."""
     node = Watched("node1", "127.0.0.1", held.take(), held.take(), NODE.health)
-    (server,) = health_server.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    (server,) = health_server.serve(HealthSettings("127.0.0.1", "dbcluster", "s3cret", [node]))
     try:
         code, line = get(node.status_port)
     finally:
@@ -176,7 +176,7 @@ def test_a_node_that_is_well_is_answered_with_200(held, monkeypatch):
     """Over HTTP: status 200 and the state."""
     monkeypatch.setattr(health_server, "Connection", lambda *_, **__: Server(WELL))
     node = Watched("node1", "127.0.0.1", held.take(), held.take(), NODE.health)
-    (server,) = health_server.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    (server,) = health_server.serve(HealthSettings("127.0.0.1", "dbcluster", "s3cret", [node]))
     try:
         answer = get(node.status_port)
     finally:
@@ -190,7 +190,7 @@ def test_each_role_has_a_path(held, monkeypatch):
     """/ answers for reads, /writer for writes, and any other path says which there are."""
     monkeypatch.setattr(health_server, "Connection", lambda *_, **__: Server({"state": "ONLINE", "role": "SECONDARY"}))
     node = Watched("node1", "127.0.0.1", held.take(), held.take(), MEMBER.health)
-    (server,) = health_server.serve(Settings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    (server,) = health_server.serve(HealthSettings("127.0.0.1", "dbcluster", "s3cret", [node]))
     try:
         answers = [get(node.status_port, path) for path in ("/", "/writer", "/wirter")]
     finally:
@@ -211,7 +211,9 @@ def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):
         taken.listen()
         port = taken.getsockname()[1]
         file = tmp_path / "status_port.cfg"
-        file.write_text(Settings("127.0.0.1", "u", "p", [Watched("node1", "127.0.0.1", held.take(), port)]).text())
+        file.write_text(
+            HealthSettings("127.0.0.1", "u", "p", [Watched("node1", "127.0.0.1", held.take(), port)]).text()
+        )
         done = subprocess.run(
             [sys.executable, "-P", health_server.__file__, str(file)],
             capture_output=True,
@@ -227,6 +229,6 @@ def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):
 
 def test_the_settings_are_json():
     """The file is read by another process, so its form is fixed."""
-    said = json.loads(Settings("127.0.0.1", "u", "p", [NODE]).text())
+    said = json.loads(HealthSettings("127.0.0.1", "u", "p", [NODE]).text())
 
     assert said["nodes"][0]["status_port"] == 9200

@@ -12,13 +12,13 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import proxy
-from pytest_dbcluster.clusters.cluster import bring_up
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
-from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -200,7 +200,7 @@ def nowhere(tmp_path, monkeypatch):
     """No router on PATH, and an empty cache."""
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("pytest_dbcluster.releases.path._SBIN", ())
+    monkeypatch.setattr("pytest_dbcluster.releases.local_programs._SBIN", ())
     (tmp_path / "bin").mkdir()
     return tmp_path / "bin"
 

@@ -9,12 +9,12 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import proxy
-from pytest_dbcluster.clusters.cluster import bring_up
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
-from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import bring_up
-from pytest_dbcluster.clusters.proxy_host import through
+from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.spec import ClusterSpec
 
 

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import pytest
 
-from pytest_dbcluster.clusters.cluster import ready_template
 from pytest_dbcluster.clusters.servers import options
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.clusters.topologies.group_replication.topology import PLUGIN, GroupReplication
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost

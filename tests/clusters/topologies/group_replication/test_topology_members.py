@@ -13,6 +13,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.rounds import counters
+from pytest_dbcluster.testbed import sampler
 
 MULTI = {"group_replication_single_primary_mode": "OFF"}
 QUICK = {"group_replication_member_expel_timeout": "0"}  # a killed member is gone after 5 s, by default after 10 to 25
@@ -270,7 +271,7 @@ def test_a_conflict_of_two_members_is_one(multi2):
     first, second = multi2.nodes
     table = written(first, "both_want")
     assert multi2.settle(10), multi2.backlog()
-    before = counters.read(multi2.nodes)
+    before = sampler.read_counters(multi2.nodes)
     late = as_load(second)
     late.query(f"LOCK TABLES {table} WRITE")  # what the first one writes is certified there, and cannot be applied
     first.query(f"UPDATE {table} SET id = 4 WHERE id = 1")
@@ -278,7 +279,7 @@ def test_a_conflict_of_two_members_is_one(multi2):
         late.query(f"UPDATE {table} SET id = 5 WHERE id = 1")
     late.query("UNLOCK TABLES")
     assert multi2.settle(10), multi2.backlog()
-    found = counters.deltas(before, counters.read(multi2.nodes), seconds=1.0, commits=1)
+    found = counters.deltas(before, sampler.read_counters(multi2.nodes), seconds=1.0, commits=1)
 
     assert caught.value.number == ROLLED_BACK
     assert (found["certified"], found["conflicts"], found["conflicts_per_commit"]) == (2, 1, 1.0)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.hosts.provisioners.container import engine, engine_socket
+from pytest_dbcluster.hosts.provisioners.container import engine
 
 VERSION = {"Version": "28.1", "Components": [{"Name": "Engine"}]}
 
@@ -73,8 +73,8 @@ def places(tmp_path, monkeypatch):
     """The places of engines, in a directory of the test's own."""
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "user"))
-    monkeypatch.setattr(engine_socket, "DOCKER", str(tmp_path / "docker.sock"))
-    monkeypatch.setattr(engine_socket, "SYSTEM", str(tmp_path / "system"))
+    monkeypatch.setattr(engine, "DOCKER_SOCKET", str(tmp_path / "docker.sock"))
+    monkeypatch.setattr(engine, "SYSTEM_RUN", str(tmp_path / "system"))
     return tmp_path
 
 
@@ -85,18 +85,18 @@ def test_no_engine_says_where_it_was_looked_for(places):
 
     assert str(caught.value) == (
         f"no container engine: nobody listens on {places}/docker.sock, {places}/user/podman/podman.sock, "
-        f"{places}/system/podman/podman.sock. {engine_socket.WAYS}"
+        f"{places}/system/podman/podman.sock. {engine.WAYS_OUT}"
     )
-    assert not engine_socket.present()
+    assert not engine.has_socket()
 
 
 def test_the_first_socket_that_is_there_is_asked(places):
     """Docker, then the user's Podman, then the system's."""
-    for place in reversed(engine_socket.places()):
+    for place in reversed(engine.socket_paths()):
         Path(place).parent.mkdir(parents=True, exist_ok=True)
         Path(place).touch()
 
-        assert engine_socket.url() == f"unix://{place}"
+        assert engine.socket_url() == f"unix://{place}"
 
 
 @pytest.mark.parametrize("given", ["tcp://10.0.0.1:2375", "ssh://somebody@elsewhere"])
@@ -142,10 +142,10 @@ def test_a_socket_without_permission_says_whose_it_is(tmp_path, monkeypatch, mod
     place.touch()
     place.chmod(mode)
     os.chown(place, 0, group)
-    monkeypatch.setattr(engine_socket.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(engine.os, "access", lambda path, mode: False)
 
     with pytest.raises(ProvisionError, match=rf"^no permission to ask .*/docker\.sock \(user 0, the socket .* {way}"):
-        raise ProvisionError(engine_socket.refusal(f"unix://{place}", PermissionError(13, "Permission denied")))
+        raise ProvisionError(engine.refusal(f"unix://{place}", PermissionError(13, "Permission denied")))
 
 
 def test_an_engine_is_known_by_what_it_says(listening):

@@ -40,7 +40,9 @@ class Bootstrap:
             entry.size = 10
             tar.addfile(entry, io.BytesIO(b"0123456789"))
         (staging / "packages").touch()
-        return root_file_system.Made(f"1.0.{self.made}", {"mariadb-server": "1:1.0"}, "buzz", "buzz of a test")
+        return root_file_system.RootFileSystem(
+            f"1.0.{self.made}", {"mariadb-server": "1:1.0"}, "buzz", "buzz of a test"
+        )
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import subprocess
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.cluster import bring_up
 from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner

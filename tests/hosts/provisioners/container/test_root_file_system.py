@@ -14,7 +14,7 @@ import pytest
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import root_file_system
 from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS, OFFERS, Offer, Origin
-from pytest_dbcluster.releases.sources import Candidate, Entry
+from pytest_dbcluster.releases.sources import AptEntry, Candidate
 from tests.releases.test_apt import Archive
 
 OFFER = Offer("mariadb", "10.11", (Origin("bookworm", ("mariadb-server",)),), MARIADB_PROGRAMS)
@@ -145,7 +145,10 @@ def test_a_suite_that_has_moved_on_is_refused(tmp_path, archive):
 @pytest.mark.parametrize("offer", [each for each in OFFERS if each.version], ids=lambda offer: offer.name)
 def test_the_call_names_the_packages_of_the_catalogue(tmp_path, offer):
     """Those that a fetched release has, and what a host needs; sources are written beside the tar."""
-    entries = (Entry("http://mirror/debian", "sid", ("main",), (("Signed-By", "/keys"),)), Entry("file:/m", "sid", ()))
+    entries = (
+        AptEntry("http://mirror/debian", "sid", ("main",), (("Signed-By", "/keys"),)),
+        AptEntry("file:/m", "sid", ()),
+    )
     call = root_file_system.command(offer, Candidate(offer.origins[0], entries), entries, tmp_path)
     (include,) = (word for word in call if word.startswith("--include="))
 

@@ -1,0 +1,227 @@
+"""``dbcluster up``, ``ps``, ``down`` and ``reap``: clusters for work by hand, and what runs left on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import pwd
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.cli.text import duration, table, tell
+from pytest_dbcluster.clusters import kept
+from pytest_dbcluster.clusters.proxy import remark
+from pytest_dbcluster.clusters.servers import options as opts
+from pytest_dbcluster.clusters.startup import bring_up, ready_template
+from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioner import memory_share, programs, provisioner_class
+from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts.runs import Run
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.system.machine_lock import Turns
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterRow:
+    """One cluster of one run, as ``dbcluster ps`` lists it."""
+
+    run_id: str
+    name: str
+    topology: str
+    nodes: str
+    release: str
+    age: str
+    owner: str
+    state: str
+
+
+def rows(now: float | None = None) -> list[ClusterRow]:
+    """Every cluster of every run of this machine's data directory, the oldest run first."""
+    return [row for run in runs.known() for row in _rows(run, now or time.time())]
+
+
+def _rows(run: Run, now: float) -> list[ClusterRow]:
+    age, owner, state = duration(now - run.began), _owner(run), _state(run)
+    clusters = kept.read(run.directory)
+    if clusters:
+        return [
+            ClusterRow(run.run_id, one.name, one.topology, str(len(one.nodes)), one.release, age, owner, state)
+            for one in clusters
+        ]
+    places = [place for place in sorted(run.directory.glob("*-*")) if place.is_dir()]
+    names = [re.sub(r"^\d+-", "", place.name) for place in places]
+    return [ClusterRow(run.run_id, ", ".join(names) or "-", "-", "-", "-", age, owner, state)]
+
+
+def _owner(run: Run) -> str:
+    uid = run.directory.stat().st_uid
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    return user if run.kept else f"{user} (pid {run.owner})"
+
+
+def _state(run: Run) -> str:
+    if not run.kept:
+        return "running" if run.alive else "dead: dbcluster reap"
+    return "kept" if run.processes() else "kept, its servers have ended"
+
+
+def down(wanted: str) -> tuple[Run, int]:
+    """End one kept run by its id or name; the number of processes that were ended.
+
+    Raises ConfigError for one that nobody knows, and for one whose owner still works with it.
+    """
+    run = kept.chosen(wanted, runs.known())
+    if not run.kept and run.alive:
+        raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
+    return run, runs.end(run)
+
+
+def down_all() -> list[tuple[Run, int]]:
+    """End every kept run; each with the number of processes that were ended."""
+    return [(run, runs.end(run)) for run in runs.known() if run.kept]
+
+
+def reap_engine(progress: Callable[[str], None]) -> list[str]:
+    """Remove what runs without a directory have left in a container engine that was gone at their end; their ids.
+
+    Nothing is done, and nothing is said, where there is no engine; ``progress`` hears of one that could not be asked.
+    """
+    if not engine.has_socket():
+        return []
+    try:
+        with contextlib.closing(engine.connect()) as reached:
+            return engine.reap(reached)
+    except (ProvisionError, Unsupported) as error:
+        progress(f"containers were not looked for: {error}")
+        return []
+
+
+def free_name(name: str) -> None:
+    """Raise ConfigError when a kept cluster has this name already."""
+    for run in runs.known():
+        if any(one.name == name for one in kept.read(run.directory)):
+            raise ConfigError(f"a kept cluster is named {name!r} already (run {run.run_id}); choose another --name")
+
+
+def leave_running(
+    spec: ClusterSpec,
+    below: opts.Sections,
+    *,
+    where: str = "local",
+    images: Mapping[str, str] | None = None,
+    progress: Callable[[str], None],
+) -> str:
+    """Bring the cluster up and leave it; the text that says how to connect.
+
+    ``below`` are server options under those of the spec, by sections of a my.cnf; ``where`` is a provisioner, and
+    ``images`` are those of its releases where it is not to choose. Whatever ends this early, Ctrl-C included, leaves
+    nothing.
+    """
+    assert spec.release
+    made_by: Any = provisioner_class(where)
+    provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
+    with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
+        release = programs(provisioner, spec.release, progress)
+        memory = memory_share(spec, psutil.virtual_memory().total)
+        options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
+        made = ready_template(release, provisioner, options, progress)
+        options, absent = opts.fit(options, made, release)
+        for line in (*overridden, *absent):
+            progress(line.replace("--db-cnf", "--cnf"))
+        if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)):
+            progress(line)
+        progress(f"starting {spec.nodes} x {release.name} {release.version} as {spec.topology}")
+        cluster = bring_up(spec, release, provisioner, options=options, progress=progress)
+        progress(f"ready in {cluster.ready_seconds:.1f} s")
+        return kept.describe(kept.write(cluster, provisioner, name=spec.name))
+
+
+def _add_up(up: argparse.ArgumentParser) -> None:
+    up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
+    up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
+    up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
+    up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
+    up.add_argument(
+        "--provisioner", default="local", metavar="NAME", help="where it runs: local (default) or container"
+    )
+    up.add_argument(
+        "--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="of a release's containers"
+    )
+    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
+    up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
+    up.add_argument("--name", default="", help="a name for dbcluster ps and down")
+
+
+def options_of(pairs: Sequence[str]) -> dict[str, str]:
+    """``--option NAME=VALUE`` as a mapping. Raises ConfigError for one without a name or a value."""
+    found = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name.strip() and equals):
+            raise ConfigError(f"--option takes NAME=VALUE, such as innodb_flush_log_at_trx_commit=2; got {pair!r}")
+        found[name] = value
+    return found
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.clusters import proxy, topology
+    from pytest_dbcluster.clusters.servers import options
+    from pytest_dbcluster.hosts.provisioner import given_images, module_of
+
+    module_of(arguments.provisioner)
+    topology.topology(arguments.topology)
+    if arguments.proxy:
+        registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
+    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    below = options.read_cnf(Path(arguments.cnf)) if arguments.cnf else {}
+    name = ReleaseName.parse(arguments.release)
+    spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy)
+    spec = spec.with_options(options_of(arguments.option)).named(arguments.name)
+    if arguments.name:
+        free_name(arguments.name)
+    images = given_images(arguments.image, arguments.provisioner)
+    print(leave_running(spec, below, where=arguments.provisioner, images=images, progress=tell))
+    return 0
+
+
+def _ps(arguments: argparse.Namespace) -> int:
+    head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
+    print(table(head, [dataclasses.astuple(row) for row in rows()]))
+    return 0
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    if bool(arguments.wanted) == arguments.all:
+        raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
+    ended = down_all() if arguments.all else map(down, arguments.wanted)
+    for run, processes in ended:
+        print(f"ended run {run.run_id} ({processes} processes)")
+    return 0
+
+
+def _reap(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.hosts import runs
+    from pytest_dbcluster.system import worker_files
+
+    ended, swept, files = runs.reap(), reap_engine(tell), worker_files.reap()
+    for run, processes in ended:
+        print(f"ended dead run {run.run_id} of process {run.owner} ({processes} processes)")
+    for run_id in swept:
+        print(f"removed containers and networks of run {run_id}, whose directory is gone")
+    for place in files:
+        print(f"removed {place}, whose run is gone")
+    if not (ended or swept or files):
+        print("no dead run has left anything")
+    return 0

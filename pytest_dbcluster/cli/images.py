@@ -1,0 +1,70 @@
+"""``dbcluster image``: container images of releases, made without a registry."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import time
+from collections.abc import Iterator, Sequence
+
+from pytest_dbcluster.cli.text import duration, megabytes, table, tell, turn
+from pytest_dbcluster.hosts.provisioners.container.engine import Engine
+from pytest_dbcluster.hosts.provisioners.container.images import Image
+
+
+def _add_image(image: argparse.ArgumentParser) -> None:
+    actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    build = actions.add_parser("build", help="make images from Debian packages and bring them into the engine")
+    build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
+    build.add_argument("--again", action="store_true", help="make them anew, of what the mirror has now")
+    build.set_defaults(run=_image_build)
+    actions.add_parser("list", help="list the home-made images of the engine").set_defaults(run=_image_list)
+    remove = actions.add_parser("remove", help="remove home-made images from the engine")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
+    remove.set_defaults(run=_image_remove)
+
+
+def _image_build(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.hosts.provisioners.container import images
+
+    offers = [images.offer(name) for name in arguments.names]
+    with _engine() as engine:
+        for offer in offers:
+            with turn():
+                made = images.build(offer, engine, tell, again=arguments.again)
+            print(made.tag)
+    return 0
+
+
+def _image_list(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.hosts.provisioners.container import images
+
+    with _engine() as engine:
+        _show_images("image", images.found(engine))
+    return 0
+
+
+def _image_remove(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.hosts.provisioners.container import images
+
+    with _engine() as engine:
+        _show_images("removed", [image for name in arguments.names for image in images.remove(engine, name)])
+    return 0
+
+
+@contextlib.contextmanager
+def _engine() -> Iterator[Engine]:
+    from pytest_dbcluster.hosts.provisioners.container import engine
+
+    reached = engine.connect()
+    with contextlib.closing(reached.client):
+        yield reached
+
+
+def _show_images(head: str, images: Sequence[Image]) -> None:
+    now = time.time()
+    rows = [
+        (one.tag or "(untagged)", one.release, one.exact, megabytes(one.size), duration(now - one.built))
+        for one in images
+    ]
+    print(table((head, "release", "version", "size", "age"), rows))

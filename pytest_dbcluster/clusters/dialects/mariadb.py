@@ -1,0 +1,139 @@
+"""What MariaDB calls its programs, options, statuses and statements: data alone."""
+
+from __future__ import annotations
+
+from pytest_dbcluster.clusters.dialects.dialect import Dialect, ReplicationDialect, SemiSyncDialect
+
+# A dump of the buffer pool at shutdown and its load at start would warm one variant and not another.
+PINNED = {
+    "bind_address": "127.0.0.1",
+    "skip_name_resolve": "ON",
+    "default_storage_engine": "InnoDB",
+    "binlog_format": "ROW",
+    "innodb_buffer_pool_dump_at_shutdown": "OFF",
+    "innodb_buffer_pool_load_at_startup": "OFF",
+}
+# The load's account may not do what only an administrator may, above all not write where read_only is ON.
+_LOAD_RIGHTS = (
+    "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, RELOAD, PROCESS, EXECUTE, "
+    "CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, TRIGGER"
+)
+# Character sets are written into tables; statistics are sampled when they are made.
+SHAPING = (
+    "character_set_server",
+    "collation_server",
+    "default_storage_engine",
+    "innodb_default_row_format",
+    "innodb_file_per_table",
+    "innodb_fill_factor",
+    "innodb_stats_persistent",
+    "innodb_stats_persistent_sample_pages",
+)
+# Nothing is made durable before the end.
+POPULATING = {
+    "innodb_flush_log_at_trx_commit": "0",
+    "innodb_doublewrite": "OFF",
+    "innodb_io_capacity": "20000",
+    "innodb_io_capacity_max": "40000",
+}
+_ACCOUNTS = (
+    "CREATE USER '{user}'@'%' IDENTIFIED BY '{password}'",
+    "GRANT ALL PRIVILEGES ON *.* TO '{user}'@'%' WITH GRANT OPTION",
+    "CREATE USER '{user}'@'localhost' IDENTIFIED BY '{password}'",
+    "GRANT ALL PRIVILEGES ON *.* TO '{user}'@'localhost' WITH GRANT OPTION",
+    "CREATE USER '{load}'@'%' IDENTIFIED BY '{password}'",
+    f"GRANT {_LOAD_RIGHTS} ON *.* TO '{{load}}'@'%'",
+)
+
+_REPLICATION = ReplicationDialect(
+    every={"gtid_strict_mode": "ON"},
+    preset={"log_bin": "binlog", "log_slave_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
+    read_only=("read_only",),
+    # From 11.4 on replicas ask for TLS, and our servers have none: see `pinned` below.
+    follow="CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', "
+    "MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1, MASTER_SSL=0, "
+    "MASTER_SSL_VERIFY_SERVER_CERT=0",
+    start="START REPLICA",
+    status="SHOW REPLICA STATUS",
+    reading="slave_io_running",
+    applying="slave_sql_running",
+    reading_error=("last_io_errno", "last_io_error"),
+    applying_error=("last_sql_errno", "last_sql_error"),
+    seconds_behind="seconds_behind_master",
+    executed="SELECT @@global.gtid_binlog_pos",
+    lacking="SELECT IF(MASTER_GTID_WAIT('{executed}', 0) = 0, '', CONCAT('{executed}, is at ', "
+    "IF(@@global.gtid_slave_pos = '', 'none', @@global.gtid_slave_pos)))",
+    # One GTID, domain-server-sequence, for each server that wrote.
+    errant="SELECT TRIM(BOTH ',' FROM REGEXP_REPLACE(CONCAT(',', @@global.gtid_binlog_state), "
+    "',[0-9]+-{primary}-[0-9]+', ''))",
+    health="SELECT 'read_only', IF(@@global.read_only, 'ON', 'OFF') UNION ALL SELECT 'replicating', variable_value "
+    "FROM information_schema.global_status WHERE variable_name = 'SLAVE_RUNNING'",
+    worker_errors="",
+    workers="slave_parallel_threads",
+    read_at_start=frozenset(
+        {"slave_domain_parallel_threads", "slave_net_timeout", "slave_parallel_mode", "slave_parallel_threads"}
+        | {"slave_parallel_workers", "rpl_semi_sync_slave_enabled"}
+    ),
+)
+
+_SEMISYNC = SemiSyncDialect(
+    plugins=(),
+    primary="rpl_semi_sync_master_enabled",
+    replica="rpl_semi_sync_slave_enabled",
+    status="rpl_semi_sync_master_status",
+    clients="rpl_semi_sync_master_clients",
+    unacknowledged="rpl_semi_sync_master_no_tx",
+    wait_point="rpl_semi_sync_master_wait_point",
+    wanted="",
+)
+
+MARIADB = Dialect(
+    vendor="mariadb",
+    server="mariadbd",
+    slap="mariadb-slap",
+    install=(
+        "mariadb-install-db",
+        "--no-defaults",
+        "--datadir={data}",
+        "--auth-root-authentication-method=normal",
+        "--skip-test-db",
+    ),
+    # From 11.4 on servers make a certificate of their own and clients ask for TLS, earlier ones do not.
+    pinned={**PINNED, "ssl": "OFF"},
+    always={},
+    initial=(
+        "innodb_checksum_algorithm",
+        "innodb_data_file_path",
+        "innodb_page_size",
+        "innodb_undo_tablespaces",
+        "lower_case_table_names",
+    ),
+    alone={},
+    shaping=(
+        *SHAPING,
+        "innodb_compression_algorithm",
+        "innodb_compression_default",
+        "innodb_compression_level",
+        "innodb_default_encryption_key_id",
+        "innodb_encrypt_tables",
+    ),
+    filling=POPULATING,
+    roomy={"innodb_log_file_size": "1G"},  # 18 and 29 v 37 and 47 s for 2 million rows, on a busy machine
+    plugins=(),
+    flush="FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS",
+    lazy_flush="innodb_flush_log_at_trx_commit",
+    log_current="innodb_lsn_current",
+    log_flushed="innodb_lsn_flushed",
+    create_accounts=_ACCOUNTS,
+    drop_others="SELECT CONCAT(QUOTE(user), '@', QUOTE(host)) FROM mysql.global_priv "
+    "WHERE user NOT IN ('{user}', '{load}', 'mariadb.sys')",
+    variables="SELECT LOWER(variable_name), COALESCE(global_value, default_value, ''), read_only = 'YES', "
+    "variable_type, COALESCE(numeric_min_value, ''), COALESCE(numeric_max_value, ''), "
+    "COALESCE(enum_value_list, ''), variable_scope FROM information_schema.system_variables ORDER BY 1",
+    probed=False,
+    control_tls=False,
+    memory=400 * 2**20,
+    plain=("--skip-ssl",),
+    replication=_REPLICATION,
+    semisync=_SEMISYNC,
+)

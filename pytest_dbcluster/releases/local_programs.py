@@ -1,0 +1,196 @@
+"""A release out of programs that are already on this machine: one ``bin/`` of links to them."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
+from pytest_dbcluster.releases import apt, fetched, layout, shims
+from pytest_dbcluster.releases.catalogue import OFFERS, PROGRAMS
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.system import cache
+
+_SIGNATURE = "programs.json"
+
+_BINS = ("bin", "sbin", "scripts", "libexec")
+
+APPARMOR = Path("/sys/kernel/security/apparmor/profiles")
+PROFILES = Path("/etc/apparmor.d")
+_SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def programs_in(directories: Iterable[Path], patterns: Iterable[str]) -> dict[str, Path]:
+    """The programs whose names fit, each from the first directory that has it."""
+    found: dict[str, Path] = {}
+    for directory in directories:
+        for pattern in patterns:
+            for path in sorted(directory.glob(pattern)):
+                if path.is_file():
+                    found.setdefault(path.name, path)
+    return found
+
+
+def linked(product: str, place: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
+    """A directory of the cache with ``bin/``: links to the programs, or shims when ``root`` has its own libraries.
+
+    ``product`` and ``place`` tell one such directory from others. It is made anew only when the programs have
+    changed, because servers may be running out of it.
+    """
+    name = "at-" + hashlib.sha256(f"{product} {place}".encode()).hexdigest()[:12]
+    entry = cache.releases() / name
+    signature = json.dumps([cache.FORMAT, _stamps(programs), str(root or "")], indent=1)
+    with cache.lock(name, progress=lambda line: None):
+        kept = entry / _SIGNATURE
+        if kept.is_file() and kept.read_text(encoding="utf-8") == signature:
+            return entry
+        with cache.staged(name) as staging:
+            if root:
+                (staging / shims.ROOT).symlink_to(root.resolve())
+                shims.make(staging, tuple(programs), apt.architecture(), remove_others=False)
+            else:
+                (staging / "bin").mkdir()
+                for program, path in programs.items():
+                    (staging / "bin" / program).symlink_to(path.resolve())
+            shims.add_other_names(staging / "bin", product)
+            (staging / "sbin").symlink_to("bin")
+            (staging / _SIGNATURE).write_text(signature, encoding="utf-8")
+    return entry
+
+
+def _stamps(programs: Mapping[str, Path]) -> dict[str, list[str | int]]:
+    return {name: [str(path), path.stat().st_mtime_ns] for name, path in sorted(programs.items())}
+
+
+def release_of(name: ReleaseName, bin_: Path, prefix: Path, source: str) -> Release:
+    """The server in ``bin_``, whose files lie below ``prefix``. Raises ConfigError when it is another one."""
+    names = layout.SERVERS[name.product]
+    server = next((bin_ / program for program in names if (bin_ / program).exists()), None)
+    if server is None:
+        raise ConfigError(f"{name}: {source} has no server program ({' or '.join(names)})")
+    try:
+        words = apt.run([str(server), "--no-defaults", "--version"], seconds=60)
+    except CommandFailed as error:
+        raise ProvisionError(f"{name}: the server of {source} does not run on this system: {error}") from error
+    product, version = layout.product_of(words), layout.exact_version(words)
+    wanted = "" if name.version == "path" else name.version
+    if product != name.product or not f"{version}.".startswith(f"{wanted}." if wanted else ""):
+        raise ConfigError(f"{name}: the server of {source} is {product} {version}")
+    return Release(
+        name=str(name),
+        product=name.product,
+        version=version,
+        bin=bin_,
+        server_options=layout.server_options(prefix),
+        client_options=layout.client_options(prefix),
+        wsrep_provider=layout.wsrep_provider(prefix),
+        source=source,
+    )
+
+
+def with_prefix(found: Release, entry: Path) -> Release:
+    """The release with ``entry`` as its basedir, so that its scripts find the shims and not the bare programs."""
+    return dataclasses.replace(found, server_options={**found.server_options, "basedir": str(entry)})
+
+
+def in_directory(name: ReleaseName) -> Release:
+    """The release in ``name.directory``. Raises ConfigError when it is not there, or is another version."""
+    directory = Path(name.directory).expanduser().absolute()
+    if not directory.is_dir():
+        raise ConfigError(f"{name}={name.directory}: there is no directory {directory}")
+    manifest = cache.read(directory)
+    if manifest:
+        if (manifest.product, manifest.version) != (name.product, name.version):
+            raise ConfigError(f"{name}: {directory} holds {manifest.product} {manifest.version}")
+        return fetched.from_entry(directory, manifest)
+    for prefix in (directory / part for part in layout.PREFIXES):
+        programs = _programs_below(prefix, directory, name)
+        if any(server in programs for server in layout.SERVERS[name.product]):
+            return _at_prefix(name, directory, prefix, programs)
+    servers = " or ".join(layout.SERVERS[name.product])
+    looked = ", ".join(f"{part}/" for part in _BINS)
+    raise ConfigError(f"{name}: {directory} has no {servers}; looked in {looked} of it and of usr/")
+
+
+def _programs_below(prefix: Path, directory: Path, name: ReleaseName) -> dict[str, Path]:
+    # An older tarball keeps its installer in scripts/; unpacked packages may have ss and ip outside usr.
+    places = [prefix / part for part in _BINS] + [directory / part for part in ("bin", "sbin")]
+    return programs_in(places, PROGRAMS[name.product])
+
+
+def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[str, Path]) -> Release:
+    whole = prefix != directory and shims.has_loader(directory)
+    entry = linked(name.product, str(directory), programs, directory if whole else None)
+    if whole and not (entry / "share").exists():
+        fetched.link_prefix(entry)
+    found = release_of(name, entry / "bin", prefix, str(directory))
+    return with_prefix(found, entry) if whole else found
+
+
+def path_directories() -> list[Path]:
+    """PATH, and the directories of servers that an ordinary user's PATH lacks."""
+    parts = [*os.environ.get("PATH", "").split(os.pathsep), *_SBIN]
+    return [Path(part) for part in dict.fromkeys(parts) if part]
+
+
+def server_on_path(product: str) -> Path | None:
+    """The server program on PATH."""
+    places = os.pathsep.join(map(str, path_directories()))
+    found = (shutil.which(name, path=places) for name in layout.SERVERS[product])
+    return next((Path(path) for path in found if path), None)
+
+
+def on_path(name: ReleaseName) -> Release:
+    """The server on PATH with what lies beside it. Raises ConfigError when there is none, or another product."""
+    program = server_on_path(name.product)
+    if program is None:
+        looked = ":".join(map(str, path_directories()))
+        offers = ", ".join(offer.name for offer in OFFERS if offer.product == name.product)
+        raise ConfigError(
+            f"{name}: no {' or '.join(layout.SERVERS[name.product])} on PATH ({looked}); "
+            f"install one, or name a version that is fetched: {offers}"
+        )
+    beside = [program.parent, program.parent.parent / "bin"]
+    programs = programs_in([*beside, *path_directories()], PROGRAMS[name.product])
+    entry = linked(name.product, "on PATH", programs)
+    source = f"PATH ({program}{_confined(program)})"
+    return release_of(name, entry / "bin", program.resolve().parent.parent, source)
+
+
+def _confined(program: Path) -> str:
+    """A remark when AppArmor confines the server: it may then not write where its data directory is."""
+    real = str(program.resolve())
+    try:
+        confined = any(line.startswith(f"{real} (enforce)") for line in APPARMOR.read_text().splitlines())
+    except OSError:  # only root may read it
+        profile = PROFILES / real.strip("/").replace("/", ".")
+        text = profile.read_text() if APPARMOR.parent.is_dir() and profile.is_file() else ""
+        confined = any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
+    return "; AppArmor confines it, see aa-status, if it cannot reach its data directory" if confined else ""
+
+
+def tool_on_path(name: str, reason: str) -> Release | None:
+    """A tool on PATH, the last way out; ``reason`` says why it was not fetched."""
+    program = shutil.which(name, path=os.pathsep.join(map(str, path_directories())))
+    if program is None:
+        return None
+    try:
+        words = apt.run([program, "-v" if name == "haproxy" else "--version"], seconds=60)
+    except ProvisionError:
+        return None
+    entry = linked(name, "on PATH", {name: Path(program)})
+    scripts = Path(program).resolve().parent.parent / "share/sysbench"
+    return Release(
+        name=name,
+        product=name,
+        version=layout.exact_version(words),
+        bin=entry / "bin",
+        scripts=scripts if name == "sysbench" and scripts.is_dir() else None,
+        source=f"PATH ({program}), because it could not be fetched: {reason}",
+    )
