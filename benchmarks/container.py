@@ -87,7 +87,7 @@ class Rounds:
 
 def rounds(pools: Sequence[Pool], mode: str, blocks: int) -> Rounds:
     """Blocks of one round on either side, each beginning with the other one; the first block is dropped."""
-    rooms = [stage.laboratory(pool, MySQLSlap(mode), [GALERA]) for pool in pools]
+    rooms = [stage.stage_of(pool, MySQLSlap(mode), [GALERA]) for pool in pools]
     found: list[dict[int, Round]] = []
     for block in range(blocks + 1):
         order = (0, 1) if block % 2 else (1, 0)

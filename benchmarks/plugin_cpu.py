@@ -28,7 +28,7 @@ def share(rounds: Sequence[Round], sample: str = "cpu_plugin") -> float:
 
 def row(pool: Pool, mode: str, blocks: int) -> str:
     """The line of one mode."""
-    rooms = stage.laboratory(pool, MySQLSlap(mode), [GALERA, SLAVE_THREADS_4])
+    rooms = stage.stage_of(pool, MySQLSlap(mode), [GALERA, SLAVE_THREADS_4])
     stage.blocks(rooms, 1)  # clusters and tables are made here
     began, cpu = time.monotonic(), time.process_time()
     found = [one for block in stage.blocks(rooms, blocks) for one in block]

@@ -42,7 +42,7 @@ class Both:
     def __init__(self, pool: Pool, mode: str, specs: Sequence[ClusterSpec]) -> None:
         self.load = MySQLSlap(mode, iterations=1)
         self.rooms: dict[str, Testbed] = {
-            profile: stage.laboratory(pool, self.load, specs, profile) for profile in PROFILES
+            profile: stage.stage_of(pool, self.load, specs, profile) for profile in PROFILES
         }
         self._coin = random.Random(mode)
         self._block = 0

@@ -90,7 +90,7 @@ def main() -> None:
     trace = opened(path, str(load), {**fingerprint(), "release": stage.server().version, "cluster": str(GALERA)})
     if len(trace["rounds"]) < said.runs:
         with stage.clusters() as pool:
-            rooms = stage.laboratory(pool, load, [GALERA])
+            rooms = stage.stage_of(pool, load, [GALERA])
             stage.blocks(rooms, WARM_UPS - 1)
             record(
                 trace,

@@ -58,14 +58,14 @@ def longer(load: MySQLSlap, seconds: float) -> MySQLSlap:
 
 def rounds(pool: Pool, load: MySQLSlap, clusters: str, blocks: int) -> Cost:
     """The cost of alternating rounds of one load."""
-    found = stage.blocks(stage.laboratory(pool, load, CLUSTERS[clusters]), blocks)
+    found = stage.blocks(stage.stage_of(pool, load, CLUSTERS[clusters]), blocks)
     return Cost.of([one for block in found for one in block])
 
 
 def stock(pool: Pool, mode: str) -> Cost:
     """The cost of one published call: what the tool says, and how long it took."""
     load = MySQLSlap(mode, iterations=1)
-    place = stage.setting(pool, stage.laboratory(pool, load, [GALERA], "paper"), 0, "paper")
+    place = stage.setting(pool, stage.stage_of(pool, load, [GALERA], "paper"), 0, "paper")
     measured: list[float] = []
     wall = ratios.seconds(lambda: measured.append(load.run(place).seconds))
     return Cost(tuple(measured), (wall,))

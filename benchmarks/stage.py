@@ -51,7 +51,7 @@ def clusters(made: Provisioner | None = None) -> Iterator[Pool]:
             pool.close()
 
 
-def laboratory(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:
+def stage_of(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:
     """What runs the rounds of a load on these specs."""
     release = ReleaseName.parse(DEFAULT_RELEASE)
     variants = [pool.variant(spec.on_release(release)) for spec in specs]

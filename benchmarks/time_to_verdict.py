@@ -15,6 +15,7 @@ from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap
@@ -30,8 +31,8 @@ def ours(mode: str, seed: int) -> tuple[float, Outcome]:
 
     def answer() -> None:
         with stage.clusters() as pool:
-            measurement = Measurement(stage.laboratory(pool, MySQLSlap(mode), [GALERA, FLUSH_2]), Rules(seed))
-            default, flush_2 = measurement.series
+            measurement = Measurement(stage.stage_of(pool, MySQLSlap(mode), [GALERA, FLUSH_2]), Rules(seed))
+            default, flush_2 = series_of(measurement)
             verdict = flush_2.beats(default).verdict
             stage.tell(f"ours: {verdict.outcome.value}, {verdict.ratio:.2f} after {verdict.pairs} pairs")
             found.append(verdict.outcome)
@@ -45,7 +46,7 @@ def published(mode: str, iterations: int) -> float:
 
     def both() -> None:
         with stage.clusters() as pool:
-            rooms = stage.laboratory(pool, MySQLSlap(mode), [GALERA, FLUSH_2], "paper")
+            rooms = stage.stage_of(pool, MySQLSlap(mode), [GALERA, FLUSH_2], "paper")
             averages = []
             for variant in rooms.variants:
                 took, average = _call(pool, variant, MySQLSlap(mode, iterations=iterations))

@@ -15,7 +15,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.workloads.workload import Workload
+from pytest_dbcluster.measuring.series import series_of
 
 JOINING = ("at", "of", "on", "to")  # what says nothing without the word after it
 SAME = ("threads", "concurrency")  # two names of one thing: a load has the one or the other
@@ -33,14 +33,14 @@ class Point:
 class Curve:
     """The points of a sweep. Iterating yields ``(value, series, ...)``: claims draw what they need at that value."""
 
-    def __init__(self, load: Workload, field: str, points: Sequence[Point]) -> None:
-        self.load = _shared([point.measurement.laboratory.load for point in points]) or type(load).__name__
+    def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
+        self.load = _shared([point.measurement.source.load for point in points]) or type(load).__name__
         self.field = field
         self.points = tuple(points)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for point in self.points:
-            yield (point.value, *point.measurement.series)
+            yield (point.value, *series_of(point.measurement))
 
     def every(self, claim: Callable[..., Answer]) -> Every:
         """One claim at every point: ``curve.every(lambda a, b: b.beats(a))``. All points are measured, then it answers.
@@ -71,7 +71,7 @@ class Curve:
         for point in self.points:
             found = point.measurement
             found.drawn_beside = True
-            everybody = range(len(found.series))
+            everybody = range(len(found.rounds))
             while found.pairs < blocks and not (found.pairs and found.over(everybody)):
                 found.draw(everybody)
             found.check()
@@ -81,7 +81,7 @@ class Curve:
 class Every:
     """The answers at all points of a curve. True when all hold, and never False.
 
-    One that fails raises ClaimFailed, and where none does one that is open raises Undecided; the text has all of them.
+    An answer that fails raises ClaimFailed; else one that is open raises Inconclusive. The message has all of them.
     missing: why a point has no answer.
     """
 
@@ -117,7 +117,7 @@ class Every:
         return f"<every {self.curve.field} of {self.curve.load}: {said}>"
 
 
-def loads(load: Workload, given: Mapping[str, Sequence[object]]) -> tuple[str, list[tuple[object, Workload]]]:
+def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, list[tuple[object, Any]]]:
     """The field that a sweep goes over, and the load at each of its values. Raises ConfigError.
 
     ``threads`` and ``concurrency`` are the same: a load has the one or the other.
@@ -137,7 +137,7 @@ def loads(load: Workload, given: Mapping[str, Sequence[object]]) -> tuple[str, l
     return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
 
 
-def names(field: str, several: Sequence[tuple[object, Workload]]) -> list[str]:
+def names(field: str, several: Sequence[tuple[object, object]]) -> list[str]:
     """What the load is called at each value: with ``field=value`` where the loads themselves are called alike."""
     said = [str(load) for _, load in several]
     if len(set(said)) == len(said):

@@ -12,44 +12,30 @@ import math
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.measuring.round_source import Rounds, alone
-from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds.round import Round
 
 
-class Twins:
-    """A laboratory whose two variants are the first two instances of one variant of another laboratory."""
+class Twins(RoundSource):
+    """A round source whose two variants are the first two instances of one variant of another round source."""
 
-    def __init__(self, laboratory: Rounds, number: int, instances: int) -> None:
-        self._laboratory, self._number, self._instances = laboratory, number, instances
-        self.load, self.metric = laboratory.load, laboratory.metric
-        self.names = [f"{laboratory.names[number]} instance {n + 1}" for n in range(2)]
-
-    @property
-    def pace(self) -> ArrivalRate | None:
-        """That of the laboratory."""
-        return self._laboratory.pace
+    def __init__(self, source: RoundSource, number: int, instances: int) -> None:
+        self._source, self._number, self._instances = source, number, instances
+        self.load, self.metric, self.arrival_rate = source.load, source.metric, source.arrival_rate
+        self.names = [f"{source.names[number]} instance {instance + 1}" for instance in range(2)]
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """One round of one instance."""
-        done = self._laboratory.round(self._number, block=block * self._instances + variant, position=position)
+        done = self._source.round(self._number, block=block * self._instances + variant, position=position)
         return dataclasses.replace(done, variant=self.names[variant], block=block)
 
     def alone(self) -> AbstractContextManager[None]:
-        """The laboratory's way to have the machine for a block."""
-        return alone(self._laboratory)
+        """The other source's way to have the machine for a block."""
+        return self._source.alone()
 
     def check(self) -> None:
-        """What the laboratory checks."""
-        self._laboratory.check()
-
-    def blind(self, kind: str, *numbers: int) -> str:
-        """Nothing keeps the two from being compared."""
-        return ""
-
-    def notes(self, *numbers: int) -> list[str]:
-        """They differ in nothing that could be named."""
-        return []
+        """What the other source checks."""
+        self._source.check()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,7 +1,7 @@
-"""Blocks of interleaved rounds, drawn until a claim about them is decided.
+"""Blocks of alternating rounds, drawn until a claim about them is decided.
 
-A Measurement owns the rounds of one workload on several variants. Its Series are lazy: a claim draws whole
-blocks, each variant once, until it is decided; the next claim replays the looks on what is there already.
+A Measurement holds the rounds of one workload on several variants. Nothing is drawn before a claim asks: then it draws
+whole blocks, each variant once, until the claim is decided. The next claim replays the looks on what is there already.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.instance_floor import InstanceFloor, margins_of
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.measuring.round_source import RoundSource, alone
-from pytest_dbcluster.measuring.series import Series, ordered
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
-
-__all__ = ["Measurement", "Rules", "Series", "ordered"]
 
 MOST_WARM_UPS = 5
 STEADY = 0.05
@@ -47,7 +44,7 @@ class Measurement:
     ``floor`` measures how far two instances of a variant differ, where variants have several.
     """
 
-    laboratory: RoundSource
+    source: RoundSource
     rules: Rules
     progress: Callable[[RoundProgress], None] = lambda _: None
     finished: Callable[[Answer], None] = lambda _: None
@@ -56,33 +53,34 @@ class Measurement:
     release: str = ""
 
     def __post_init__(self) -> None:
-        self.series = [Series(self, number) for number in range(len(self.laboratory.names))]
+        self.rounds: list[list[Round]] = [[] for _ in self.source.names]
         self.answers: list[Answer] = []
         self.orders: list[tuple[int, ...]] = []
-        self._order = block_order.block_orders(len(self.series), self.rules.seed)
+        self._order = block_order.block_orders(len(self.rounds), self.rules.seed)
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
         self._floors: dict[tuple[int, str], InstanceFloor] = {}
         self.drawn_beside = False
         self._warm_up_means: list[float] = []
+        self._values: dict[tuple[str, str, int], list[float]] = {}
 
     @property
     def metric(self) -> str:
         """What claims are about that name no metric."""
-        return self.laboratory.metric
+        return self.source.metric
 
     def check_metric(self, metric: str) -> None:
         """Raise ConfigError for a metric that no claim about this load can have; before any round is drawn.
 
-        Raises Undecided when nothing is drawn yet and the run's time is used: nothing is begun then.
+        Raises Inconclusive when nothing is drawn yet and the run's time is used: nothing is begun then.
         """
-        metrics.check(metric, self.laboratory.pace, self.laboratory.load)
+        metrics.check(metric, self.source.arrival_rate, self.source.load)
         self._begin()
 
     def _begin(self) -> None:
         if not self.pairs and (why := self.rules.run_over()):
-            raise Inconclusive(f"{self.laboratory.load}: {why}; nothing was drawn")
+            raise Inconclusive(f"{self.source.load}: {why}; nothing was drawn")
 
     @property
     def pairs(self) -> int:
@@ -94,7 +92,7 @@ class Measurement:
     ) -> None:
         """One more block; a void one is drawn again. Raises SeriesVoid when more than a tenth were void.
 
-        Raises Undecided before the first block when the run's time is used, so that not even a warm-up is run.
+        Raises Inconclusive before the first block when the run's time is used, so that not even a warm-up is run.
         For display: ``seen`` is ratio, low and high so far of the claim about the variants ``numbers``, ``cap``
         its most pairs.
         """
@@ -108,11 +106,11 @@ class Measurement:
                 break
             self.void.append(rounds)
             if len(self.void) > max(1, MOST_VOID * (self.pairs + 1)):
-                drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.laboratory.load}"
+                drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.source.load}"
                 raise SeriesVoid(f"{drawn} were void: {remarks.reason(rounds)}")
         self.orders.append(order)
         for number, item in zip(order, rounds, strict=True):
-            self.series[number].rounds.append(item)
+            self.rounds[number].append(item)
 
     def _block(
         self,
@@ -124,9 +122,9 @@ class Measurement:
     ) -> list[Round]:
         rounds: list[Round] = []
         measured = self.seconds(numbers)
-        with alone(self.laboratory):
+        with self.source.alone():
             for position, number in enumerate(order):
-                done = self.laboratory.round(number, block=block, position=position)
+                done = self.source.round(number, block=block, position=position)
                 rounds.append(done)
                 measured += done.seconds if number in numbers else 0.0
                 self.progress(self._progress(done, seen, cap or self.rules.cap, measured, position == len(order) - 1))
@@ -139,7 +137,7 @@ class Measurement:
         upcoming = verdict.next_look(self.pairs)
         return RoundProgress(
             test=self.test,
-            load=self.laboratory.load,
+            load=self.source.load,
             round=done,
             pair=done.block + 1,
             warm_up=done.block < 0,
@@ -159,7 +157,7 @@ class Measurement:
         The means are of the logarithms of seconds per operation; a void block has none.
         """
         means = self._warm_up_means
-        warm_up_orders = block_order.block_orders(len(self.series), self.rules.seed + 1)
+        warm_up_orders = block_order.block_orders(len(self.rounds), self.rules.seed + 1)
         for number in range(MOST_WARM_UPS):
             rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS)
             if any(item.void for item in rounds):
@@ -177,16 +175,16 @@ class Measurement:
         """The blocks that did not count and were drawn again, among the first ``pairs`` that do."""
         return [block for block in self.void if block[0].block < pairs]
 
-    def notes(self, series: Sequence[Series], metric: str, pairs: int) -> list[str]:
-        """The lines that a message about the first ``pairs`` rounds of these series ends with, candidate first."""
-        rounds = {item.name: item.rounds[:pairs] for item in series}
-        floor = self._floors.get((series[-1].number, metric))
+    def notes(self, numbers: Sequence[int], metric: str, pairs: int) -> list[str]:
+        """The lines that a message about the first ``pairs`` rounds of these variants ends with, candidate first."""
+        rounds = {self.source.names[number]: self.rounds[number][:pairs] for number in numbers}
+        floor = self._floors.get((numbers[-1], metric))
         return [
-            *self.laboratory.notes(*(item.number for item in series)),
+            *self.source.notes(*numbers),
             *([floor.line] if floor else []),
             *remarks.warm_up_line(self._warm_up_means, MOST_WARM_UPS, STEADY),
             *remarks.drain_line(rounds, metric),
-            *remarks.round_lines(rounds, self.laboratory.pace),
+            *remarks.round_lines(rounds, self.source.arrival_rate),
             *remarks.void_line(self.void_blocks(pairs), pairs),
         ]
 
@@ -199,9 +197,27 @@ class Measurement:
             return ""
         if (baseline, metric) not in self._floors:
             if over := self.rules.run_over():
-                return f"{over}, before two instances of {self.laboratory.names[baseline]} were compared"
+                return f"{over}, before two instances of {self.source.names[baseline]} were compared"
             self._floors[baseline, metric] = self.floor(baseline, metric)
         return self._floors[baseline, metric].refuses(claim)
+
+    def shown(self, number: int, metric: str) -> list[float]:
+        """One value per round of a variant, as it is shown: operations a second, milliseconds, or a counter."""
+        return self._of_rounds(metrics.shown, number, metric)
+
+    def compared(self, number: int, metric: str) -> list[float]:
+        """One value per round of a variant, as ratios are made of it: a latency is a speed, and no count is zero.
+
+        Raises ConfigError for a percentile that these rounds are too short for.
+        """
+        metrics.enough(self.rounds[number], metric, self.source.load)
+        return self._of_rounds(metrics.compared, number, metric)
+
+    def _of_rounds(self, value: Callable[[Round, str, str], float], number: int, metric: str) -> list[float]:
+        """Rounds stay as they are once they are drawn, and a claim asks for their values after every pair."""
+        known = self._values.setdefault((value.__name__, metric, number), [])
+        known += [value(done, metric, self.source.load) for done in self.rounds[number][len(known) :]]
+        return list(known)
 
     def finish(self, answer: Answer) -> None:
         """Keep the answer and tell whoever reports it."""
@@ -211,12 +227,12 @@ class Measurement:
     def check(self) -> None:
         """Check clusters and tables once for the rounds drawn since the last check."""
         if self._checked != self.pairs:
-            self.laboratory.check()
+            self.source.check()
             self._checked = self.pairs
 
     def seconds(self, numbers: Sequence[int]) -> float:
         """The measured seconds of these variants so far."""
-        return sum(item.seconds for number in numbers for item in self.series[number].rounds)
+        return sum(item.seconds for number in numbers for item in self.rounds[number])
 
     def over(self, numbers: Sequence[int]) -> str | None:
         """Why no more may be drawn for a claim about these variants; None while it may."""

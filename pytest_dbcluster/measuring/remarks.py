@@ -85,11 +85,11 @@ def warm_up_line(means: Sequence[float], most: int, steady: float) -> list[str]:
     return [f"warm-up ended after {most} blocks, the last of them still {faster} faster than the one before"]
 
 
-def round_lines(rounds: Rounds, pace: ArrivalRate | None) -> list[str]:
+def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
     """What the rounds themselves tell: the rate, conflicts and latencies, and the load generator with its mark."""
     marked = load_generator.mark(rounds)
     return [
-        *([pace.line] if pace else []),
+        *([rate.line] if rate else []),
         *ledger_summary.lines(rounds),
         *load_generator.line(rounds),
         *([marked] if marked else []),

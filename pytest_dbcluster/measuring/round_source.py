@@ -2,61 +2,51 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol, cast
 
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 
 
-class Rounds(Protocol):
-    """What of a laboratory draws rounds and checks them: all that is needed to compare instances of one variant."""
+class RoundSource(abc.ABC):
+    """Runs the rounds of one workload on the variants of one measurement.
 
-    @property
-    def names(self) -> Sequence[str]:
-        """The short name of each variant."""
+    Variants are numbered from 0, in the order of ``names``.
+    names: the short name of each variant. load: the name of the workload. metric: what claims are about that name no
+    metric. arrival_rate: that of an open loop, None for a closed one.
+    """
 
-    @property
-    def load(self) -> str:
-        """The name of the workload."""
+    names: Sequence[str]
+    load: str
+    metric: str
+    arrival_rate: ArrivalRate | None
 
+    @abc.abstractmethod
     def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round: switch, reset, settle, run. Its ``void`` says why it does not count.
+        """One round of a variant: switch, reset, settle, run. Its ``void`` says why it does not count.
 
-        Where variants have several instances, the block's number modulo theirs says which one it is on.
+        ``block`` is the number of its block, negative in a warm-up; ``position`` its place in the block, from 0.
+        Where a variant has several instances, the block's number modulo theirs says which one it runs on.
         """
 
-    @property
-    def metric(self) -> str:
-        """What claims about the load are about that name no metric."""
-
-    @property
-    def pace(self) -> ArrivalRate | None:
-        """The rate of an open loop; None of a closed one."""
-
+    @abc.abstractmethod
     def check(self) -> None:
         """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
 
-
-class Alone(Protocol):
-    """An extra power: rounds of one block that nothing else on the machine comes between."""
-
     def alone(self) -> AbstractContextManager[None]:
-        """For the rounds inside of it."""
+        """A context in which nothing else on the machine runs between the rounds of one block."""
+        return contextlib.nullcontext()
 
+    def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
+        """Raise ConfigError for a metric or counter that the workload cannot have on these variants."""
 
-def alone(laboratory: Rounds) -> AbstractContextManager[None]:
-    """The extra power of a laboratory that has it."""
-    return cast(Alone, laboratory).alone() if hasattr(laboratory, "alone") else contextlib.nullcontext()
-
-
-class RoundSource(Rounds, Protocol):
-    """What runs the rounds of one workload on the variants of one measurement."""
-
-    def blind(self, kind: str, *numbers: int) -> str:
+    def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why no claim of this kind about these variants can be trusted on this machine; empty when it can."""
+        return ""
 
     def notes(self, *numbers: int) -> Sequence[str]:
         """Lines that every message about these variants has: durability, effective differences, the one client."""
+        return []

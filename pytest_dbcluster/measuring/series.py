@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol, cast
+from collections.abc import Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.claims import claim as claims
@@ -14,30 +13,29 @@ from pytest_dbcluster.claims.critical_values import MOST_NEIGHBOURS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.decision import ask
-from pytest_dbcluster.rounds import counters, metrics
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.round import Round
-
-if TYPE_CHECKING:
-    from pytest_dbcluster.measuring.measurement import Measurement
 
 BESIDE_PAIRS = 20
 
 
-@dataclasses.dataclass(eq=False)
+@dataclasses.dataclass(frozen=True)
 class Series:
     """The rounds of one variant, and the claims about it. Lazy: nothing is drawn before a claim is made."""
 
     measurement: Measurement = dataclasses.field(repr=False)
     number: int
 
-    def __post_init__(self) -> None:
-        self.rounds: list[Round] = []
-        self._values: dict[tuple[str, str], list[float]] = {}
+    @property
+    def rounds(self) -> Sequence[Round]:
+        """The rounds drawn so far that count, in the order of their blocks."""
+        return self.measurement.rounds[self.number]
 
     @property
     def name(self) -> str:
         """The variant's short name."""
-        return self.measurement.laboratory.names[self.number]
+        return self.measurement.source.names[self.number]
 
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rounds)} rounds>"
@@ -88,41 +86,19 @@ class Series:
             raise ConfigError(
                 f"{self.name} and {other!r} were not measured together; give both to one measure(..., on=[...])"
             )
-        if other is self:
+        if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        _permit(self.measurement, metric)
-        return ask(claim, (self, other), metric, cap=cap, asserted=asserted)
+        self.measurement.source.permit(metric)
+        return ask(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
 
     def values(self, metric: str) -> list[float]:
         """One value per round, as it is shown: operations a second, milliseconds, or a counter."""
-        return self._of_rounds(metrics.shown, metric)
-
-    def compared(self, metric: str) -> list[float]:
-        """One value per round, as ratios are made of it: a latency is a speed, and no count is zero.
-
-        Raises ConfigError for a percentile that these rounds are too short for.
-        """
-        metrics.enough(self.rounds, metric, self.measurement.laboratory.load)
-        return self._of_rounds(metrics.compared, metric)
-
-    def _of_rounds(self, value: Callable[[Round, str, str], float], metric: str) -> list[float]:
-        """Rounds stay as they are once they are drawn, and a claim asks for their values after every pair."""
-        known = self._values.setdefault((value.__name__, metric), [])
-        load = self.measurement.laboratory.load
-        known += [value(one, metric, load) for one in self.rounds[len(known) :]]
-        return list(known)
+        return self.measurement.shown(self.number, metric)
 
 
-class Permits(Protocol):
-    """An extra power of a laboratory: it knows metrics and counters that its loads cannot have where they run."""
-
-    def permit(self, metric: str) -> None:
-        """Raise ConfigError for such a metric."""
-
-
-def _permit(measurement: Measurement, metric: str) -> None:
-    if hasattr(measurement.laboratory, "permit"):
-        cast(Permits, measurement.laboratory).permit(metric)
+def series_of(measurement: Measurement) -> list[Series]:
+    """A series for each variant of a measurement, in their order."""
+    return [Series(measurement, number) for number in range(len(measurement.rounds))]
 
 
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
@@ -136,5 +112,6 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     measurement = slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
-    _permit(measurement, metric)
-    return ask(claims.ordered(step), tuple(reversed(slowest_first)), metric)
+    measurement.source.permit(metric)
+    numbers = [series.number for series in reversed(slowest_first)]
+    return ask(claims.ordered(step), measurement, numbers, metric)

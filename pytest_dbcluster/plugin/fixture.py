@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
-from pytest_dbcluster.measuring.measurement import Measurement, Series
+from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads.workload import Workload
 
@@ -45,7 +46,7 @@ class Measure:
         """
         made = self._measurement(workload, on, across_durability, instances)
         self._asked.append([made])
-        return made.series
+        return series_of(made)
 
     def sweep(
         self,

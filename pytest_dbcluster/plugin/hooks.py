@@ -227,7 +227,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
         if not any(measurement.answers or measurement.drawn_beside for measurement in asked):
             raise errors.ConfigError(
-                f"{pyfuncitem.nodeid} measured {asked[0].laboratory.load} and claims nothing; "
+                f"{pyfuncitem.nodeid} measured {asked[0].source.load} and claims nothing; "
                 "end it with assert a.beats(b) or another claim"
             )
         answers = [answer for measurement in asked for answer in measurement.answers]

@@ -14,15 +14,21 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.topology import lacks, topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
-from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import allure, report
 from pytest_dbcluster.reporting.published import Published
-from pytest_dbcluster.reporting.records import About, ClaimRecord, CurveRecord, Curves, fingerprint
-from pytest_dbcluster.rounds import load_generator
+from pytest_dbcluster.reporting.records import (
+    About,
+    CurveRecord,
+    Curves,
+    claim_record,
+    fingerprint,
+    releases,
+)
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import Pool
@@ -77,46 +83,54 @@ class DBSession:
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
             on = [*on] * len(workload)
-        laboratory = self.laboratory(workload, on, release, across_durability=across_durability, instances=instances)
-        laboratory.load = called or laboratory.load
+        testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
+        testbed.load = called or testbed.load
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
         def finished(answer: Answer) -> None:
-            record = self._record(answer, laboratory, published, item, time.monotonic() - began)
+            record = claim_record(
+                answer,
+                testbed,
+                published,
+                test=item.nodeid,
+                profile=self.settings.profile,
+                wall_seconds=time.monotonic() - began,
+                repeat=self._repeat(item),
+            )
             with self.pool.turns.building():  # a chart takes a core
                 self.report.claim(record)
 
         # Clusters that take turns are fresh at each turn: there are no two instances to compare.
-        several = laboratory.instances > 1 and not laboratory.in_turns
-        floor = functools.partial(self._floor, laboratory, workload) if several else None
+        several = testbed.instances > 1 and not testbed.in_turns
+        floor = functools.partial(self._floor, testbed, workload) if several else None
         return Measurement(
-            laboratory,
+            testbed,
             self.settings.rules(),
             self.report.progress,
             finished,
             test=item.nodeid,
             floor=floor,
-            release=_releases(laboratory.variants),
+            release=releases(testbed.variants),
         )
 
     def _floor(
-        self, laboratory: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str
+        self, testbed: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str
     ) -> InstanceFloor:
         """How far two instances of a variant differ under this load in this metric, measured once a run."""
         load = list(workload.values())[number] if isinstance(workload, Mapping) else workload
-        variant = laboratory.variants[number]
+        variant = testbed.variants[number]
         key = (load, variant.cluster_key, variant.dynamic, metric)
         if key not in self._floors:
-            twins = Twins(laboratory, number, laboratory.instances)
-            self.report.line(f"{laboratory.load}: measuring {' against '.join(reversed(twins.names))}")
-            first, second = Measurement(twins, self.settings.rules(), self.report.progress).series
+            twins = Twins(testbed, number, testbed.instances)
+            self.report.line(f"{testbed.load}: measuring {' against '.join(reversed(twins.names))}")
+            first, second = series_of(Measurement(twins, self.settings.rules(), self.report.progress))
             found = second.against(first, metric=metric).verdict
-            self._floors[key] = InstanceFloor(laboratory.names[number], found.ratio, found.pairs)
+            self._floors[key] = InstanceFloor(testbed.names[number], found.ratio, found.pairs)
             self.report.line(self._floors[key].line)
         return self._floors[key]
 
-    def laboratory(
+    def testbed(
         self,
         workload: Workload | Mapping[str, Workload],
         on: Sequence[ClusterSpec],
@@ -160,45 +174,6 @@ class DBSession:
     def _tell_curve(self, record: CurveRecord) -> None:
         with self.pool.turns.building():
             self.report.curve(record)
-
-    def _record(
-        self, answer: Answer, laboratory: Testbed, published: Published | None, item: Any, wall: float
-    ) -> ClaimRecord:
-        candidate, baseline = answer.compared
-        pairs = answer.verdict.pairs
-        used = [laboratory.variants[series.number] for series in answer.series]
-        rounds = {series.name: list(series.rounds[:pairs]) for series in answer.series}
-        ratio = None
-        if published:
-            ratio = published.ratio(laboratory.variants[candidate.number], laboratory.variants[baseline.number], answer)
-        return ClaimRecord(
-            test=item.nodeid,
-            text=answer.text,
-            load=laboratory.load,
-            candidate=candidate.name,
-            baseline=baseline.name,
-            metric=answer.metric,
-            verdict=answer.verdict,
-            message=redaction.redact(answer.message),
-            published=ratio,
-            asserted=answer.asserted,
-            measured_seconds=sum(one.seconds for many in rounds.values() for one in many),
-            wall_seconds=wall,
-            seed=self.settings.seed,
-            release=_releases(used),
-            profile=self.settings.profile,
-            durability={series.name: laboratory.durability(series.number) for series in answer.series},
-            differences=laboratory.differences(candidate.number, baseline.number),
-            fingerprint=fingerprint(),
-            repeat=self._repeat(item),
-            rounds=rounds,
-            published_seconds=_published_seconds(answer, laboratory, published),
-            drains=remarks.drains(rounds),
-            drained=remarks.drained_ratio({one.name: rounds[one.name] for one in answer.compared}, answer.metric),
-            pace=answer.measurement.laboratory.pace,
-            limited=load_generator.mark(rounds),
-            void=answer.measurement.void_blocks(pairs),
-        )
 
     def _repeat(self, item: Any) -> str:
         return shlex.join(["pytest", item.nodeid, *self.settings.said(self._config.invocation_params.args)])
@@ -245,17 +220,6 @@ def _check(on: object, instances: object) -> None:
         raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
     if instances is not None and (not isinstance(instances, int) or instances < 1):
         raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
-
-
-def _releases(variants: Sequence[Variant]) -> str:
-    """The releases of these variants with their exact versions."""
-    return ", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in variants))
-
-
-def _published_seconds(answer: Answer, laboratory: Testbed, published: Published | None) -> dict[str, Sequence[float]]:
-    """The published average, least and most of each variant; empty without a published measurement."""
-    mode, variants = laboratory.mode, laboratory.variants
-    return {one.name: published.seconds(variants[one.number], mode) for one in answer.series} if published else {}
 
 
 def _chosen(settings: Settings) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 
 if TYPE_CHECKING:
-    from pytest_dbcluster.measuring.answer import Answer
     from pytest_dbcluster.testbed.variants import Variant
 
 DIRECTORY = Path("fixtures") / "published"
@@ -65,14 +64,14 @@ class Published:
         }
         return cls(said["title"], cells, columns, {what: _figure(said, one, name) for what, one in figures.items()})
 
-    def ratio(self, candidate: Variant, baseline: Variant, answer: Answer) -> float | None:
+    def ratio(self, candidate: Variant, baseline: Variant, metric: str, mode: str) -> float | None:
         """Published speed of candidate / baseline in the load's mode; None where a cell is missing.
 
-        A figure of the answer's metric comes first: of a counter it is the counter's ratio.
+        ``metric`` is what the claim is about, ``mode`` the load's. A figure of the metric comes first: of a counter
+        it is the counter's ratio.
         """
-        if self.figures or answer.metric != "throughput":
-            return self.figures.get(answer.metric)
-        mode = getattr(answer.measurement.laboratory, "mode", "")
+        if self.figures or metric != "throughput":
+            return self.figures.get(metric)
         fast, slow = self.seconds(candidate, mode), self.seconds(baseline, mode)
         return slow[0] / fast[0] if fast and slow else None
 

@@ -10,13 +10,20 @@ from pathlib import Path
 
 import psutil
 
+from pytest_dbcluster import redaction
 from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.verdict import Verdict
 from pytest_dbcluster.clusters.servers import connection
+from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.testbed.testbed import Testbed
+from pytest_dbcluster.testbed.variants import Variant
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +39,9 @@ class ClaimRecord:
     rounds: per variant, those that the claim used, in order. published_seconds: per variant the published average,
     least and most of its cell, where there is one. drains: per variant the median time in seconds until all nodes
     were equal after a round, and drained the ratio candidate / baseline of speed with that time included; empty and
-    None where nothing had to drain. void: the blocks of rounds that did not count and were drawn again. pace: the
-    rate of an open loop, None of a closed one. limited: says that the load generator was the bottleneck, empty when
-    it was not.
+    None where nothing had to drain. void: the blocks of rounds that did not count and were drawn again.
+    arrival_rate: that of an open loop, None of a closed one.
+    limited: says that the load generator was the bottleneck; empty when it was not.
     """
 
     test: str
@@ -61,8 +68,61 @@ class ClaimRecord:
     drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
     drained: float | None = None
     void: Sequence[Sequence[Round]] = ()
-    pace: ArrivalRate | None = None
+    arrival_rate: ArrivalRate | None = None
     limited: str = ""
+
+
+def claim_record(
+    answer: Answer,
+    testbed: Testbed,
+    published: Published | None,
+    *,
+    test: str,
+    profile: str,
+    wall_seconds: float,
+    repeat: str,
+) -> ClaimRecord:
+    """What an answer leaves behind; ``test``, ``profile``, ``wall_seconds`` and ``repeat`` are fields of the record."""
+    candidate, baseline = answer.compared
+    rounds = {variant.name: list(variant.rounds) for variant in answer.variants}
+    variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
+    ratio, seconds = None, {}
+    if published:
+        ratio = published.ratio(variants[candidate.name], variants[baseline.name], answer.metric, testbed.mode)
+        seconds = {name: published.seconds(variant, testbed.mode) for name, variant in variants.items()}
+    return ClaimRecord(
+        test=test,
+        text=answer.text,
+        load=testbed.load,
+        candidate=candidate.name,
+        baseline=baseline.name,
+        metric=answer.metric,
+        verdict=answer.verdict,
+        message=redaction.redact(answer.message),
+        published=ratio,
+        asserted=answer.asserted,
+        measured_seconds=sum(done.seconds for several in rounds.values() for done in several),
+        wall_seconds=wall_seconds,
+        seed=answer.seed,
+        release=releases(list(variants.values())),
+        profile=profile,
+        durability={variant.name: testbed.durability(variant.number) for variant in answer.variants},
+        differences=testbed.differences(candidate.number, baseline.number),
+        fingerprint=fingerprint(),
+        repeat=repeat,
+        rounds=rounds,
+        published_seconds=seconds,
+        drains=remarks.drains(rounds),
+        drained=remarks.drained_ratio({variant.name: variant.rounds for variant in answer.compared}, answer.metric),
+        arrival_rate=answer.arrival_rate,
+        limited=load_generator.mark(rounds),
+        void=answer.void,
+    )
+
+
+def releases(variants: Sequence[Variant]) -> str:
+    """The releases of these variants with their exact versions."""
+    return ", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in variants))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -179,7 +239,7 @@ def curve_record(curve: Curve, about: About) -> CurveRecord | None:
 
 def _points(point: Point) -> list[CurvePoint]:
     found = []
-    for one in point.measurement.series:
+    for one in series_of(point.measurement):
         if one.rounds:
             values = one.values(point.measurement.metric)
             low, high = estimators.median_interval(values) or (None, None)
@@ -190,12 +250,12 @@ def _points(point: Point) -> list[CurvePoint]:
 
 def _not_comparable(curve: Curve) -> list[str]:
     """Why the variants cannot be compared here, where they cannot."""
-    laboratory = curve.points[0].measurement.laboratory
-    why = laboratory.blind("differs", *range(len(laboratory.names)))
+    source = curve.points[0].measurement.source
+    why = source.blind_spot("differs", *range(len(source.names)))
     return [why] if why else []
 
 
 def _marks(curve: Curve) -> list[str]:
     """At which values the load generator was the limit."""
-    rounds = {point.value: {one.name: one.rounds for one in point.measurement.series} for point in curve.points}
+    rounds = {point.value: {one.name: one.rounds for one in series_of(point.measurement)} for point in curve.points}
     return [f"{curve.field}={value}: {said}" for value, many in rounds.items() if (said := load_generator.mark(many))]

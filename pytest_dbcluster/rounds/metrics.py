@@ -32,8 +32,8 @@ NO_DRAINED = (
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
-def check(metric: str, pace: ArrivalRate | None, load: str) -> None:
-    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its pace.
+def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
+    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its arrival_rate.
 
     Of what capacity a rate in numbers is a share is measured, and another run may find another one: that makes claims
     inconclusive and is no error, see ``near_capacity``.
@@ -45,32 +45,34 @@ def check(metric: str, pace: ArrivalRate | None, load: str) -> None:
         raise ConfigError(f"metric {metric!r}: of one type of transactions there are {', '.join(BY_TYPE)}")
     if name not in QUANTILES:
         return
-    if pace is None:
+    if arrival_rate is None:
         raise ConfigError(
             f"metric {metric!r} of {load}: in a closed loop a server that stands still is asked nothing, so its "
             'latencies are shown and not claimed; give the load rate="70 %"'
         )
-    if (pace.share or 0.0) > CLAIMED_SHARE:
+    if (arrival_rate.share or 0.0) > CLAIMED_SHARE:
+        asked = arrival_rate.asked
         raise ConfigError(
-            f"metric {metric!r} of {load}: at {pace.asked} of the slowest variant's capacity a tail is mostly queue; "
+            f"metric {metric!r} of {load}: at {asked} of the slowest variant's capacity a tail is mostly queue; "
             f'claims about it take rate="{100 * CLAIMED_SHARE:.0f} %" or less'
         )
 
 
-def near_capacity(metric: str, pace: ArrivalRate | None) -> str:
+def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
     """Why a latency says little of the servers at a rate in numbers; empty where it does, or its share is unknown."""
-    if pace is None or unit(metric) != LATENCY or (pace.of_capacity or 0.0) <= CLAIMED_SHARE:
+    if arrival_rate is None or unit(metric) != LATENCY or (arrival_rate.of_capacity or 0.0) <= CLAIMED_SHARE:
         return ""
     most = f"{100 * CLAIMED_SHARE:.0f} %"
+    share = percent(arrival_rate.of_capacity or 0.0)
     return (
-        f"{pace.rate:.4g}/s was measured to be {percent(pace.of_capacity)} of the slowest variant's capacity, and "
+        f"{arrival_rate.rate:.4g}/s was measured to be {share} of the slowest variant's capacity, and "
         f'above {most} a tail is mostly queue: a lower rate would do, or rate="{most}", which follows the capacity'
     )
 
 
-def needs_capacity(metric: str, pace: ArrivalRate | None) -> bool:
+def needs_capacity(metric: str, arrival_rate: ArrivalRate | None) -> bool:
     """Whether a claim about this metric has to know first of what capacity the rate is a share."""
-    return pace is not None and pace.of_capacity is None and unit(metric) == LATENCY
+    return arrival_rate is not None and arrival_rate.of_capacity is None and unit(metric) == LATENCY
 
 
 def unit(metric: str) -> str:

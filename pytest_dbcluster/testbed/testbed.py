@@ -1,4 +1,4 @@
-"""The real laboratory: runs the rounds of one load on running clusters, and checks them afterwards."""
+"""The real testbed: runs the rounds of one load on running clusters, and checks them afterwards."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.round import USUAL, Round
@@ -35,12 +36,14 @@ TURN = 3  # rounds a start, where clusters take turns
 LINE = 200  # characters of a line that a server logged
 
 
-class Testbed:
+class Testbed(RoundSource):
     """One load on several variants, each on the running cluster that serves it; or a load for each variant, by name.
 
     Raises ConfigError, before anything is started where that can be known, for variants whose commits are not worth
     the same, unless ``across_durability`` says that this is meant.
     """
+
+    __test__ = False  # no test class, whatever its name begins with: pytest collects what a test module imports
 
     def __init__(
         self,
@@ -59,7 +62,7 @@ class Testbed:
         self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
         self.mode = str(getattr(load, "mode", ""))
         self.metric = str(comparability.common(self._loads, "metric") or USUAL)
-        self.pace = open_loop.ArrivalRate.of(comparability.common(self._loads, "rate"))
+        self.arrival_rate = open_loop.ArrivalRate.of(comparability.common(self._loads, "rate"))
         self.variants = [variant.holding(one) for variant, one in zip(variants, self._loads, strict=True)]
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
@@ -79,7 +82,7 @@ class Testbed:
         self._compare_promises()
 
     def _compare_promises(self) -> None:
-        """Who has a commit when it returns depends on topologies above all, and can be told before any is started."""
+        """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology."""
         if self._across_durability or len({variant.spec.topology for variant in self.variants}) == 1:
             return
         found = []
@@ -160,10 +163,10 @@ class Testbed:
     def _begin(self, variant: int) -> None:
         """What comes before the first round."""
         self._compare_labels(variant)
-        if self.pace and self.pace.rate is None:
-            self._find_pace(self.pace)
+        if self.arrival_rate and self.arrival_rate.rate is None:
+            self._find_rate(self.arrival_rate)
 
-    def _find_pace(self, asked: open_loop.ArrivalRate) -> None:
+    def _find_rate(self, asked: open_loop.ArrivalRate) -> None:
         """What the slowest variant can do in a closed loop gives all of them their rate, or the rate its share."""
         loads = self._loads
         self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
@@ -171,12 +174,12 @@ class Testbed:
         try:
             orders = block_order.block_orders(len(loads), 0)
             draw = functools.partial(self._drawn, began=time.monotonic())
-            self.pace = asked.found(open_loop.capacities(self.names, orders, draw))
+            self.arrival_rate = asked.found(open_loop.capacities(self.names, orders, draw))
             if asked.rate is None:
-                loads = [cast(Paced, load).at_rate(self.pace.rate) for load in loads]
+                loads = [cast(Paced, load).at_rate(self.arrival_rate.rate) for load in loads]
         finally:
             self._loads = loads
-        self._progress(f"{self.load}: {self.pace.line}")
+        self._progress(f"{self.load}: {self.arrival_rate.line}")
 
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
@@ -227,9 +230,9 @@ class Testbed:
         Of what capacity a rate is a share is measured for the first claim that has to know it.
         """
         comparability.refuse(self._loads, self._profile, metric)
-        if self.pace and metrics.needs_capacity(metric, self.pace):
+        if self.arrival_rate and metrics.needs_capacity(metric, self.arrival_rate):
             self._compare_labels(0)
-            self._find_pace(self.pace)
+            self._find_rate(self.arrival_rate)
 
     def check(self) -> None:
         """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
@@ -250,7 +253,7 @@ class Testbed:
                 running.cluster.dirty = "; ".join(found)
                 raise SeriesVoid(f"{load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
 
-    def blind(self, kind: str, *numbers: int) -> str:
+    def blind_spot(self, kind: str, *numbers: int) -> str:
         """Claims about flushing say nothing where a flush costs nothing, nor do those about nodes that share cores."""
         variants = [self.variants[number] for number in numbers]
         shared = blind_spots.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)

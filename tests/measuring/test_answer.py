@@ -7,14 +7,15 @@ import statistics
 import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
-from tests.support.fakes import FakeLaboratory, noisy
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
+from tests.support.fakes import FakeSource, noisy
 
 
-def series(*means, names=("default", "flush_2"), sd=0.05, laboratory=None, **rules):
+def series(*means, names=("default", "flush_2"), sd=0.05, source=None, **rules):
     """The two series of a measurement that takes about these seconds."""
-    made = laboratory or FakeLaboratory(names, noisy(*means, sd=sd))
-    return Measurement(made, Rules(**{"seed": 3, **rules})).series
+    made = source or FakeSource(names, noisy(*means, sd=sd))
+    return series_of(Measurement(made, Rules(**{"seed": 3, **rules})))
 
 
 def test_a_claim_that_holds_is_true():
@@ -88,8 +89,8 @@ def test_a_shown_answer_is_not_read():
 )
 def test_the_text_is_the_claim_as_a_test_writes_it(claim, text):
     """So that a message can be searched for."""
-    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 0.5), counters=lambda _: {"fsyncs": 5.0})
-    default, flush_2 = series(laboratory=laboratory)
+    source = FakeSource(("default", "flush_2"), noisy(1.0, 0.5), counters=lambda _: {"fsyncs": 5.0})
+    default, flush_2 = series(source=source)
 
     assert claim(flush_2, default).text == text
 
@@ -103,8 +104,8 @@ def test_the_message_ends_with_the_laboratorys_notes():
 
 def test_a_blind_laboratory_answers_nothing_about_speed():
     """However clear the rounds are: the verdict is inconclusive and says what this machine cannot show."""
-    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 0.2), why_blind="an fsync takes 3 us in /dev/shm")
-    default, flush_2 = series(laboratory=laboratory)
+    source = FakeSource(("default", "flush_2"), noisy(1.0, 0.2), why_blind="an fsync takes 3 us in /dev/shm")
+    default, flush_2 = series(source=source)
 
     with pytest.raises(Inconclusive, match="an fsync takes 3 us in /dev/shm"):
         bool(flush_2.beats(default))
@@ -112,13 +113,13 @@ def test_a_blind_laboratory_answers_nothing_about_speed():
 
 def test_a_blind_laboratory_still_counts():
     """A counter is not measured with the clock."""
-    laboratory = FakeLaboratory(
+    source = FakeSource(
         ("default", "flush_2"),
         noisy(1.0, 0.2),
         counters=lambda variant: {"fsyncs": (50.0, 5.0)[variant]},
         why_blind="an fsync takes 3 us in /dev/shm",
     )
-    default, flush_2 = series(laboratory=laboratory)
+    default, flush_2 = series(source=source)
 
     assert flush_2.lower("fsyncs", than=default)
 
@@ -180,11 +181,11 @@ def test_an_order_of_two_gives_each_name_its_own_median():
 
 def test_a_blind_laboratory_says_nothing_of_stalls():
     """Whichever claim is asked first; 20 pairs show what was seen."""
-    laboratory = FakeLaboratory(("default", "flush_2"), noisy(1.0, 1.0))
-    default, flush_2 = series(laboratory=laboratory)
+    source = FakeSource(("default", "flush_2"), noisy(1.0, 1.0))
+    default, flush_2 = series(source=source)
     flush_2.same_as(default, within=0.01)
     assert flush_2.measurement.pairs > 40
-    laboratory.why_blind = "nodes share the cores"
+    source.why_blind = "nodes share the cores"
     answer = flush_2.no_more_stalls_than(default)
 
     assert answer.verdict.pairs == 20

@@ -11,7 +11,7 @@ from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 SLAP = MySQLSlap("write", queries=64)
 
@@ -30,8 +30,8 @@ def sweep(*faster, sd=0.05, **rules):
     """A curve whose second variant is so many times as fast at 1, 2, 4, ... threads."""
     made = []
     for place, ratio in enumerate(faster):
-        laboratory = FakeLaboratory(("one", "other"), noisy(1.0, 1 / ratio, sd=sd), load=f"load of {2**place}")
-        made.append(Point(2**place, Measurement(laboratory, Rules(**{"seed": 7, **rules}))))
+        source = FakeSource(("one", "other"), noisy(1.0, 1 / ratio, sd=sd), load=f"load of {2**place}")
+        made.append(Point(2**place, Measurement(source, Rules(**{"seed": 7, **rules}))))
     return Curve(Load(), "threads", made)
 
 
@@ -128,7 +128,7 @@ def test_drawing_claims_nothing():
     made.draw(3)
 
     assert [point.measurement.pairs for point in made.points] == [6, 3]
-    assert [point.measurement.laboratory.checks for point in made.points] == [1, 1]
+    assert [point.measurement.source.checks for point in made.points] == [1, 1]
     assert [len(point.measurement.answers) for point in made.points] == [1, 0]
 
 
@@ -199,9 +199,7 @@ def test_points_whose_loads_are_called_alike_say_their_value():
 )
 def test_the_title_of_a_curve_is_what_its_points_share(names, title):
     """None of them is named in it; loads whose names begin with what is swept have that of their class."""
-    points = [
-        Point(n, Measurement(FakeLaboratory(("a",), noisy(1.0), load=one), Rules(1))) for n, one in enumerate(names)
-    ]
+    points = [Point(n, Measurement(FakeSource(("a",), noisy(1.0), load=one), Rules(1))) for n, one in enumerate(names)]
 
     assert Curve(Load(), "threads", points).load == title
 

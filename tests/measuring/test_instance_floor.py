@@ -8,7 +8,8 @@ from pytest_dbcluster.claims.claim import Claim, beats, lower, no_slower_than, s
 from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins, margins_of
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from tests.support.fakes import FakeLaboratory, noisy
+from pytest_dbcluster.measuring.series import series_of
+from tests.support.fakes import FakeSource, noisy
 
 
 def test_a_margin_below_the_floor_is_refused():
@@ -39,22 +40,22 @@ def test_a_claim_without_a_margin_of_speed_has_no_floor(claim):
 
 def test_twins_are_two_instances_of_one_variant():
     """Blocks go to the instances in turn, so instance n has the blocks whose number leaves n."""
-    laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.2))
-    twins = Twins(laboratory, 1, 2)
-    first, second = Measurement(twins, Rules(seed=1)).series
+    source = FakeSource(("old", "new"), noisy(0.1, 0.2))
+    twins = Twins(source, 1, 2)
+    first, second = series_of(Measurement(twins, Rules(seed=1)))
 
     assert (first.name, second.name) == ("new instance 1", "new instance 2")
     assert second.against(first).verdict.ratio == pytest.approx(1.0, rel=0.1)
-    assert {variant for variant, _, _ in laboratory.rounds} == {1}
-    blocks = [block for _, block, _ in laboratory.rounds]
+    assert {variant for variant, _, _ in source.rounds} == {1}
+    blocks = [block for _, block, _ in source.rounds]
     assert sum(block % 2 for block in blocks) == len(blocks) / 2
-    assert laboratory.checks == 1
+    assert source.checks == 1
 
 
 def test_what_the_laboratory_finds_wrong_is_wrong_with_its_twins():
     """They are checked like every other series."""
-    twins = Twins(FakeLaboratory(("old",), noisy(0.1), wrong=SeriesVoid("tables differ")), 0, 2)
-    first, second = Measurement(twins, Rules(seed=1)).series
+    twins = Twins(FakeSource(("old",), noisy(0.1), wrong=SeriesVoid("tables differ")), 0, 2)
+    first, second = series_of(Measurement(twins, Rules(seed=1)))
 
     with pytest.raises(SeriesVoid, match="tables differ"):
         second.against(first)
@@ -68,7 +69,7 @@ def test_the_first_claim_with_a_margin_measures_the_floor_once():
         asked.append((number, metric))
         return InstanceFloor("old", 1.01, 20)
 
-    old, new = Measurement(FakeLaboratory(("old", "new"), noisy(0.2, 0.1)), Rules(seed=1), floor=floor).series
+    old, new = series_of(Measurement(FakeSource(("old", "new"), noisy(0.2, 0.1)), Rules(seed=1), floor=floor))
 
     assert new.beats(old)
     assert asked == []
@@ -81,8 +82,8 @@ def test_the_first_claim_with_a_margin_measures_the_floor_once():
 
 def test_a_margin_below_the_measured_floor_is_undecided():
     """Not red: nothing is known about the variants."""
-    laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)).series
+    source = FakeSource(("old", "new"), noisy(0.1, 0.1))
+    old, new = series_of(Measurement(source, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)))
 
     with pytest.raises(Inconclusive, match=r"two instances of old differ by 30\.0 % \(20 pairs\), and the margin of "):
         bool(new.no_slower_than(old, by=0.10))
@@ -90,7 +91,7 @@ def test_a_margin_below_the_measured_floor_is_undecided():
 
 def test_what_cannot_be_known_is_not_drawn_for_long():
     """Twenty pairs show what was seen; more would not make it known."""
-    laboratory = FakeLaboratory(("old", "new"), noisy(0.1, 0.1, sd=0.5))
-    old, new = Measurement(laboratory, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)).series
+    source = FakeSource(("old", "new"), noisy(0.1, 0.1, sd=0.5))
+    old, new = series_of(Measurement(source, Rules(seed=1), floor=lambda *_: InstanceFloor("old", 1.3, 20)))
 
     assert new.no_slower_than(old, by=0.10).verdict.pairs == 20

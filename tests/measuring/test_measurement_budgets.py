@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import Inconclusive
-from pytest_dbcluster.measuring.measurement import ordered
-from tests.support.fakes import FakeLaboratory
+from pytest_dbcluster.measuring.series import ordered, series_of
+from tests.support.fakes import FakeSource
 from tests.support.measurements import measurement, two
 
 
 def test_the_budget_counts_the_variants_of_the_claim():
     """Measured seconds of a third variant do not use it up."""
-    laboratory = FakeLaboratory(("a", "b", "c"), lambda variant: (1.0, 1.0, 100.0)[variant])
-    asked = measurement(laboratory, budget=30.0)
-    a, b, _ = asked.series
+    source = FakeSource(("a", "b", "c"), lambda variant: (1.0, 1.0, 100.0)[variant])
+    asked = measurement(source, budget=30.0)
+    a, b, _ = series_of(asked)
     answer = b.beats(a)
 
     assert answer.verdict.reason == "budget of 30 s of measured time used (--db-budget)"
@@ -27,7 +27,7 @@ USED = "the run's budget of 5 s is used (--db-run-budget)"
 def test_the_runs_budget_ends_every_claim():
     """The reason is given by the run; a block is never cut short."""
     asked = measurement(two(), run_over=lambda: USED if asked.pairs else "")
-    slow, fast = asked.series
+    slow, fast = series_of(asked)
 
     assert fast.beats(slow).verdict.reason == USED
     assert asked.pairs == 1
@@ -36,13 +36,13 @@ def test_the_runs_budget_ends_every_claim():
 @pytest.mark.parametrize("claim", ["beats", "lower", "ordered", "no_slower_than", "against"])
 def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
     """No cluster, capacity, floor, warm-up or block: the claim is open, with the run's reason."""
-    laboratory = two()
-    laboratory.permit = laboratory.blind = lambda *_: pytest.fail("begun")
-    asked = measurement(laboratory, run_over=lambda: USED)
-    asked.floor = laboratory.permit
-    slow, fast = asked.series
+    source = two()
+    source.permit = source.blind = lambda *_: pytest.fail("begun")
+    asked = measurement(source, run_over=lambda: USED)
+    asked.floor = source.permit
+    slow, fast = series_of(asked)
     if claim == "lower":
-        laboratory.permit = lambda metric: None  # it has nothing to measure for a counter
+        source.permit = lambda metric: None  # it has nothing to measure for a counter
     ask = {
         "beats": lambda: fast.beats(slow),
         "lower": lambda: fast.lower("fsyncs_per_commit", than=slow),
@@ -54,7 +54,7 @@ def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
     with pytest.raises(Inconclusive) as caught:
         ask[claim]()
     assert str(caught.value) == f"fake load: {USED}; nothing was drawn"
-    assert laboratory.rounds == []
+    assert source.rounds == []
 
 
 def test_no_floor_is_measured_when_the_runs_budget_is_used():
@@ -62,7 +62,7 @@ def test_no_floor_is_measured_when_the_runs_budget_is_used():
     over = []
     asked = measurement(two(), run_over=lambda: USED if over else "")
     asked.floor = lambda *_: pytest.fail("measured")
-    slow, fast = asked.series
+    slow, fast = series_of(asked)
     assert fast.beats(slow)
     over.append(True)
 

@@ -5,29 +5,30 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import counters
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 
-def measurement(laboratory, **rules):
+def measurement(source, **rules):
     """A measurement with a fixed seed."""
-    return Measurement(laboratory, Rules(**{"seed": 7, **rules}))
+    return Measurement(source, Rules(**{"seed": 7, **rules}))
 
 
 def two(**fields):
-    """A laboratory whose second variant takes half the time."""
-    return FakeLaboratory(("slow", "fast"), **{"seconds": noisy(1.0, 0.5), **fields})
+    """A source whose second variant takes half the time."""
+    return FakeSource(("slow", "fast"), **{"seconds": noisy(1.0, 0.5), **fields})
 
 
-def measured(laboratory):
+def measured(source):
     """The rounds that count, warm-up left out."""
-    return [one for one in laboratory.rounds if one[1] >= 0]
+    return [one for one in source.rounds if one[1] >= 0]
 
 
 def test_series_of_two_measurements_are_not_compared():
     """Their rounds did not alternate, so the machine's mood would be part of the ratio."""
-    one, other = measurement(two()).series[0], measurement(two()).series[1]
+    one, other = series_of(measurement(two()))[0], series_of(measurement(two()))[1]
 
     with pytest.raises(ConfigError) as caught:
         other.beats(one)
@@ -39,7 +40,7 @@ def test_series_of_two_measurements_are_not_compared():
 @pytest.mark.parametrize("other", [None, 1.2, "slow"])
 def test_a_series_is_compared_with_a_series(other):
     """A number or a name is no baseline."""
-    fast = measurement(two()).series[1]
+    fast = series_of(measurement(two()))[1]
 
     with pytest.raises(ConfigError, match=r"^fast and .* were not measured together; give both to one measure"):
         fast.beats(other)
@@ -47,7 +48,7 @@ def test_a_series_is_compared_with_a_series(other):
 
 def test_a_series_is_not_compared_with_itself():
     """Such a claim could never be refuted."""
-    fast = measurement(two()).series[1]
+    fast = series_of(measurement(two()))[1]
 
     with pytest.raises(ConfigError) as caught:
         fast.beats(fast)
@@ -56,37 +57,37 @@ def test_a_series_is_not_compared_with_itself():
 
 def test_an_unknown_counter_lists_the_known_ones():
     """Before a round is drawn; the nearest name is suggested."""
-    laboratory = two()
-    slow, fast = measurement(laboratory).series
+    source = two()
+    slow, fast = series_of(measurement(source))
 
     with pytest.raises(ConfigError) as caught:
         fast.lower("fsyncs_per_comit", than=slow)
     known = ", ".join(counters.NAMES)
     assert str(caught.value) == (f"unknown counter 'fsyncs_per_comit'; known: {known}; did you mean fsyncs_per_commit?")
-    assert laboratory.rounds == []
+    assert source.rounds == []
 
 
 def test_an_unknown_metric_lists_the_known_ones():
     """Before a round is drawn."""
-    laboratory = two()
-    slow, fast = measurement(laboratory).series
+    source = two()
+    slow, fast = series_of(measurement(source))
 
     with pytest.raises(ConfigError, match=r"^unknown metric 'p96'; known: throughput"):
         fast.beats(slow, metric="p96")
-    assert laboratory.rounds == []
+    assert source.rounds == []
 
 
 def test_a_counter_is_compared_by_its_own_values():
     """Lower is asked of the counter, not of the clock."""
-    laboratory = two(seconds=noisy(1.0, 1.0), counters=lambda variant: {"fsyncs": (100.0, 10.0)[variant]})
-    slow, fast = measurement(laboratory).series
+    source = two(seconds=noisy(1.0, 1.0), counters=lambda variant: {"fsyncs": (100.0, 10.0)[variant]})
+    slow, fast = series_of(measurement(source))
 
     assert fast.lower("fsyncs", than=slow, by=0.5)
 
 
 def test_a_counter_that_the_servers_lack_is_named():
     """The error says which status of the server is missing."""
-    slow, fast = measurement(two()).series
+    slow, fast = series_of(measurement(two()))
 
     with pytest.raises(ConfigError) as caught:
         fast.lower("bf_aborts", than=slow)
@@ -96,7 +97,7 @@ def test_a_counter_that_the_servers_lack_is_named():
 @pytest.mark.parametrize("count", [0, 1])
 def test_an_order_needs_two_series(count):
     """One series has no order."""
-    series = measurement(two()).series[:count]
+    series = series_of(measurement(two()))[:count]
 
     with pytest.raises(ConfigError) as caught:
         ordered(*series)
@@ -106,26 +107,26 @@ def test_an_order_needs_two_series(count):
 def test_an_order_needs_one_measurement():
     """As every other claim does."""
     with pytest.raises(ConfigError, match=r"^ordered\(\.\.\.\) takes two or more series of one measure"):
-        ordered(measurement(two()).series[0], measurement(two()).series[1])
+        ordered(series_of(measurement(two()))[0], series_of(measurement(two()))[1])
 
 
 def test_an_order_takes_each_series_once():
     """A variant is not faster than itself; no round is drawn to find that out."""
-    laboratory = two()
-    slow, fast = measurement(laboratory).series
+    source = two()
+    slow, fast = series_of(measurement(source))
 
     for given in ((slow, slow), (slow, fast, slow)):
         with pytest.raises(ConfigError) as caught:
             ordered(*given)
         assert str(caught.value) == "slow is compared with itself; a claim needs two variants"
-    assert laboratory.rounds == []
+    assert source.rounds == []
 
 
 def test_an_order_takes_five_series_at_most():
     """More steps have no critical values; that is said before the first round."""
-    laboratory = FakeLaboratory(tuple("abcdef"), noisy(*[1.0] * 6))
+    source = FakeSource(tuple("abcdef"), noisy(*[1.0] * 6))
 
     with pytest.raises(ConfigError) as caught:
-        ordered(*measurement(laboratory).series)
+        ordered(*series_of(measurement(source)))
     assert str(caught.value) == "ordered takes 2 to 5 variants, not 6"
-    assert laboratory.rounds == []
+    assert source.rounds == []

@@ -11,7 +11,7 @@ import pytest
 from pytest_dbcluster.errors import CommandFailed, Unsupported
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin.session import DBSession
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 HOLDS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    assert fast.beats(slow)\n"
 FAILS = "def test_it(measure):\n    slow, fast = measure(0, on=[1.0, 0.5])\n    assert slow.beats(fast)\n"
@@ -27,7 +27,7 @@ def run(pytester, monkeypatch):
         if isinstance(workload, Exception):
             raise workload
         names = tuple(f"v{n}" for n in range(len(on)))
-        return Measurement(FakeLaboratory(names, noisy(*on, sd=0.1)), self.settings.rules())
+        return Measurement(FakeSource(names, noisy(*on, sd=0.1)), self.settings.rules())
 
     monkeypatch.setattr(DBSession, "measurement", measurement)
 

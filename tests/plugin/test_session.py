@@ -17,7 +17,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
 
 def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):
     """They would be drawn until decided, and their table would then be none."""
-    monkeypatch.setattr(session, "laboratory", lambda *_, **__: pytest.fail("started"))
+    monkeypatch.setattr(session, "source", lambda *_, **__: pytest.fail("started"))
 
     with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
         session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
@@ -91,10 +91,10 @@ SLAP = MySQLSlap("write", queries=64)
 
 def floor_of(session, *, load=SLAP, metric="throughput", **options):
     """The floor of a galera variant with these dynamic options."""
-    laboratory = FakeLaboratory(("one", "other"), noisy(0.2, 0.1), load=str(load))
+    source = FakeSource(("one", "other"), noisy(0.2, 0.1), load=str(load))
     variant = Variant(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
-    laboratory.variants, laboratory.instances = [variant, variant], 2
-    return session._floor(laboratory, load, 0, metric)
+    source.variants, source.instances = [variant, variant], 2
+    return session._floor(source, load, 0, metric)
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ LAYERS = {
     "implementations": "topologies workloads proxies provisioners",
     "clusters": "cluster filling store variants provider_options pool kept hand",
     "statistics": "claim estimate message verdict stalls counters sampler doctor notes metrics books client",
-    "measuring": "measure series answer floor record durability rounds laboratory comparison blind curve published "
+    "measuring": "measure series answer floor record durability rounds source comparison blind curve published "
     "settings history",
     "reports": "reporting scheduling grouping",
     "runs": "session fixture housekeeping",

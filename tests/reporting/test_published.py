@@ -40,8 +40,8 @@ def variant(name, **options):
 
 def answer(mode):
     """An answer about a load in a mode."""
-    laboratory = types.SimpleNamespace(mode=mode)
-    return types.SimpleNamespace(metric="throughput", measurement=types.SimpleNamespace(laboratory=laboratory))
+    source = types.SimpleNamespace(mode=mode)
+    return types.SimpleNamespace(metric="throughput", measurement=types.SimpleNamespace(source=source))
 
 
 def test_the_ratio_is_of_speed(root):

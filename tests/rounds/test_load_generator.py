@@ -10,10 +10,11 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome as Verdict
 from pytest_dbcluster.claims.verdict import judge
 from pytest_dbcluster.errors import Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.round import Round, RunResult
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 MARK = "the client is the bottleneck: fast, 20 of 20 rounds (a thread)"
 
@@ -104,8 +105,8 @@ def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, st
 
 def limited(*means):
     """Two series whose load generator is the limit on the faster one."""
-    laboratory = FakeLaboratory(("slow", "fast"), noisy(*means), limited=lambda variant: "a thread" if variant else "")
-    return Measurement(laboratory, Rules(seed=5)).series
+    source = FakeSource(("slow", "fast"), noisy(*means), limited=lambda variant: "a thread" if variant else "")
+    return series_of(Measurement(source, Rules(seed=5)))
 
 
 def test_a_claim_under_a_bottleneck_is_marked():
@@ -129,12 +130,12 @@ def test_a_guard_under_a_bottleneck_is_open():
 
 def test_a_counter_is_counted_all_the_same():
     """Its ratio is not one of times."""
-    laboratory = FakeLaboratory(
+    source = FakeSource(
         ("slow", "fast"),
         noisy(1.0, 1.0),
         limited=lambda variant: "a thread",
         counters=lambda variant: {"fsyncs": (100.0, 10.0)[variant]},
     )
-    slow, fast = Measurement(laboratory, Rules(seed=5)).series
+    slow, fast = series_of(Measurement(source, Rules(seed=5)))
 
     assert fast.lower("fsyncs", than=slow)

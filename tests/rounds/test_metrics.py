@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
-from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 PACE = ArrivalRate("70 %", 700.0, {"slow": 1000.0, "fast": 1500.0})
 
@@ -34,7 +35,7 @@ def one_round(*, rate=None, **latencies):
 
 
 def open_loop(*scales, number=300, seed=3, **fields):
-    """A laboratory of two variants in an open loop: latencies of a log-normal with a long tail, times these scales."""
+    """A source of two variants in an open loop: latencies of a log-normal with a long tail, times these scales."""
     source = random.Random(seed)
 
     def outcome(variant, seconds):
@@ -44,13 +45,13 @@ def open_loop(*scales, number=300, seed=3, **fields):
         ledger = Ledger({"payment": entry(many[:half]), "new_order": entry(many[half:])})
         return RunResult(seconds, number, number, good=number, ledger=ledger, rate=number / seconds)
 
-    given = {"pace": PACE, "outcome": outcome, "metric": "goodput", **fields}
-    return FakeLaboratory(("slow", "fast"), lambda variant: 2.0, **given)
+    given = {"arrival_rate": PACE, "outcome": outcome, "metric": "goodput", **fields}
+    return FakeSource(("slow", "fast"), lambda variant: 2.0, **given)
 
 
-def series(laboratory):
+def series(source):
     """Both of them."""
-    return Measurement(laboratory, Rules(seed=5)).series
+    return series_of(Measurement(source, Rules(seed=5)))
 
 
 def test_goodput_leaves_out_what_a_conflict_ended():
@@ -111,8 +112,8 @@ def test_a_claim_about_a_tail_has_the_direction_of_its_words(metric):
 
 def test_a_load_names_the_metric_of_its_claims():
     """Then a claim that names none is about that, and its text names it neither."""
-    laboratory = FakeLaboratory(("slow", "fast"), noisy(1.0, 0.5), metric="goodput")
-    slow, fast = series(laboratory)
+    source = FakeSource(("slow", "fast"), noisy(1.0, 0.5), metric="goodput")
+    slow, fast = series(source)
 
     assert fast.beats(slow).metric == "goodput"
     assert fast.beats(slow).text == "fast.beats(slow)"
@@ -128,8 +129,8 @@ def test_a_claim_about_goodput_is_not_one_about_attempts():
     def outcome(variant, seconds):
         return RunResult(seconds, (110, 160)[variant], 1, good=good[variant])
 
-    laboratory = FakeLaboratory(("quiet", "eager"), noisy(1.0, 1.0), outcome=outcome, metric="goodput")
-    quiet, eager = series(laboratory)
+    source = FakeSource(("quiet", "eager"), noisy(1.0, 1.0), outcome=outcome, metric="goodput")
+    quiet, eager = series(source)
 
     assert quiet.beats(eager)
     assert eager.beats(quiet, metric="throughput")
@@ -137,8 +138,8 @@ def test_a_claim_about_goodput_is_not_one_about_attempts():
 
 def test_a_closed_loop_claims_no_latency():
     """Refused before a round is drawn, with what to do."""
-    laboratory = open_loop(1.5, 1.0, pace=None)
-    slow, fast = series(laboratory)
+    source = open_loop(1.5, 1.0, arrival_rate=None)
+    slow, fast = series(source)
 
     with pytest.raises(ConfigError) as caught:
         fast.beats(slow, metric="p95")
@@ -146,7 +147,7 @@ def test_a_closed_loop_claims_no_latency():
         "metric 'p95' of fake load: in a closed loop a server that stands still is asked nothing, so its latencies "
         'are shown and not claimed; give the load rate="70 %"'
     )
-    assert laboratory.rounds == []
+    assert source.rounds == []
 
 
 def test_a_share_near_capacity_claims_no_tail():
@@ -186,7 +187,7 @@ def test_a_share_that_was_measured_is_no_error():
 
 def test_near_capacity_a_claim_about_a_tail_stays_open():
     """However clear the ratio and however many pairs; one about speed, and one beside, are as they are anywhere."""
-    slow, fast = series(open_loop(3.0, 1.0, pace=NEAR))
+    slow, fast = series(open_loop(3.0, 1.0, arrival_rate=NEAR))
     for answer in (fast.beats(slow, metric="p95"), ordered(slow, fast, metric="p95")):
         assert answer.verdict.reason.startswith("600/s was measured to be 75 % of the slowest variant's capacity")
         with pytest.raises(Inconclusive):
@@ -225,12 +226,12 @@ def test_a_tail_needs_operations_beyond_it(metric, least):
 
 def test_rounds_that_are_too_short_end_the_claim_with_the_first_one():
     """Nobody measures for minutes before hearing it; of one type there are fewer than of all."""
-    laboratory = open_loop(1.5, 1.0, number=300)
-    slow, fast = series(laboratory)
+    source = open_loop(1.5, 1.0, number=300)
+    slow, fast = series(source)
 
     with pytest.raises(ConfigError, match=r"'p95:payment' .* needs 200 .* had 150: rounds of seconds=4 would do"):
         fast.beats(slow, metric="p95:payment")
-    assert {block for _, block, _ in laboratory.rounds if block >= 0} == {0}
+    assert {block for _, block, _ in source.rounds if block >= 0} == {0}
 
 
 def test_one_short_round_among_long_ones_is_no_error():
@@ -273,7 +274,7 @@ def test_what_the_ledger_counts_can_be_lower():
     def counted(variant):
         return {"abort_share": (0.2, 0.02)[variant], "retries_per_commit": (0.3, 0.02)[variant]}
 
-    slow, fast = series(FakeLaboratory(("slow", "fast"), noisy(1.0, 1.0), counters=counted))
+    slow, fast = series(FakeSource(("slow", "fast"), noisy(1.0, 1.0), counters=counted))
 
     assert fast.lower("abort_share", than=slow, by=0.5)
     assert fast.lower("retries_per_commit", than=slow, by=0.5)

@@ -8,7 +8,8 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from pytest_dbcluster.rounds import open_loop as pace
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds import open_loop as rates
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.rounds.test_metrics import open_loop
@@ -17,14 +18,14 @@ from tests.rounds.test_metrics import open_loop
 @pytest.mark.parametrize(("asked", "share"), [("70 %", 0.7), ("70%", 0.7), (" 12.5 % ", 0.125), (500, None)])
 def test_a_rate_is_a_number_or_a_share(asked, share):
     """Of what the slowest variant can do."""
-    assert pace.share_of(asked) == share
+    assert rates.share_of(asked) == share
 
 
 @pytest.mark.parametrize("asked", ["70", "%", "0 %", "101 %", "-5 %", 0, -1, float("nan"), float("inf"), True, None])
 def test_what_is_no_rate_is_refused(asked):
     """The error says both ways."""
     with pytest.raises(ConfigError) as caught:
-        pace.share_of(asked)
+        rates.share_of(asked)
     assert str(caught.value) == (
         f"rate={asked!r}: it takes operations a second above 0, or a share of what the slowest variant can do, such as "
         '"70 %"'
@@ -56,7 +57,7 @@ def test_a_rate_that_was_asked_for_stays_and_has_a_share():
         "open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop (one 1000/s, other 800/s)"
     )
     assert (ArrivalRate.of(500).of_capacity, ArrivalRate.of("70 %").of_capacity) == (None, 0.7)
-    assert [pace.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
+    assert [rates.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
 
 
 def drawn(speeds, voids=()):
@@ -74,7 +75,7 @@ def drawn(speeds, voids=()):
 def test_capacity_is_the_median_of_a_few_alternating_blocks():
     """The first block is a warm-up."""
     draw, seen = drawn({0: [1, 100, 110, 500], 1: [1, 200, 50, 210]})
-    found = pace.capacities(["a", "b"], itertools.cycle([(0, 1), (1, 0)]), draw)
+    found = rates.capacities(["a", "b"], itertools.cycle([(0, 1), (1, 0)]), draw)
 
     assert found == {"a": 110, "b": 200}
     assert [number for number, _, _ in seen] == [0, 1, 1, 0, 0, 1, 1, 0]
@@ -84,11 +85,11 @@ def test_capacity_is_the_median_of_a_few_alternating_blocks():
 def test_a_void_round_says_nothing_of_capacity():
     """It is drawn again, twice at the most."""
     draw, _ = drawn({0: [100] * 5}, voids=["the primary changed"])
-    assert pace.capacities(["a"], itertools.repeat((0,)), draw) == {"a": 100}
+    assert rates.capacities(["a"], itertools.repeat((0,)), draw) == {"a": 100}
 
     draw, _ = drawn({0: [100] * 9}, voids=["the primary changed"] * 9)
     with pytest.raises(SeriesVoid, match=r"^the capacity of a could not be measured: the primary changed$"):
-        pace.capacities(["a"], itertools.repeat((0,)), draw)
+        rates.capacities(["a"], itertools.repeat((0,)), draw)
 
 
 def test_nothing_has_no_share():
@@ -96,51 +97,51 @@ def test_nothing_has_no_share():
     draw, _ = drawn({0: [100] * 9, 1: [0] * 9})
 
     with pytest.raises(SeriesVoid, match=r"^b did nothing in a closed loop"):
-        pace.capacities(["a", "b"], itertools.repeat((0, 1)), draw)
+        rates.capacities(["a", "b"], itertools.repeat((0, 1)), draw)
 
 
 def test_a_round_that_did_less_than_was_offered_is_saturated():
     """Exactly where the load counts what it offered."""
     full = RunResult(2.0, 980, good=951, rate=500.0, offered=1000)
 
-    assert pace.saturated(full) == ""
-    assert pace.saturated(RunResult(2.0, 980, good=949, rate=500.0, offered=1000)) == (
+    assert rates.saturated(full) == ""
+    assert rates.saturated(RunResult(2.0, 980, good=949, rate=500.0, offered=1000)) == (
         "saturated: 949 of 1000 operations done at 500/s, less than 95 %"
     )
-    assert pace.saturated(RunResult(2.0, 1)) == ""
+    assert rates.saturated(RunResult(2.0, 1)) == ""
 
 
 def test_chance_alone_saturates_nothing():
     """Starts at random are 200 in a round on average, and 157 now and then; half of them are not chance."""
-    assert pace.saturated(RunResult(2.0, 157, rate=100.0)) == ""
-    assert pace.saturated(RunResult(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
+    assert rates.saturated(RunResult(2.0, 157, rate=100.0)) == ""
+    assert rates.saturated(RunResult(2.0, 100, rate=100.0)).startswith("saturated: 100 of 200 operations done")
 
 
 @pytest.mark.parametrize(("seconds", "late"), [(2.0, False), (2.1, False), (2.2, True)])
 def test_a_round_that_needs_longer_than_its_time_is_behind(seconds, late):
     """What was offered in 2 s was done, but at less than 95 % of that speed; a closed loop has nothing to follow."""
-    assert pace.behind(RunResult(seconds, 100, rate=50.0), 2.0) is late
-    assert pace.behind(RunResult(seconds, 100), 2.0) is False
+    assert rates.behind(RunResult(seconds, 100, rate=50.0), 2.0) is late
+    assert rates.behind(RunResult(seconds, 100), 2.0) is False
 
 
 @pytest.mark.parametrize(("delay", "late"), [(0.0, False), (0.1, False), (0.2, True)])
 def test_the_last_starts_say_whether_a_round_is_behind(delay, late):
     """One slow operation that began in time and ended long after is no queue that grows."""
-    assert pace.behind(RunResult(3.0, 100, rate=50.0, delay=delay), 2.0) is late
+    assert rates.behind(RunResult(3.0, 100, rate=50.0, delay=delay), 2.0) is late
 
 
 def claims_of(late):
     """A measurement in whose rounds the slower variant is behind where ``late`` says so."""
-    laboratory = open_loop(1.5, 1.0)
-    plain = laboratory.round
+    source = open_loop(1.5, 1.0)
+    plain = source.round
 
     def one_round(variant, *, block, position):
         done = plain(variant, block=block, position=position)
         object.__setattr__(done, "behind", variant == 0 and late(block))
         return done
 
-    laboratory.round = one_round
-    return Measurement(laboratory, Rules(seed=5)).series
+    source.round = one_round
+    return series_of(Measurement(source, Rules(seed=5)))
 
 
 def test_a_tail_is_not_claimed_above_capacity():

@@ -12,18 +12,19 @@ import types
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.plugin import hooks
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system.machine_lock import Turns
 
 
-class FakeLaboratory:
+class FakeSource(RoundSource):
     """Rounds of 1000 operations; a load named ``dies`` fails its check."""
 
     instances = 1
     metric = "throughput"
-    pace = None
+    arrival_rate = None
 
     def __init__(self, load, names, release):
         self.load = str(load)
@@ -44,7 +45,7 @@ class FakeLaboratory:
         if self.load == "dies":
             raise SeriesVoid("tables differ on node db2")
 
-    def blind(self, kind, *numbers):
+    def blind_spot(self, kind, *numbers):
         """Nothing hides what is measured."""
         return ""
 
@@ -62,16 +63,16 @@ class FakeLaboratory:
 
 
 class FakeSession(DBSession):
-    """A run on fake laboratories; its real provisioner starts nothing, so it waits for nobody's turn."""
+    """A run on fake round sources; its real provisioner starts nothing, so it waits for nobody's turn."""
 
     def __init__(self, settings, config):
         super().__init__(settings, config)
         self.pool.turns = Turns(None)
 
-    def laboratory(self, workload, on, release, **permits):
+    def testbed(self, workload, on, release, **permits):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
         self.pool.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
-        return FakeLaboratory(workload, [spec.short_name for spec in on], release)
+        return FakeSource(workload, [spec.short_name for spec in on], release)
 
 
 @pytest.hookimpl(tryfirst=True)

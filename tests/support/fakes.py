@@ -1,4 +1,4 @@
-"""Stand-ins that several unit tests share: a laboratory whose rounds are made up, and a variable of a server."""
+"""Stand-ins that several unit tests share: a source whose rounds are made up, and a variable of a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import random
 from collections.abc import Callable, Mapping
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
+from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.workload import Setting
@@ -15,7 +16,7 @@ NONE: Mapping[str, float] = {}
 
 
 @dataclasses.dataclass
-class FakeLaboratory:
+class FakeSource(RoundSource):
     """Rounds of 100 operations that take ``seconds(variant)``; what was asked for is written down.
 
     outcome: what the load says of a variant's round of so many seconds. limited: what limited its load generator.
@@ -31,7 +32,7 @@ class FakeLaboratory:
     wrong: Exception | None = None
     why_blind: str = ""
     metric: str = "throughput"
-    pace: ArrivalRate | None = None
+    arrival_rate: ArrivalRate | None = None
     outcome: Callable[[int, float], RunResult] = lambda variant, seconds: RunResult(seconds, 100, 100)
     limited: Callable[[int], str] = lambda variant: ""
     rounds: list[tuple[int, int, int]] = dataclasses.field(default_factory=list)
@@ -59,7 +60,7 @@ class FakeLaboratory:
         if self.wrong:
             raise self.wrong
 
-    def blind(self, kind: str, *numbers: int) -> str:
+    def blind_spot(self, kind: str, *numbers: int) -> str:
         """What ``why_blind`` says."""
         return self.why_blind
 

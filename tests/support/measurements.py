@@ -1,21 +1,21 @@
-"""Measurements in a fake laboratory, for the tests of what draws them."""
+"""Measurements in a fake source, for the tests of what draws them."""
 
 from __future__ import annotations
 
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
-from tests.support.fakes import FakeLaboratory, noisy
+from tests.support.fakes import FakeSource, noisy
 
 
-def measurement(laboratory, **rules):
+def measurement(source, **rules):
     """A measurement with a fixed seed."""
-    return Measurement(laboratory, Rules(**{"seed": 7, **rules}))
+    return Measurement(source, Rules(**{"seed": 7, **rules}))
 
 
 def two(**fields):
-    """A laboratory whose second variant takes half the time."""
-    return FakeLaboratory(("slow", "fast"), **{"seconds": noisy(1.0, 0.5), **fields})
+    """A source whose second variant takes half the time."""
+    return FakeSource(("slow", "fast"), **{"seconds": noisy(1.0, 0.5), **fields})
 
 
-def measured(laboratory):
+def measured(source):
     """The rounds that count, warm-up left out."""
-    return [one for one in laboratory.rounds if one[1] >= 0]
+    return [one for one in source.rounds if one[1] >= 0]

@@ -1,4 +1,4 @@
-"""When the real laboratory has the machine for itself, and when it shares it with others."""
+"""When the real testbed has the machine for itself, and when it shares it with others."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed.pool import Pool
-from tests.support.laboratories import ONE, OTHER, laboratory
+from tests.support.testbeds import ONE, OTHER, testbed
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,7 +70,7 @@ def pool(provisioner, tmp_path, load):
 
 def test_what_is_built_shares_the_machine_and_what_is_measured_has_it_alone(load, pool):
     """Starting, preparing and checking may run beside others' builds; reset and run of a round may not."""
-    one, other = Measurement(laboratory(pool, load, ONE, OTHER), Rules(seed=1, cap=6)).series
+    one, other = series_of(Measurement(testbed(pool, load, ONE, OTHER), Rules(seed=1, cap=6)))
     other.against(one)
 
     assert set(load.seen) == {
@@ -84,7 +85,7 @@ def test_what_is_built_shares_the_machine_and_what_is_measured_has_it_alone(load
 
 def test_the_rounds_of_a_block_are_one_turn(load, pool):
     """Nobody gets in between the variants that are compared."""
-    made = laboratory(pool, load, ONE, OTHER)
+    made = testbed(pool, load, ONE, OTHER)
     with made.alone():
         for number in (0, 1):
             made.round(number, block=0, position=number)

@@ -7,25 +7,26 @@ import math
 import pytest
 
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
-from tests.support.fakes import FakeLaboratory
+from tests.support.fakes import FakeSource
 
 
 def two(outcome):
-    """A laboratory of two variants whose load says this."""
-    return FakeLaboratory(("slow", "fast"), lambda variant: 2.0, outcome=outcome)
+    """A source of two variants whose load says this."""
+    return FakeSource(("slow", "fast"), lambda variant: 2.0, outcome=outcome)
 
 
-def measurement(laboratory, **rules):
+def measurement(source, **rules):
     """A measurement with a fixed seed."""
-    return Measurement(laboratory, Rules(**{"seed": 7, **rules}))
+    return Measurement(source, Rules(**{"seed": 7, **rules}))
 
 
-def warm_ups(laboratory):
+def warm_ups(source):
     """The rounds that do not count."""
-    return [one for one in laboratory.rounds if one[1] < 0]
+    return [one for one in source.rounds if one[1] < 0]
 
 
 def test_the_cost_of_an_operation_is_its_share_of_the_time():
@@ -50,17 +51,17 @@ def fixed(*speeds):
 
 def test_warm_up_of_rounds_of_fixed_time_looks_at_their_operations():
     """Their seconds are always the same; here the first blocks do more and more, three times."""
-    laboratory = two(fixed(100, 100, 200, 200, 400, 400, 400))
-    asked = measurement(laboratory)
+    source = two(fixed(100, 100, 200, 200, 400, 400, 400))
+    asked = measurement(source)
     asked.draw([0, 1])
 
-    assert len(warm_ups(laboratory)) == 8
+    assert len(warm_ups(source)) == 8
 
 
 def test_warm_up_that_never_ends_is_said():
     """After five blocks it is measured all the same, and the message says how much faster the last one still was."""
-    laboratory = two(fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
-    slow, fast = measurement(laboratory).series
+    source = two(fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
+    slow, fast = series_of(measurement(source))
 
     line = "\n  warm-up ended after 5 blocks, the last of them still +100 % faster than the one before"
     assert line in fast.against(slow).message
@@ -68,7 +69,7 @@ def test_warm_up_that_never_ends_is_said():
 
 def test_stalls_are_counted_in_40_pairs_and_that_takes_time():
     """Pairs of 4 s are more than the usual budget; the message says how much they take."""
-    slow, fast = measurement(two(fixed(1000)), budget=120.0).series
+    slow, fast = series_of(measurement(two(fixed(1000)), budget=120.0))
     reason = slow.no_more_stalls_than(fast).verdict.reason
 
     assert reason == (
@@ -83,7 +84,7 @@ def test_stalls_of_rounds_of_fixed_time_are_rounds_that_did_little():
     def outcome(variant, seconds):
         return RunResult(2.0, 1000, 1000, good=300 if variant and next(source) % 4 == 0 else 1000)
 
-    slow, fast = measurement(two(outcome), budget=1000.0).series
+    slow, fast = series_of(measurement(two(outcome), budget=1000.0))
     answer = slow.no_more_stalls_than(fast)
 
     assert answer

@@ -62,7 +62,7 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
     )
     remarks = [f"{found.reason}; needs {wording.needs(found, record.measured_seconds)}"] if undecided else []
     remarks += [f"a guard holds by its 90 % interval: {held}"] if (held := guarded(record)) else []
-    remarks += [record.pace.line] if record.pace else []
+    remarks += [record.arrival_rate.line] if record.arrival_rate else []
     remarks += [record.limited] if record.limited else []
     remarks += [*drained(record), *notes.void_line(record.void, found.pairs)]
     return Row(cells, COLOURS[found.outcome] if record.asserted else "", "; ".join(remarks))

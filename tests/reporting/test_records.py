@@ -1,4 +1,4 @@
-"""What a run keeps of an answer."""
+"""What an answer leaves behind."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import types
 import pytest
 
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.measuring.measurement import Measurement, Rules, ordered
-from pytest_dbcluster.plugin.session import DBSession
-from pytest_dbcluster.plugin.settings import Settings
-from tests.support.fakes import FakeLaboratory, noisy
-
-ITEM = types.SimpleNamespace(nodeid="suites/test_a.py::test_a")
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.reporting.records import claim_record
+from tests.support.fakes import FakeSource, noisy
 
 
-class Laboratory(FakeLaboratory):
+class RoundSource(FakeSource):
     """Three variants; what is asked about two of them says which they were."""
 
     variants = tuple(
@@ -35,7 +33,7 @@ class Laboratory(FakeLaboratory):
 class Published:
     """A published ratio of each two variants."""
 
-    def ratio(self, candidate, baseline, answer):
+    def ratio(self, candidate, baseline, metric, mode):
         """As many as their names have letters."""
         return len(candidate.name) / len(baseline.name)
 
@@ -44,22 +42,16 @@ class Published:
         return ()
 
 
-@pytest.fixture
-def session(pytestconfig, tmp_path):
-    """A run that has started nothing."""
-    return DBSession(Settings.read(pytestconfig.option, tmp_path), pytestconfig)
-
-
 @pytest.mark.parametrize(
     ("seconds", "candidate", "baseline"), [((1.0, 0.8, 0.4), "middle", "slow"), ((1.0, 0.5, 0.4), "fast", "middle")]
 )
-def test_the_record_of_an_order_is_of_its_weakest_neighbours(session, seconds, candidate, baseline):
+def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate, baseline):
     """The published ratio, that with the drain and the differences are of the two whose ratio the verdict gives."""
     drains = {"slow": 1.0, "middle": 0.5, "fast": 0.1}
     names = tuple(drains)
-    laboratory = Laboratory(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
-    answer = ordered(*Measurement(laboratory, Rules(seed=3)).series)
-    record = session._record(answer, laboratory, Published(), ITEM, 1.0)
+    source = RoundSource(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
+    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
+    record = claim_record(answer, source, Published(), test="test_a", profile="quick", wall_seconds=1.0, repeat="")
 
     assert (record.candidate, record.baseline) == (candidate, baseline)
     assert record.published == len(candidate) / len(baseline)

@@ -17,7 +17,7 @@ MYSQL = ClusterSpec("standalone", release=ReleaseName("mysql", "9.7"), name="mys
 WRITE = MySQLSlap("write", concurrency=2, queries=20, rows=100)
 
 
-def laboratory(
+def source(
     pool: Pool,
     load: Any,
     *specs: ClusterSpec,
@@ -25,5 +25,5 @@ def laboratory(
     progress: Callable[[str], None] = lambda line: None,
     **permits: Any,
 ) -> Testbed:
-    """A laboratory of these specs."""
+    """A source of these specs."""
     return Testbed(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)
