@@ -10,7 +10,7 @@ DBClusterError              we could not tell (Allure: broken)
 +-- WorkloadError           a load could not be run to its end
 |   +-- UnreadableOutput    a tool printed what its parser does not know
 +-- SeriesVoid              the rounds were measured, but a check says that they do not count
-+-- Undecided               a claim drew its rounds and neither holds nor fails
++-- Inconclusive            a claim drew its rounds and neither holds nor fails
 ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
 """
 

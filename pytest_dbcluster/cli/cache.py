@@ -129,7 +129,8 @@ def _held(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractCo
     return cache.lock(name, progress=progress, does="makes")
 
 
-def _cache(arguments: argparse.Namespace) -> int:
+def run_cache(arguments: argparse.Namespace) -> int:
+    """``dbcluster cache [list|clean] [ENTRY ...]``: what the cache holds, or its removal."""
     if arguments.names and arguments.what == "list":
         raise ConfigError("dbcluster cache list takes no names: it lists everything")
     rows = clean(arguments.names, tell) if arguments.what == "clean" else cached()

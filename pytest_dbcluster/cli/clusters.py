@@ -26,7 +26,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import memory_share, programs, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import Turns
 
 
@@ -148,22 +148,6 @@ def leave_running(
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
 
 
-def _add_up(up: argparse.ArgumentParser) -> None:
-    up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
-    up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
-    up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
-    up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
-    up.add_argument(
-        "--provisioner", default="local", metavar="NAME", help="where it runs: local (default) or container"
-    )
-    up.add_argument(
-        "--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="of a release's containers"
-    )
-    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
-    up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
-    up.add_argument("--name", default="", help="a name for dbcluster ps and down")
-
-
 def options_of(pairs: Sequence[str]) -> dict[str, str]:
     """``--option NAME=VALUE`` as a mapping. Raises ConfigError for one without a name or a value."""
     found = {}
@@ -175,7 +159,8 @@ def options_of(pairs: Sequence[str]) -> dict[str, str]:
     return found
 
 
-def _up(arguments: argparse.Namespace) -> int:
+def run_up(arguments: argparse.Namespace) -> int:
+    """``dbcluster up TOPOLOGY``: bring a cluster up that stays, and print how to connect."""
     from pytest_dbcluster.clusters import proxy, topology
     from pytest_dbcluster.clusters.servers import options
     from pytest_dbcluster.hosts.provisioner import given_images, module_of
@@ -196,13 +181,15 @@ def _up(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _ps(arguments: argparse.Namespace) -> int:
+def run_ps(arguments: argparse.Namespace) -> int:
+    """``dbcluster ps``: list the runs and kept clusters of this machine."""
     head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
     print(table(head, [dataclasses.astuple(row) for row in rows()]))
     return 0
 
 
-def _down(arguments: argparse.Namespace) -> int:
+def run_down(arguments: argparse.Namespace) -> int:
+    """``dbcluster down ID|NAME ...``: end kept clusters."""
     if bool(arguments.wanted) == arguments.all:
         raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
@@ -211,7 +198,8 @@ def _down(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _reap(arguments: argparse.Namespace) -> int:
+def run_reap(arguments: argparse.Namespace) -> int:
+    """``dbcluster reap``: end what dead runs left behind."""
     from pytest_dbcluster.hosts import runs
     from pytest_dbcluster.system import worker_files
 

@@ -16,18 +16,8 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import engine, images
-from pytest_dbcluster.system import cgroups, ports
-from pytest_dbcluster.system.block_devices import file_system
+from pytest_dbcluster.system import block_devices, cgroups, ports, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits
-from pytest_dbcluster.system.probes import (
-    BLIND_FSYNC,
-    CGROUP,
-    MEMORY_FILE_SYSTEMS,
-    _read,
-    fsync_seconds,
-    shared_cores,
-    usable_cores,
-)
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
@@ -60,7 +50,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         memory,
         lambda: Finding("kernel", f"{platform.system()} {platform.release()} {platform.machine()}"),
         lambda: data_directory(place),
-        lambda: fsync(fsync_seconds(place), place),
+        lambda: fsync(probes.fsync_seconds(place), place),
         containers,
         lambda: netem(root=os.geteuid() == 0),
         user_mode_linux,
@@ -90,9 +80,9 @@ def cores(count: int | None = None) -> Finding:
 
     One server alone may use all of them, one of three nodes beside each other a third: that is no scaling of nodes.
     """
-    number, usable = count or len(os.sched_getaffinity(0)), usable_cores(count)
+    number, usable = count or len(os.sched_getaffinity(0)), probes.usable_cores(count)
     value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
-    return Finding("cores", value, shared_cores(usable))
+    return Finding("cores", value, probes.shared_cores(usable))
 
 
 def memory(total: int | None = None) -> Finding:
@@ -100,7 +90,7 @@ def memory(total: int | None = None) -> Finding:
     import psutil
 
     machine = total or psutil.virtual_memory().total
-    said = _read(CGROUP / "memory.max").strip()
+    said = probes._read(probes.CGROUP / "memory.max").strip()
     usable = min(machine, int(said)) if said.isdigit() else machine
     limited = f", limited to {usable / GIB:.1f} GiB by the cgroup" if usable < machine else ""
     tight = usable < 4 * GIB
@@ -115,9 +105,9 @@ def memory(total: int | None = None) -> Finding:
 
 def data_directory(directory: Path) -> Finding:
     """The file system under the servers' data, and what is free there."""
-    kind, free = file_system(directory), shutil.disk_usage(directory).free
+    kind, free = block_devices.file_system(directory), shutil.disk_usage(directory).free
     rules_out = ""
-    if kind in MEMORY_FILE_SYSTEMS:
+    if kind in probes.MEMORY_FILE_SYSTEMS:
         rules_out = (
             f"on {kind} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
             "DBCLUSTER_DATA_DIR=DIRECTORY takes a real disk"
@@ -129,7 +119,7 @@ def data_directory(directory: Path) -> Finding:
 
 def fsync(seconds: float, directory: Path) -> Finding:
     """What a flush of the log costs."""
-    blind = seconds < BLIND_FSYNC
+    blind = seconds < probes.BLIND_FSYNC
     return Finding(
         "fsync",
         f"{seconds * 1e6:.0f} us (4 KiB appended, median) in {directory}",

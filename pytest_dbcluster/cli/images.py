@@ -12,19 +12,8 @@ from pytest_dbcluster.hosts.provisioners.container.engine import Engine
 from pytest_dbcluster.hosts.provisioners.container.images import Image
 
 
-def _add_image(image: argparse.ArgumentParser) -> None:
-    actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    build = actions.add_parser("build", help="make images from Debian packages and bring them into the engine")
-    build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
-    build.add_argument("--again", action="store_true", help="make them anew, of what the mirror has now")
-    build.set_defaults(run=_image_build)
-    actions.add_parser("list", help="list the home-made images of the engine").set_defaults(run=_image_list)
-    remove = actions.add_parser("remove", help="remove home-made images from the engine")
-    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
-    remove.set_defaults(run=_image_remove)
-
-
-def _image_build(arguments: argparse.Namespace) -> int:
+def run_build(arguments: argparse.Namespace) -> int:
+    """``dbcluster image build NAME:VERSION ...``: make images and bring them into the engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     offers = [images.offer(name) for name in arguments.names]
@@ -36,7 +25,8 @@ def _image_build(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _image_list(arguments: argparse.Namespace) -> int:
+def run_list(arguments: argparse.Namespace) -> int:
+    """``dbcluster image list``: list the home-made images of the engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
@@ -44,7 +34,8 @@ def _image_list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _image_remove(arguments: argparse.Namespace) -> int:
+def run_remove(arguments: argparse.Namespace) -> int:
+    """``dbcluster image remove NAME ...``: remove home-made images from the engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:

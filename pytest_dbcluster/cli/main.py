@@ -1,4 +1,7 @@
-"""The command ``dbcluster``: releases, images, clusters for hand work, and what this machine offers."""
+"""The command ``dbcluster``: its parser, and which module runs which command.
+
+What runs a command is imported when it is asked for, so that ``--help`` answers at once.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,9 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.cli.cache import _cache
-from pytest_dbcluster.cli.clusters import _add_up, _down, _ps, _reap, _up
-from pytest_dbcluster.cli.images import _add_image, _image_list
 from pytest_dbcluster.cli.text import megabytes, table, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 
 PLANNED = {
     "compare": "compare two recorded runs",
@@ -64,6 +65,82 @@ def _parser() -> argparse.ArgumentParser:
     for name, text in PLANNED.items():
         add(name, _planned, f"{text} (planned)")
     return parser
+
+
+def _add_up(up: argparse.ArgumentParser) -> None:
+    up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
+    up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
+    up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
+    up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
+    up.add_argument(
+        "--provisioner", default="local", metavar="NAME", help="where it runs: local (default) or container"
+    )
+    up.add_argument(
+        "--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="of a release's containers"
+    )
+    up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
+    up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
+    up.add_argument("--name", default="", help="a name for dbcluster ps and down")
+
+
+def _add_image(image: argparse.ArgumentParser) -> None:
+    actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    build = actions.add_parser("build", help="make images from Debian packages and bring them into the engine")
+    build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
+    build.add_argument("--again", action="store_true", help="make them anew, of what the mirror has now")
+    build.set_defaults(run=_image_build)
+    actions.add_parser("list", help="list the home-made images of the engine").set_defaults(run=_image_list)
+    remove = actions.add_parser("remove", help="remove home-made images from the engine")
+    remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
+    remove.set_defaults(run=_image_remove)
+
+
+def _up(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import clusters
+
+    return clusters.run_up(arguments)
+
+
+def _ps(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import clusters
+
+    return clusters.run_ps(arguments)
+
+
+def _down(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import clusters
+
+    return clusters.run_down(arguments)
+
+
+def _reap(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import clusters
+
+    return clusters.run_reap(arguments)
+
+
+def _cache(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import cache
+
+    return cache.run_cache(arguments)
+
+
+def _image_build(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import images
+
+    return images.run_build(arguments)
+
+
+def _image_list(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import images
+
+    return images.run_list(arguments)
+
+
+def _image_remove(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import images
+
+    return images.run_remove(arguments)
 
 
 def _releases(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ class Measure:
 
         ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
         set through its options: between topologies, vendors or releases. ``instances``: how many fresh clusters each
-        variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1. Raises Undecided
+        variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1. Raises Inconclusive
         when the run's time is used.
         """
         made = self._measurement(workload, on, across_durability, instances)

@@ -22,7 +22,7 @@ SESSION = pytest.StashKey["DBSession"]()
 SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
-UNDECIDED = "dbcluster_undecided"
+INCONCLUSIVE = "dbcluster_inconclusive"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -240,7 +240,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """An undecided claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
+    """An inconclusive claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
     report = yield
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
@@ -251,7 +251,7 @@ def pytest_runtest_makereport(
         report.outcome = "skipped"
         report.longrepr = (path, (line or 0) + 1, f"Skipped: {call.excinfo.value}")
         if call.excinfo.errisinstance(errors.Inconclusive):
-            report.user_properties.append((UNDECIDED, str(call.excinfo.value)))
+            report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
         report.longrepr = str(call.excinfo.value)
     return report
@@ -269,7 +269,7 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
     """I for inconclusive. A module that could not be collected has a report of another kind."""
-    if any(name == UNDECIDED for name, _ in getattr(report, "user_properties", ())):
+    if any(name == INCONCLUSIVE for name, _ in getattr(report, "user_properties", ())):
         return "inconclusive", "I", "INCONCLUSIVE"
     return None
 

@@ -28,7 +28,7 @@ OURS = (
     "environment.properties",
     "categories.json",
 )
-UNDECIDED = r"^pytest_dbcluster\.errors\.Undecided: [\s\S]*"
+INCONCLUSIVE = r"^pytest_dbcluster\.errors\.Inconclusive: [\s\S]*"
 UNSUPPORTED = r"^pytest_dbcluster\.errors\.Unsupported: [\s\S]*"
 # Read as Java's and as JavaScript's regular expressions, so without inline flags.
 CATEGORIES: Sequence[Mapping[str, Any]] = (
@@ -36,12 +36,12 @@ CATEGORIES: Sequence[Mapping[str, Any]] = (
     {
         "name": "Inconclusive: neither pass nor failure",
         "matchedStatuses": ["skipped", "broken"],
-        "messageRegex": UNDECIDED,
+        "messageRegex": INCONCLUSIVE,
     },
     {
         "name": "Could not tell",
         "matchedStatuses": ["broken"],
-        "messageRegex": r"^(?!pytest_dbcluster\.errors\.Undecided: )[\s\S]*",
+        "messageRegex": r"^(?!pytest_dbcluster\.errors\.Inconclusive: )[\s\S]*",
     },
     {"name": "This machine lacks what it needs", "matchedStatuses": ["skipped"], "messageRegex": UNSUPPORTED},
 )

@@ -65,10 +65,10 @@ def test_an_error_shows_no_password(monkeypatch, capsys):
 
     password = redaction.new_password()
 
-    def find(*_, **__):
+    def found(*_, **__):
         raise ProvisionError(f"server said {password}")
 
-    monkeypatch.setattr(find, "find", find)
+    monkeypatch.setattr(find, "find", found)
 
     assert main.main(["fetch", "sysbench"]) == 1
     assert capsys.readouterr().err == "dbcluster: server said ***\n"
@@ -77,11 +77,11 @@ def test_an_error_shows_no_password(monkeypatch, capsys):
 def test_fetch_tells_of_each_release(monkeypatch, capsys):
     """One line for each, with the directory that goes into PATH."""
 
-    def find(name, *, progress):
+    def found(name, *, progress):
         progress(f"fetching {name}")
         return releases.Release(name, name, "1.2", Path("/bin"), source="here")
 
-    monkeypatch.setattr(find, "find", find)
+    monkeypatch.setattr(find, "find", found)
 
     assert main.main(["fetch", "sysbench", "haproxy"]) == 0
     shown = capsys.readouterr()

@@ -52,7 +52,7 @@ def test_twins_are_two_instances_of_one_variant():
     assert source.checks == 1
 
 
-def test_what_the_laboratory_finds_wrong_is_wrong_with_its_twins():
+def test_what_the_source_finds_wrong_is_wrong_with_its_twins():
     """They are checked like every other series."""
     twins = Twins(FakeSource(("old",), noisy(0.1), wrong=SeriesVoid("tables differ")), 0, 2)
     first, second = series_of(Measurement(twins, Rules(seed=1)))

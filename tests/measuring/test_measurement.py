@@ -22,7 +22,7 @@ def test_nothing_is_drawn_before_a_claim():
     assert source.rounds == []
 
 
-def test_a_block_is_alone_where_the_laboratory_can_be():
+def test_a_block_is_alone_where_the_source_can_be():
     """All rounds of a block inside one turn, warm-ups too; checks outside of it."""
     source, turns = two(), []
 

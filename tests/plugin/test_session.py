@@ -79,7 +79,7 @@ def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
 
 def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):
     """They would be drawn until decided, and their table would then be none."""
-    monkeypatch.setattr(session, "source", lambda *_, **__: pytest.fail("started"))
+    monkeypatch.setattr(session, "testbed", lambda *_, **__: pytest.fail("started"))
 
     with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
         session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)

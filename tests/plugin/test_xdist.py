@@ -236,7 +236,7 @@ OWN_MACHINE = """
     from pathlib import Path
     from pytest_dbcluster.system import machine_lock as machine
 
-    own = machine.Machine(Path(__file__).with_name("machine"))
+    own = machine.MachineLock(Path(__file__).with_name("machine"))
     machine.this = lambda: own
 """
 

@@ -1,4 +1,4 @@
-"""Laboratories of real servers, and the specs and the load that their tests share."""
+"""Testbeds of real servers, and the specs and the load that their tests share."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_a_second_cluster_is_not_filled(pool, keep, said):
     assert empty.nodes[0].query("SHOW DATABASES LIKE 'kept'") == []
 
 
-def test_a_laboratory_starts_from_what_is_kept(pool):
+def test_a_testbed_starts_from_what_is_kept(pool):
     """The load is prepared there all the same, and finds its tables."""
     load = Words()
     Testbed(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
