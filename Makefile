@@ -60,11 +60,12 @@ benchmarks: setup ## measure the plugin's own speed with the scripts of benchmar
 report: ## make the Allure report of the last results
 	@scripts/report.sh $(RESULTS)
 
-lint: setup ## check style and types
+lint: setup ## check style, types and import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
 
 clean: ## remove what was made in this checkout; `dbcluster cache clean` removes the fetched servers
-	rm -rf .venv dist $(RESULTS) .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks
+	rm -rf .venv dist $(RESULTS) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

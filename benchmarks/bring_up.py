@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import wait
+from pytest_dbcluster import ClusterSpec, wait
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import READY_SECONDS, bring_up, ready_template
 from pytest_dbcluster.clusters.topologies.async_replication import follow
@@ -25,7 +25,6 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
 
 NODES = 3
 TOGETHER = ((0,), (1, 2))

@@ -16,15 +16,16 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
+from pytest_dbcluster import ClusterSpec, MySQLSlap, ReleaseName
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.hosts.provisioner import Provisioner, programs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed import testbed
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import MODES
 
 SPEC = ClusterSpec("galera", nodes=3)
 READY, BESIDE = 1.5, 1.05

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
 from benchmarks.tpcc_peers import Place
+from pytest_dbcluster import TPCC, SysBench
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench import SCHEMA as SYSBENCH_SCHEMA
-from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.sysbench_driver import Call
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA as TPCC_SCHEMA
-from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 TARGET = 3.0  # per cent of the throughput
 LOADS = ("tpcc", "oltp_point_select")

@@ -13,9 +13,10 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA, SLAVE_THREADS_4
+from pytest_dbcluster import MySQLSlap
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import MODES
 
 TARGET = 5.0
 

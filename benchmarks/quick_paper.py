@@ -17,11 +17,12 @@ from collections.abc import Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
+from pytest_dbcluster import ClusterSpec, MySQLSlap
 from pytest_dbcluster.claims import critical_values, estimators, verdict
-from pytest_dbcluster.spec import PROFILES, ClusterSpec
+from pytest_dbcluster.spec import PROFILES
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
-from pytest_dbcluster.workloads.mysqlslap import MODES, WRITING, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import MODES, WRITING
 
 RUNS = 20
 WITHIN = 0.15

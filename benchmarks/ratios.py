@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pytest_dbcluster.errors import DBClusterError
+from pytest_dbcluster import DBClusterError
 from pytest_dbcluster.redaction import redact
 
 INTERRUPTED = 130  # what a shell reports for SIGINT

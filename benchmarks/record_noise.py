@@ -18,9 +18,9 @@ from typing import TypedDict
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster import ConfigError, MySQLSlap
 from pytest_dbcluster.reporting.records import fingerprint
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import MODES
 
 SAVE_EVERY = 50
 WARM_UPS = 10

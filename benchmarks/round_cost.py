@@ -15,9 +15,10 @@ from collections.abc import Iterator, Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import BUFFER_POOL, GALERA, SLAVE_THREADS_4
+from pytest_dbcluster import MySQLSlap
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import MODES
 
 TARGETS = {"quick": 1.5, "long": 1.2}
 LONG_SECONDS = 2.0

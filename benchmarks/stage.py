@@ -8,13 +8,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pytest_dbcluster import ClusterSpec, ReleaseName
 from pytest_dbcluster.claims.block_order import block_orders
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.workload import Setting, Workload

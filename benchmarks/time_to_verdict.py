@@ -12,13 +12,14 @@ from __future__ import annotations
 
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
+from pytest_dbcluster import MySQLSlap
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.mysqlslap import WRITING, MySQLSlap
+from pytest_dbcluster.workloads.mysqlslap import WRITING
 from pytest_dbcluster.workloads.workload import Setting
 
 TARGET = 0.25

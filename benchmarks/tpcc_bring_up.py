@@ -16,12 +16,12 @@ import shutil
 from collections.abc import Iterator
 
 from benchmarks import ratios, stage
+from pytest_dbcluster import TPCC, ClusterSpec, ReleaseName
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
 
 TARGET = 10.0

@@ -18,9 +18,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
 from benchmarks.tpcc_peers import Connector, GoTPC, Peer, Place, SysbenchTPCC
+from pytest_dbcluster import TPCC
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import WorkloadError
-from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 TARGETS = {"go-tpc": 0.6, "sysbench-tpcc": 1.0, "mysql-connector-python": 0.25}
 OURS = "ours"

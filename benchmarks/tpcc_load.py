@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
 from benchmarks.tpcc_peers import GoTPC, Peer, Place
+from pytest_dbcluster import TPCC
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
-from pytest_dbcluster.workloads.tpcc.workload import TPCC
 
 TARGET = 0.5
 

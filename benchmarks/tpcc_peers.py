@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Protocol
 
 from benchmarks import ratios, stage
-from pytest_dbcluster import redaction
+from pytest_dbcluster import ClusterSpec, ReleaseName, redaction
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting

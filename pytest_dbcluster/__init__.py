@@ -1,1 +1,73 @@
-"""Performance claims about MariaDB and MySQL clusters, written as pytest tests and answered with an interval."""
+"""Performance claims about MariaDB and MySQL clusters, written as pytest tests and answered with an interval.
+
+These names are the whole public face; everything else may change. They are loaded when they are first used, so that
+loading the plugin stays cheap in projects that measure nothing.
+
+- ``ClusterSpec``, ``HostNeeds``, ``ReleaseName``: what a test asks for.
+- ``MySQLSlap``, ``SysBench``, ``TPCC``: workloads.
+- ``Measure``: the type of the fixture ``measure``. ``Series``, ``Answer``, ``Curve``: what it gives.
+- ``ordered``: the claim that each of several series is faster than the one before it.
+- ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.errors import ClaimFailed, ConfigError, DBClusterError, Inconclusive, Unsupported
+    from pytest_dbcluster.measuring.answer import Answer
+    from pytest_dbcluster.measuring.curve import Curve
+    from pytest_dbcluster.measuring.series import Series, ordered
+    from pytest_dbcluster.plugin.fixture import Measure
+    from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
+    from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+    from pytest_dbcluster.workloads.sysbench import SysBench
+    from pytest_dbcluster.workloads.tpcc import TPCC
+
+__all__ = [
+    "TPCC",
+    "Answer",
+    "ClaimFailed",
+    "ClusterSpec",
+    "ConfigError",
+    "Curve",
+    "DBClusterError",
+    "HostNeeds",
+    "Inconclusive",
+    "Measure",
+    "MySQLSlap",
+    "ReleaseName",
+    "Series",
+    "SysBench",
+    "Unsupported",
+    "ordered",
+]
+
+_HOMES = {
+    "errors": ("ClaimFailed", "ConfigError", "DBClusterError", "Inconclusive", "Unsupported"),
+    "measuring.answer": ("Answer",),
+    "measuring.curve": ("Curve",),
+    "measuring.series": ("Series", "ordered"),
+    "plugin.fixture": ("Measure",),
+    "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
+    "workloads.mysqlslap": ("MySQLSlap",),
+    "workloads.sysbench": ("SysBench",),
+    "workloads.tpcc": ("TPCC",),
+}
+
+
+def __getattr__(name: str) -> object:
+    """A public name, imported when it is first asked for (PEP 562)."""
+    for module, names in _HOMES.items():
+        if name in names:
+            value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names, for completion in a shell."""
+    return sorted(__all__)

@@ -11,10 +11,10 @@ from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.workloads.workload import Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.session import DBSession
+    from pytest_dbcluster.workloads.workload import Workload
 
 
 class Measure:

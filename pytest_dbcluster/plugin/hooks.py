@@ -13,6 +13,7 @@ from pytest_dbcluster import errors
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
+    from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.plugin.session import DBSession
     from pytest_dbcluster.plugin.settings import Settings
     from pytest_dbcluster.plugin.xdist import Worker
@@ -191,9 +192,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.fixture(scope="session")
-def db_release(request: pytest.FixtureRequest) -> Any:
+def db_release(request: pytest.FixtureRequest) -> ReleaseName:
     """The release of the run, or of this repetition."""
-    return getattr(request, "param", None) or settings(request.config).releases[0]
+    asked: ReleaseName | None = getattr(request, "param", None)
+    return asked or settings(request.config).releases[0]
 
 
 @pytest.fixture(scope="session")
@@ -203,7 +205,7 @@ def db_profile(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def measure(request: pytest.FixtureRequest, db_release: Any) -> Any:
+def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
     """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
 
     ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` is a curve of them. More in ``fixture.Measure``.

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import shlex
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pytest_dbcluster import redaction
@@ -85,6 +85,21 @@ class DBSession:
             on = [*on] * len(workload)
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
+        # Clusters that take turns are fresh at each turn: there are no two instances to compare.
+        several = testbed.instances > 1 and not testbed.in_turns
+        floor = functools.partial(self._floor, testbed, workload) if several else None
+        return Measurement(
+            testbed,
+            self.settings.rules(),
+            self.report.progress,
+            self._finished(testbed, item),
+            test=item.nodeid,
+            floor=floor,
+            release=releases(testbed.variants),
+        )
+
+    def _finished(self, testbed: Testbed, item: Any) -> Callable[[Answer], None]:
+        """What keeps and shows each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
         began = time.monotonic()
 
@@ -101,18 +116,7 @@ class DBSession:
             with self.pool.turns.building():  # a chart takes a core
                 self.report.claim(record)
 
-        # Clusters that take turns are fresh at each turn: there are no two instances to compare.
-        several = testbed.instances > 1 and not testbed.in_turns
-        floor = functools.partial(self._floor, testbed, workload) if several else None
-        return Measurement(
-            testbed,
-            self.settings.rules(),
-            self.report.progress,
-            finished,
-            test=item.nodeid,
-            floor=floor,
-            release=releases(testbed.variants),
-        )
+        return finished
 
     def _floor(
         self, testbed: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str

@@ -83,13 +83,10 @@ def claim_record(
     repeat: str,
 ) -> ClaimRecord:
     """What an answer leaves behind; ``test``, ``profile``, ``wall_seconds`` and ``repeat`` are fields of the record."""
-    candidate, baseline = answer.compared
+    candidate, baseline = compared = answer.compared
     rounds = {variant.name: list(variant.rounds) for variant in answer.variants}
     variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
-    ratio, seconds = None, {}
-    if published:
-        ratio = published.ratio(variants[candidate.name], variants[baseline.name], answer.metric, testbed.mode)
-        seconds = {name: published.seconds(variant, testbed.mode) for name, variant in variants.items()}
+    ratio, seconds = _published_beside(answer, variants, testbed.mode, published)
     return ClaimRecord(
         test=test,
         text=answer.text,
@@ -113,11 +110,22 @@ def claim_record(
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=remarks.drained_ratio({variant.name: variant.rounds for variant in answer.compared}, answer.metric),
+        drained=remarks.drained_ratio({variant.name: variant.rounds for variant in compared}, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=answer.void,
     )
+
+
+def _published_beside(
+    answer: Answer, variants: Mapping[str, Variant], mode: str, published: Published | None
+) -> tuple[float | None, dict[str, tuple[float, ...]]]:
+    """The published ratio of the two compared, and the published seconds of each variant."""
+    if published is None:
+        return None, {}
+    candidate, baseline = (variants[variant.name] for variant in answer.compared)
+    seconds = {name: published.seconds(variant, mode) for name, variant in variants.items()}
+    return published.ratio(candidate, baseline, answer.metric, mode), seconds
 
 
 def releases(variants: Sequence[Variant]) -> str:

@@ -4,7 +4,7 @@ import pytest
 
 from fixtures.clusters import ASYNC, GROUP, SEMISYNC
 from fixtures.loads import WRITING, cluster_slap
-from pytest_dbcluster.measuring.measurement import ordered
+from pytest_dbcluster import ordered
 
 pytestmark = [pytest.mark.published("innodb-cluster-2022"), pytest.mark.releases("mysql:9.7")]
 

@@ -6,7 +6,7 @@ import pytest
 
 from fixtures.clusters import ASYNC
 from fixtures.loads import WRITING, slap
-from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster import ReleaseName
 
 VERSIONS = ("mariadb:10.5", "mariadb:10.11", "mariadb:11.8")
 # From 11.6.2 on a transaction of REPEATABLE READ also fails on rows that others changed: another isolation level.

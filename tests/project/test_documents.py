@@ -179,3 +179,12 @@ def test_ci_runs_make_test():
 
     assert os.access(script, os.X_OK)
     assert "make test" in script.read_text()
+
+
+def test_ci_keys_its_cache_by_files_that_exist():
+    """A path of nothing is no error there: the key would stay the same whatever changes."""
+    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+    patterns = re.findall(r"'([^']+)'", re.search(r"hashFiles\(([^)]*)\)", text)[1])
+
+    assert patterns
+    assert [pattern for pattern in patterns if not list(ROOT.glob(pattern))] == []

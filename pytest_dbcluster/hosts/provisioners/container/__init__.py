@@ -4,4 +4,4 @@ from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerP
 
 PROVISIONER = ContainerProvisioner
 
-__all__ = ["PROVISIONER"]
+__all__ = ["PROVISIONER", "engine", "images"]

@@ -1,0 +1,48 @@
+"""What a user's test looks like to mypy and to an editor: this file is checked, never run."""
+
+from __future__ import annotations
+
+from typing import assert_type
+
+from pytest_dbcluster import (
+    TPCC,
+    Answer,
+    ClusterSpec,
+    Curve,
+    HostNeeds,
+    Measure,
+    MySQLSlap,
+    ReleaseName,
+    Series,
+    SysBench,
+    ordered,
+)
+
+GALERA = ClusterSpec("galera", nodes=3, release=ReleaseName.parse("mariadb:10.11"), needs=HostNeeds(cores=1))
+FLUSH_2 = GALERA.with_options(innodb_flush_log_at_trx_commit=2)
+
+
+def test_claims(measure: Measure) -> None:
+    """Each claim about two series gives an answer."""
+    default, flush_2 = measure(MySQLSlap("write"), on=[GALERA, FLUSH_2])
+    assert_type(default, Series)
+    assert_type(flush_2.beats(default, by=0.1), Answer)
+    assert_type(flush_2.lower("fsyncs_per_commit", than=default), Answer)
+    assert_type(ordered(default, flush_2, step=0.05), Answer)
+
+    assert flush_2.no_slower_than(default, by=0.05, metric="drained_throughput")
+
+
+def test_workloads_by_name(measure: Measure) -> None:
+    """Two workloads on one cluster are compared too."""
+    everywhere, one = measure({name: TPCC(to=name) for name in ("all", "writer")}, on=[GALERA])
+
+    assert one.lower("abort_share", than=everywhere)
+
+
+def test_curves(measure: Measure) -> None:
+    """A sweep is a curve; its points are values with a series for each cluster."""
+    curve = measure.sweep(SysBench("oltp_read_only"), on=[GALERA, FLUSH_2], threads=(1, 4, 16))
+    assert_type(curve, Curve)
+
+    assert curve.every(lambda one, other: other.same_as(one, within=0.1))
