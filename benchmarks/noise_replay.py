@@ -25,7 +25,8 @@ from pathlib import Path
 
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.block_order import block_orders
-from pytest_dbcluster.claims.verdict import Claim, Outcome, Verdict, beats, no_slower_than, replay, same_as
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict, beats, no_slower_than, same_as
+from pytest_dbcluster.claims.verdict import Terms, replay
 
 CLAIMS = (beats(), no_slower_than(by=0.05), same_as(within=0.10))
 CONFIDENCE = 0.95
@@ -73,7 +74,7 @@ def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: fl
     for _ in range(experiments):
         start = int(coin.random() * (len(trace.rounds) - length + 1))
         ratios, orders = log_ratios(trace.rounds[start : start + length], coin.getrandbits(32), effect)
-        verdict = replay(claim, ratios, orders=orders, out_of_budget="end of the trace")
+        verdict = replay(claim, ratios, Terms(out_of_budget="end of the trace"), orders=orders)
         assert verdict is not None
         verdicts.append(verdict)
     return verdicts

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import ClusterSpec, MySQLSlap
-from pytest_dbcluster.claims import critical_values, estimators, verdict
+from pytest_dbcluster.claims import claim, critical_values, estimators, verdict
 from pytest_dbcluster.spec import PROFILES
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -99,8 +99,10 @@ def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
     while found is None:
         drawn.append(both.block())
         values.append(speed_ratio(drawn[-1], "quick") - speed_ratio(drawn[-1], "paper"))
-        over = f"budget of {budget:g} s used" if time.monotonic() > limit else None
-        found = verdict.judge(verdict.same_as(WITHIN), values, cap=min(runs, verdict.CAP), out_of_budget=over)
+        over = f"budget of {budget:g} s used" if time.monotonic() > limit else ""
+        found = verdict.judge(
+            claim.same_as(WITHIN), values, verdict.Terms(cap=min(runs, verdict.CAP), out_of_budget=over)
+        )
     sides = " | ".join(shown([speed_ratio(block, profile) for block in drawn]) for profile in PROFILES)
     reason = f": {found.reason}" if found.reason else ""
     guarded = shown(values, critical_values.GUARD_LEVEL)

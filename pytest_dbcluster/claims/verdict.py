@@ -1,7 +1,7 @@
-"""The answer to a claim about paired log ratios: it holds, it fails, or it cannot be told.
+"""The verdict of a claim about paired log ratios: it holds, it fails, or it is inconclusive.
 
-Everything here is pure. A claim is asked after every pair and answers only at its looks (``critical.LOOKS``);
-the error it promises is that of all of them together.
+Everything here is pure. A claim is asked after every pair and answers only at its looks (``critical_values.LOOKS``);
+the error it promises is that of all looks together.
 """
 
 from __future__ import annotations
@@ -9,48 +9,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import TypedDict, Unpack
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import critical_values, estimators
-from pytest_dbcluster.claims.claim import (
-    Claim,
-    Outcome,
-    Verdict,
-    beats,
-    differs,
-    lower,
-    no_slower_than,
-    same_as,
-    scales,
-)
-from pytest_dbcluster.claims.critical_values import next_look
-from pytest_dbcluster.claims.estimators import stall_test
-from pytest_dbcluster.claims.wording import message
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.errors import ConfigError
-
-__all__ = [
-    "Claim",
-    "Outcome",
-    "Terms",
-    "Verdict",
-    "beats",
-    "differs",
-    "inconclusive",
-    "judge",
-    "judge_ordered",
-    "lower",
-    "message",
-    "next_look",
-    "no_slower_than",
-    "replay",
-    "replay_ordered",
-    "same_as",
-    "scales",
-    "stall_test",
-    "weakest",
-]
 
 ALPHA = critical_values.ALPHAS[0]
 CAP = critical_values.LOOKS[-1]
@@ -66,80 +29,82 @@ STALL_PAIRS = 40
 STALL_HOLD_LEVEL = critical_values.GUARD_LEVEL
 
 
-class Terms(TypedDict, total=False):
-    """The keywords of ``judge``."""
+@dataclasses.dataclass(frozen=True)
+class Terms:
+    """Under which terms a claim is judged.
 
-    alpha: float
-    orders: Sequence[bool] | None
-    cap: int
-    out_of_budget: str | None
-    blind: str | None
-    times: tuple[Sequence[float], Sequence[float]] | None
+    alpha: the chance of a wrong verdict per side; one that ``critical_values`` has. cap: the number of pairs that ends
+    the drawing, 160 at most. out_of_budget: a reason to end it now; empty for none. blind: why no answer could be
+    trusted, however many pairs were drawn; empty for none.
+    """
+
+    alpha: float = ALPHA
+    cap: int = CAP
+    out_of_budget: str = ""
+    blind: str = ""
+
+
+USUAL = Terms()
 
 
 def judge(
     claim: Claim,
     log_ratios: Sequence[float],
+    terms: Terms = USUAL,
     *,
-    alpha: float = ALPHA,
     orders: Sequence[bool] | None = None,
-    cap: int = CAP,
-    out_of_budget: str | None = None,
-    blind: str | None = None,
     times: tuple[Sequence[float], Sequence[float]] | None = None,
 ) -> Verdict | None:
     """The verdict of the look at hand; None between looks and while the claim is open, so draw another pair.
 
-    ``orders`` says of each pair whether the baseline ran first. ``cap`` (160 at most) ends the drawing,
-    ``out_of_budget`` is a reason to end it now, and ``blind`` one why no answer could be trusted. ``times``
-    are the seconds per round of baseline and candidate, for the count of stalls. ConfigError for an alpha
-    without critical values, ValueError for a ratio that is not a number.
+    ``log_ratios``: log(candidate / baseline) of each pair. ``orders`` says of each pair whether the baseline ran first.
+    ``times`` are the seconds per round of baseline and candidate, for the count of stalls. Raises ConfigError for an
+    alpha without critical values, ValueError for a ratio that is not a number.
     """
     values = tuple(map(estimators.bounded, log_ratios))
-    decision = _decide([(claim, values)], alpha, cap, out_of_budget)
+    decision = _decide([(claim, values)], terms)
     if decision is None:
         return None
-    verdict = _verdict(*decision, claim, values, alpha)
+    verdict = _verdict(*decision, claim, values, terms.alpha)
     if orders is not None:
-        verdict = replace(verdict, order_effect=estimators.factor(estimators.order_effect(values, orders)) - 1)
+        effect = estimators.factor(estimators.order_effect(values, orders)) - 1
+        verdict = dataclasses.replace(verdict, order_effect=effect)
     if times is not None:
-        verdict = replace(verdict, stalls=stall_test(*times)[:2])
-    return inconclusive(verdict, blind)
+        verdict = dataclasses.replace(verdict, stalls=estimators.stall_test(*times)[:2])
+    return inconclusive(verdict, terms.blind)
 
 
-def replay(claim: Claim, log_ratios: Sequence[float], **terms: Unpack[Terms]) -> Verdict | None:
+def replay(
+    claim: Claim,
+    log_ratios: Sequence[float],
+    terms: Terms = USUAL,
+    *,
+    orders: Sequence[bool] | None = None,
+    times: tuple[Sequence[float], Sequence[float]] | None = None,
+) -> Verdict | None:
     """The verdict of a claim that finds its pairs drawn already: that of the first look which decides.
 
     Takes what ``judge`` takes. None when these pairs decide nothing. A budget ends only the last of them, so
     a claim that is asked second answers as if it had been asked first.
     """
-    past: Terms = {**terms, "out_of_budget": None}
-    orders, times = terms.get("orders"), terms.get("times")
+    past = dataclasses.replace(terms, out_of_budget="")
 
     def judged(look: int) -> Verdict | None:
-        if orders is not None:
-            past["orders"] = orders[:look]
-        if times is not None:
-            past["times"] = times[0][:look], times[1][:look]
-        return judge(claim, log_ratios[:look], **past)
+        seen = None if orders is None else orders[:look]
+        taken = None if times is None else (times[0][:look], times[1][:look])
+        return judge(claim, log_ratios[:look], past, orders=seen, times=taken)
 
-    return _first(judged, len(log_ratios), terms.get("cap", CAP)) or judge(claim, log_ratios, **terms)
+    return _first(judged, len(log_ratios), terms.cap) or judge(claim, log_ratios, terms, orders=orders, times=times)
 
 
 def judge_ordered(
-    log_ratios_per_neighbour: Sequence[Sequence[float]],
-    *,
-    step: float = 0.0,
-    alpha: float = ALPHA,
-    cap: int = CAP,
-    out_of_budget: str | None = None,
-    blind: str | None = None,
+    log_ratios_per_neighbour: Sequence[Sequence[float]], terms: Terms = USUAL, *, step: float = 0.0
 ) -> Verdict | None:
     """The verdict on an order of variants, slowest first; one series of log(next / this) per step.
 
     The order holds when every step is proven at ``alpha`` (intersection-union, hence uncorrected) and fails
     when one is refuted at ``alpha`` / number of steps. The verdict is that of the smallest step and carries
-    those of all. ConfigError for fewer than 2 or more than 5 variants, ValueError for unlike series.
+    those of all. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for unlike series.
     """
     steps = len(log_ratios_per_neighbour)
     if not 1 <= steps <= critical_values.MOST_NEIGHBOURS:
@@ -148,13 +113,13 @@ def judge_ordered(
         raise ValueError("every step of an order needs the same number of pairs")
     claim = claims.ordered(step)
     series = [tuple(map(estimators.bounded, values)) for values in log_ratios_per_neighbour]
-    decision = _decide([(claim, values) for values in series], alpha, cap, out_of_budget)
+    decision = _decide([(claim, values) for values in series], terms)
     if decision is None:
         return None
-    parts = tuple(inconclusive(_verdict(*decision, claim, values, alpha), blind) for values in series)
+    parts = tuple(inconclusive(_verdict(*decision, claim, values, terms.alpha), terms.blind) for values in series)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
-    return replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
+    return dataclasses.replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
 
 
 def weakest(steps: Sequence[Verdict]) -> int:
@@ -163,23 +128,16 @@ def weakest(steps: Sequence[Verdict]) -> int:
 
 
 def replay_ordered(
-    log_ratios_per_neighbour: Sequence[Sequence[float]],
-    *,
-    step: float = 0.0,
-    alpha: float = ALPHA,
-    cap: int = CAP,
-    out_of_budget: str | None = None,
-    blind: str | None = None,
+    log_ratios_per_neighbour: Sequence[Sequence[float]], terms: Terms = USUAL, *, step: float = 0.0
 ) -> Verdict | None:
     """What ``replay`` is to ``judge``, for an order: takes what ``judge_ordered`` takes."""
+    past = dataclasses.replace(terms, out_of_budget="")
 
     def judged(look: int) -> Verdict | None:
-        seen = [values[:look] for values in log_ratios_per_neighbour]
-        return judge_ordered(seen, step=step, alpha=alpha, cap=cap, blind=blind)
+        return judge_ordered([values[:look] for values in log_ratios_per_neighbour], past, step=step)
 
-    return _first(judged, min(map(len, log_ratios_per_neighbour), default=0), cap) or judge_ordered(
-        log_ratios_per_neighbour, step=step, alpha=alpha, cap=cap, out_of_budget=out_of_budget, blind=blind
-    )
+    drawn = min(map(len, log_ratios_per_neighbour), default=0)
+    return _first(judged, drawn, terms.cap) or judge_ordered(log_ratios_per_neighbour, terms, step=step)
 
 
 def _first(judged: Callable[[int], Verdict | None], drawn: int, cap: int) -> Verdict | None:
@@ -187,11 +145,11 @@ def _first(judged: Callable[[int], Verdict | None], drawn: int, cap: int) -> Ver
     return next(filter(None, (judged(look) for look in critical_values.LOOKS if look <= min(drawn, cap))), None)
 
 
-def _decide(asked: Asked, alpha: float, cap: int, out_of_budget: str | None) -> tuple[Outcome, str] | None:
+def _decide(asked: Asked, terms: Terms) -> tuple[Outcome, str] | None:
     """Outcome and reason of the look at hand: the claims hold together, or one of them fails."""
     drawn = len(asked[0][1])
-    cap = min(cap, CAP)
-    upcoming = next_look(drawn)
+    alpha, cap = terms.alpha, min(terms.cap, CAP)
+    upcoming = critical_values.next_look(drawn)
     last = upcoming is None or upcoming > cap
     if drawn in critical_values.LOOKS and drawn <= cap:
         answers = [_answer(claim, values, alpha, alpha / len(asked)) for claim, values in asked]
@@ -203,8 +161,8 @@ def _decide(asked: Asked, alpha: float, cap: int, out_of_budget: str | None) -> 
                 Outcome.INCONCLUSIVE,
                 f"futile: chance to decide before the cap of {cap} pairs < {100 * FUTILE:.0f} %",
             )
-    if out_of_budget:
-        return Outcome.INCONCLUSIVE, out_of_budget
+    if terms.out_of_budget:
+        return Outcome.INCONCLUSIVE, terms.out_of_budget
     if last and drawn >= min(cap, critical_values.LOOKS[0]):
         return Outcome.INCONCLUSIVE, f"cap of {cap} pairs"
     return None
@@ -296,42 +254,36 @@ def _margin_needed(claim: Claim, centre: float, visible: float) -> float | None:
     return -math.expm1(-(shift + visible))
 
 
-def inconclusive(verdict: Verdict, blind: str | None) -> Verdict:
+def inconclusive(verdict: Verdict, blind: str) -> Verdict:
     """The verdict, or an inconclusive one with a reason that no number of pairs removes."""
     if not blind:
         return verdict
-    return replace(verdict, outcome=Outcome.INCONCLUSIVE, reason=blind, needed_pairs=None, needed_margin=None)
+    return dataclasses.replace(
+        verdict, outcome=Outcome.INCONCLUSIVE, reason=blind, needed_pairs=None, needed_margin=None
+    )
 
 
-def judge_stalls(
-    candidate: Sequence[float],
-    baseline: Sequence[float],
-    *,
-    alpha: float,
-    cap: int = CAP,
-    out_of_budget: str | None = None,
-    blind: str | None = None,
-) -> Verdict | None:
+def judge_stalls(candidate: Sequence[float], baseline: Sequence[float], terms: Terms = USUAL) -> Verdict | None:
     """One look, after 40 pairs: fails when the candidate's stalls are too many for chance at ``alpha``.
 
-    The arguments are seconds per round; of more than 40 pairs, or than ``cap``, the first ones count, so that it makes
+    The arguments are seconds per round; of more than 40 pairs, or than the cap, the first ones count, so that it makes
     no difference what was drawn for other claims. Holds when chance explains the stalls at .05 (exact test on the
-    discordant pairs); between the two, with fewer pairs than 40, and when ``blind`` says why no answer could be
-    trusted, it is inconclusive. None while pairs are missing.
+    discordant pairs). Inconclusive between the two, with fewer pairs than 40, and when ``terms.blind`` says why no
+    answer could be trusted. None while pairs are missing.
     """
-    most = min(cap, STALL_PAIRS)
+    most = min(terms.cap, STALL_PAIRS)
     candidate, baseline = candidate[:most], baseline[:most]
     few = ""
     if len(candidate) < STALL_PAIRS:
-        few = (f"cap of {cap} pairs" if len(candidate) == most else out_of_budget) or ""
+        few = f"cap of {terms.cap} pairs" if len(candidate) == most else terms.out_of_budget
         if not few:
             return None
     times = (baseline, candidate)
     ratios = [estimators.log_ratio(b, c) for b, c in zip(baseline, candidate, strict=True)]
-    base = judge(differs(), ratios, alpha=alpha, out_of_budget=few or "one look", times=times)
+    base = judge(claims.differs(), ratios, Terms(terms.alpha, out_of_budget=few or "one look"), times=times)
     assert base is not None
     theirs, ours, chance = estimators.stall_test(baseline, candidate)
-    outcome, words = _stall_answer(chance, alpha, few)
+    outcome, words = _stall_answer(chance, terms.alpha, few)
     found = dataclasses.replace(
         base,
         outcome=outcome,
@@ -341,7 +293,7 @@ def judge_stalls(
         needed_pairs=STALL_PAIRS if few and outcome is Outcome.INCONCLUSIVE else None,
         needed_margin=None,
     )
-    return inconclusive(found, blind)
+    return inconclusive(found, terms.blind)
 
 
 def _stall_answer(chance: float, alpha: float, few: str) -> tuple[Outcome, str]:

@@ -24,7 +24,6 @@ def message(
     seed: int,
     absolute: tuple[float, float] | None = None,
     settle_timeouts: int = 0,
-    data: str | None = None,
     unit: str = "",
     seconds: float | None = None,
     extra: Sequence[str] = (),
@@ -34,7 +33,7 @@ def message(
     ``usual`` is the metric that a claim about this load need not name. ``names`` and ``absolute`` (medians, in
     ``unit``) go candidate first; an order names all its variants.
     ``seconds_per_round`` is what one round measured, ``seconds`` the measured time of the claim if it is not
-    their plain sum. ``data`` says where the rounds are kept; each of ``extra`` becomes a line.
+    their plain sum. Each of ``extra`` becomes a line.
     """
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
@@ -52,8 +51,6 @@ def message(
     if absolute:
         rest.append(f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}".rstrip())
     rest.append(f"settle timeouts {settle_timeouts}")
-    if data:
-        rest.append(f"data {data}")
     return "\n  ".join([*lines, "; ".join(rest), *extra])
 
 

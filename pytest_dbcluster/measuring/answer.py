@@ -8,8 +8,7 @@ import statistics
 from collections.abc import Sequence
 
 from pytest_dbcluster.claims import verdict
-from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.claims.verdict import Outcome, Verdict
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.rounds import metrics

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Sequence
 
 from pytest_dbcluster.claims import estimators, verdict
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.critical_values import LOOKS
-from pytest_dbcluster.claims.verdict import Verdict
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
@@ -81,34 +81,32 @@ def _judged(
     metric: str,
     cap: int,
     blind: str,
-    over: str | None,
+    over: str,
     *,
     drawn_before: bool = False,
 ) -> Verdict | None:
     """The verdict after the pairs that there are; with ``drawn_before`` that of the first look at them."""
-    alpha = measurement.rules.alpha
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         blind, over = blind or late, over or late
+    terms = verdict.Terms(measurement.rules.alpha, cap, over, blind)
     if claim.kind == "ordered":
         steps = [_ratios(measurement, pair, metric) for pair in itertools.pairwise(numbers)]
         answer = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        return answer(steps[::-1], step=claim.margin, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
+        return answer(steps[::-1], terms, step=claim.margin)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
     if claim.kind == verdict.STALLS_KIND:
         if over and measurement.pairs < verdict.STALL_PAIRS:
             needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
             over = f"{over}, and its one look after {verdict.STALL_PAIRS} pairs takes {needed:.0f} s"
-        return verdict.judge_stalls(candidate, baseline, alpha=alpha, cap=cap, out_of_budget=over, blind=blind)
+            terms = dataclasses.replace(terms, out_of_budget=over)
+        return verdict.judge_stalls(candidate, baseline, terms)
     answer_one = verdict.replay if drawn_before else verdict.judge
     return answer_one(
         claim,
         _ratios(measurement, numbers, metric),
-        alpha=alpha,
+        terms,
         orders=measurement.baseline_first(numbers[0], numbers[1]),
-        cap=cap,
-        out_of_budget=over,
-        blind=blind,
         times=(baseline, candidate),
     )
 

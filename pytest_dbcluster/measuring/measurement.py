@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.claims import block_order, verdict
+from pytest_dbcluster.claims import block_order, critical_values, verdict
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import remarks
@@ -134,7 +134,7 @@ class Measurement:
         self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float, last: bool
     ) -> RoundProgress:
         ratio, low, high = seen or (None, None, None)
-        upcoming = verdict.next_look(self.pairs)
+        upcoming = critical_values.next_look(self.pairs)
         return RoundProgress(
             test=self.test,
             load=self.source.load,
@@ -234,8 +234,8 @@ class Measurement:
         """The measured seconds of these variants so far."""
         return sum(item.seconds for number in numbers for item in self.rounds[number])
 
-    def over(self, numbers: Sequence[int]) -> str | None:
-        """Why no more may be drawn for a claim about these variants; None while it may."""
+    def over(self, numbers: Sequence[int]) -> str:
+        """Why no more may be drawn for a claim about these variants; empty while it may."""
         if self.seconds(numbers) >= self.rules.budget:
             return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
-        return self.rules.run_over() or None
+        return self.rules.run_over()

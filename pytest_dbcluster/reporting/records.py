@@ -12,7 +12,7 @@ import psutil
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.claims import estimators
-from pytest_dbcluster.claims.verdict import Verdict
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.claims.verdict import STALL_PAIRS, Outcome, judge_stalls
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.verdict import STALL_PAIRS, Terms, judge_stalls
 
 CALM = [1.0] * STALL_PAIRS
 
@@ -17,7 +18,7 @@ def stalling(number):
 @pytest.mark.parametrize("pairs", [0, 6, STALL_PAIRS - 1])
 def test_nothing_is_answered_before_40_pairs(pairs):
     """Fewer pairs cannot tell rare stalls from chance."""
-    assert judge_stalls(stalling(20)[:pairs], CALM[:pairs], alpha=0.0005) is None
+    assert judge_stalls(stalling(20)[:pairs], CALM[:pairs]) is None
 
 
 @pytest.mark.parametrize(
@@ -32,21 +33,21 @@ def test_nothing_is_answered_before_40_pairs(pairs):
 )
 def test_stalls_are_judged_by_what_chance_explains(ours, theirs, outcome, reason):
     """The exact test on the rounds of which only one variant stalled; the reason counts both."""
-    answer = judge_stalls(stalling(ours), list(reversed(stalling(theirs))), alpha=0.0005)
+    answer = judge_stalls(stalling(ours), list(reversed(stalling(theirs))))
 
     assert (answer.outcome, answer.reason, answer.stalls) == (outcome, reason, (theirs, ours))
 
 
 def test_a_used_budget_leaves_few_pairs_inconclusive():
     """Too few pairs never hold, whatever they show."""
-    answer = judge_stalls(CALM[:10], CALM[:10], alpha=0.0005, out_of_budget="budget of 3 s used")
+    answer = judge_stalls(CALM[:10], CALM[:10], Terms(out_of_budget="budget of 3 s used"))
 
     assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "budget of 3 s used: 0 v 0")
 
 
 def test_few_pairs_can_fail():
     """Evidence beyond chance is evidence after a used budget, too."""
-    answer = judge_stalls(stalling(15), CALM, alpha=0.0005, out_of_budget="budget of 3 s used")
+    answer = judge_stalls(stalling(15), CALM, Terms(out_of_budget="budget of 3 s used"))
 
     assert answer.outcome is Outcome.FAILS
 
@@ -54,13 +55,13 @@ def test_few_pairs_can_fail():
 def test_fewer_pairs_are_looked_at_where_no_more_may_be_drawn():
     """However many another claim has drawn: the guard answers as it would have alone."""
     for drawn in (20, STALL_PAIRS):
-        answer = judge_stalls(CALM[:drawn], CALM[:drawn], alpha=0.0005, cap=20)
+        answer = judge_stalls(CALM[:drawn], CALM[:drawn], Terms(cap=20))
         assert (answer.pairs, answer.outcome, answer.reason) == (20, Outcome.INCONCLUSIVE, "cap of 20 pairs: 0 v 0")
 
 
 def test_a_budget_that_is_used_later_is_no_matter_of_the_look():
     """All of its pairs were there, so that the reason is what they show."""
-    answer = judge_stalls(stalling(7), CALM, alpha=0.0005, out_of_budget="budget of 3 s used")
+    answer = judge_stalls(stalling(7), CALM, Terms(out_of_budget="budget of 3 s used"))
 
     assert answer.reason == "could be chance, could be not: 7 v 0"
 
@@ -68,5 +69,5 @@ def test_a_budget_that_is_used_later_is_no_matter_of_the_look():
 def test_a_blind_machine_sees_no_stalls():
     """As no answer about time can be trusted there."""
     for ours in (0, 15):
-        answer = judge_stalls(stalling(ours), CALM, alpha=0.0005, blind="nodes share the cores")
+        answer = judge_stalls(stalling(ours), CALM, Terms(blind="nodes share the cores"))
         assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "nodes share the cores")

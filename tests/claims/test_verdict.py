@@ -5,19 +5,9 @@ import random
 
 import pytest
 
-from pytest_dbcluster.claims import critical_values, verdict
-from pytest_dbcluster.claims.verdict import (
-    Outcome,
-    beats,
-    differs,
-    judge,
-    judge_ordered,
-    lower,
-    no_slower_than,
-    replay,
-    same_as,
-    scales,
-)
+from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims.claim import Outcome, beats, differs, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, replay
 from pytest_dbcluster.errors import ConfigError
 
 
@@ -108,7 +98,7 @@ def test_a_promising_claim_is_not_futile():
 @pytest.mark.parametrize(("cap", "ends"), [(160, 160), (999, 160), (30, 28), (28, 28), (7, 6), (3, 3)])
 def test_the_cap_ends_at_the_last_look_below_it(cap, ends):
     """A claim that is still open at its last look is inconclusive there, with the cap as reason."""
-    answer = judge(beats(), noise(0.01, 0.2, ends), cap=cap)
+    answer = judge(beats(), noise(0.01, 0.2, ends), Terms(cap=cap))
 
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert answer.reason == f"cap of {min(cap, 160)} pairs"
@@ -117,13 +107,13 @@ def test_the_cap_ends_at_the_last_look_below_it(cap, ends):
 
 def test_the_last_look_still_decides():
     """At the cap the rule is applied before the cap is."""
-    assert judge(beats(), noise(0.5, 0.1, 28), cap=28).outcome is Outcome.HOLDS
+    assert judge(beats(), noise(0.5, 0.1, 28), Terms(cap=28)).outcome is Outcome.HOLDS
 
 
 @pytest.mark.parametrize("pairs", [0, 1, 5])
 def test_a_budget_that_ends_before_the_first_look_bounds_nothing(pairs):
     """With fewer than six pairs the interval is unbounded."""
-    answer = judge(beats(), [0.3] * pairs, out_of_budget="budget of 120 s used")
+    answer = judge(beats(), [0.3] * pairs, Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "budget of 120 s used")
     assert (answer.low, answer.high, answer.look) == (0, math.inf, 0)
@@ -132,8 +122,8 @@ def test_a_budget_that_ends_before_the_first_look_bounds_nothing(pairs):
 def test_a_budget_that_ends_between_looks_keeps_the_last_interval():
     """Pairs after the last look count for the estimate and not for the interval."""
     values = noise(0.1, 0.3, 19)
-    answer = judge(same_as(within=0.1), values, out_of_budget="budget of 120 s used")
-    at_look = judge(same_as(within=0.1), values[:15], out_of_budget="budget of 120 s used")
+    answer = judge(same_as(within=0.1), values, Terms(out_of_budget="budget of 120 s used"))
+    at_look = judge(same_as(within=0.1), values[:15], Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.low, answer.high) == (at_look.low, at_look.high)
     assert (answer.pairs, answer.look) == (19, 4)
@@ -142,14 +132,14 @@ def test_a_budget_that_ends_between_looks_keeps_the_last_interval():
 
 def test_a_budget_that_ends_at_a_look_lets_the_look_decide():
     """The last pair that the budget paid for may still answer the claim."""
-    assert judge(beats(), [0.5, 0.51] * 3, out_of_budget="budget used").outcome is Outcome.HOLDS
+    assert judge(beats(), [0.5, 0.51] * 3, Terms(out_of_budget="budget used")).outcome is Outcome.HOLDS
 
 
 def test_a_blind_claim_is_never_answered():
     """A reason why the measurement cannot tell replaces every answer and every promise of one."""
     why = "fsync takes 20 us here, so nothing is flushed"
     for effect in (0.5, -0.5):
-        answer = judge(beats(), noise(effect, 0.01, 20), blind=why)
+        answer = judge(beats(), noise(effect, 0.01, 20), Terms(blind=why))
         assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, why)
         assert answer.needed_pairs is None
 
@@ -159,15 +149,15 @@ def test_the_stricter_alpha_asks_for_more_pairs():
     values = noise(1.0, 0.05, 8)
 
     assert judge(beats(), values[:6]).outcome is Outcome.HOLDS
-    assert judge(beats(), values[:6], alpha=0.0001) is None
-    strict, usual = judge(beats(), values, alpha=0.0001), judge(beats(), values)
+    assert judge(beats(), values[:6], Terms(alpha=0.0001)) is None
+    strict, usual = judge(beats(), values, Terms(alpha=0.0001)), judge(beats(), values)
     assert strict.low < usual.low < usual.high < strict.high
 
 
 def test_an_alpha_without_a_table_is_refused():
     """Only calibrated levels exist."""
     with pytest.raises(ConfigError, match=r"no critical values for level 0\.002"):
-        judge(beats(), noise(1, 0.1, 6), alpha=0.002)
+        judge(beats(), noise(1, 0.1, 6), Terms(alpha=0.002))
 
 
 def test_orders_and_times_fill_the_checks():
@@ -217,7 +207,7 @@ def test_a_step_of_an_order_fails_at_its_share_of_alpha():
 
 def test_a_blind_order_is_never_answered():
     """The reason of blindness replaces the answer to an order too."""
-    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, blind="no flushing here")
+    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, Terms(blind="no flushing here"))
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
 
@@ -233,10 +223,3 @@ def test_the_steps_of_an_order_share_their_blocks():
     """Series of different length do not belong to one measurement."""
     with pytest.raises(ValueError, match="every step of an order needs the same number of pairs"):
         judge_ordered([[0.1] * 6, [0.1] * 7])
-
-
-def test_everything_a_measurement_needs_comes_from_one_module():
-    """The measuring loop imports claims, looks, stalls and words from the verdict."""
-    assert all(hasattr(verdict, name) for name in verdict.__all__)
-    assert verdict.next_look(6) == 8
-    assert verdict.stall_test([1.0], [1.0]) == (0, 0, 1.0)

@@ -15,7 +15,8 @@ from benchmarks import critical_values, noise_replay
 from benchmarks.noise_replay import at_most
 from pytest_dbcluster.claims import critical_values as critical
 from pytest_dbcluster.claims.block_order import block_orders
-from pytest_dbcluster.claims.verdict import Outcome, beats, no_slower_than, replay, same_as
+from pytest_dbcluster.claims.claim import Outcome, beats, no_slower_than, same_as
+from pytest_dbcluster.claims.verdict import replay
 
 CHANCE = 1e-6
 

@@ -7,20 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_dbcluster.claims import critical_values, verdict
-from pytest_dbcluster.claims.verdict import (
-    Outcome,
-    beats,
-    differs,
-    judge,
-    judge_ordered,
-    lower,
-    no_slower_than,
-    replay,
-    replay_ordered,
-    same_as,
-    scales,
-)
+from pytest_dbcluster.claims import critical_values, wording
+from pytest_dbcluster.claims.claim import Outcome, beats, differs, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, replay, replay_ordered
 
 CLAIMS = (
     beats(),
@@ -60,10 +49,10 @@ def plausible(draw, pairs=any_pairs):
 @given(any_claim, st.lists(extreme, max_size=45))
 def test_no_input_crashes_a_claim(claim, values):
     """Constant, tied, infinite, tiny and huge ratios get an answer or another pair, and a message."""
-    answer = replay(claim, values, out_of_budget="end")
+    answer = replay(claim, values, Terms(out_of_budget="end"))
 
     assert answer is not None
-    text = verdict.message(answer, names=("a", "b"), metric="m", seconds_per_round=2.0, seed=1)
+    text = wording.message(answer, names=("a", "b"), metric="m", seconds_per_round=2.0, seed=1)
     assert "seed 1" in text
 
 
@@ -93,7 +82,7 @@ def test_the_unit_of_noise_does_not_matter(values, scale):
 @given(any_claim, plausible())
 def test_an_answer_keeps_clear_of_the_bound(claim, values):
     """The interval that decided holds none of the claim's bounds, and lies inside or outside all of it."""
-    answer = replay(claim, values, out_of_budget="end")
+    answer = replay(claim, values, Terms(out_of_budget="end"))
 
     inside = answer.decided_low, answer.decided_high
     if answer.outcome is Outcome.HOLDS:
@@ -108,10 +97,10 @@ def test_an_answer_keeps_clear_of_the_bound(claim, values):
 def test_replay_is_asking_after_every_pair(claim, values):
     """A claim asked of drawn pairs answers as one that was asked while they were drawn."""
     orders = [index % 2 == 0 for index in range(len(values))]
-    asked = (judge(claim, values[:n], orders=orders[:n], cap=40) for n in range(len(values) + 1))
+    asked = (judge(claim, values[:n], Terms(cap=40), orders=orders[:n]) for n in range(len(values) + 1))
     first = next((answer for answer in asked if answer is not None), None)
 
-    assert repr(replay(claim, values, orders=orders, cap=40)) == repr(first)
+    assert repr(replay(claim, values, Terms(cap=40), orders=orders)) == repr(first)
 
 
 @settings(deadline=None)
@@ -119,7 +108,7 @@ def test_replay_is_asking_after_every_pair(claim, values):
 def test_replay_under_a_budget_decides_no_earlier(claim, values):
     """A used-up budget changes nothing about the looks before it."""
     free = replay(claim, values)
-    ended = replay(claim, values, out_of_budget="budget used", times=([1.0] * len(values),) * 2)
+    ended = replay(claim, values, Terms(out_of_budget="budget used"), times=([1.0] * len(values),) * 2)
 
     if free is not None:
         assert (ended.outcome, ended.pairs) == (free.outcome, free.pairs)
@@ -132,10 +121,10 @@ def test_replay_under_a_budget_decides_no_earlier(claim, values):
 def test_replay_of_an_order_is_asking_after_every_block(values, step):
     """An order asked of drawn blocks answers as one that was asked while they were drawn."""
     series = [values, values[::-1]]
-    asked = (judge_ordered([one[:n] for one in series], step=step, cap=40) for n in range(len(values) + 1))
+    asked = (judge_ordered([one[:n] for one in series], Terms(cap=40), step=step) for n in range(len(values) + 1))
     first = next((answer for answer in asked if answer is not None), None)
 
-    assert repr(replay_ordered(series, step=step, cap=40)) == repr(first)
+    assert repr(replay_ordered(series, Terms(cap=40), step=step)) == repr(first)
 
 
 @settings(max_examples=50, deadline=None)

@@ -3,7 +3,9 @@
 import math
 import random
 
-from pytest_dbcluster.claims.verdict import beats, differs, judge, judge_ordered, judge_stalls, message, no_slower_than
+from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
+from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
+from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.reporting import results_directory
 
 
@@ -25,8 +27,7 @@ FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 
 interval lies below the claim
   noise: pair sd 3.0 %, could see differences >= 5.4 % (power .8); halves +30 % / +30 %, order AB-BA +4.1 %, \
 lag-1 r -0.88, stalls flush_2 1/8 v default 0/8
-  error of this verdict <= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3; \
-data .dbcluster/3f2a.json
+  error of this verdict <= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3
   durability: flush=2"""
 
 
@@ -42,7 +43,6 @@ def test_the_message_of_a_failure_is_whole():
         absolute=(1064, 812),
         unit="commits/s",
         settle_timeouts=3,
-        data=".dbcluster/3f2a.json",
         extra=["durability: flush=2"],
     )
 
@@ -51,7 +51,7 @@ def test_the_message_of_a_failure_is_whole():
 
 def test_an_inconclusive_message_says_what_would_decide():
     """Pairs with their time, those drawn included, and for a guard the margin that these pairs could have proven."""
-    answer = judge(no_slower_than(by=0.05), noise(0, 0.1, 20), out_of_budget="budget of 120 s used")
+    answer = judge(no_slower_than(by=0.05), noise(0, 0.1, 20), Terms(out_of_budget="budget of 120 s used"))
     text = words(answer)
 
     assert text.startswith("INCONCLUSIVE a.no_slower_than(b, by=0.05)   metric throughput   20 pairs x 2 x 2 s = 80 s")
@@ -64,7 +64,7 @@ def test_an_inconclusive_message_says_what_would_decide():
 def test_a_message_says_when_no_run_draws_so_many_pairs():
     """What helps then are rounds that scatter less, and a guard with a larger margin."""
     for claim, rest in ((beats(by=0.05), ""), (no_slower_than(by=0.05), " or a margin >= ")):
-        answer = judge(claim, noise(0, 0.6, 20), out_of_budget="budget of 120 s used")
+        answer = judge(claim, noise(0, 0.6, 20), Terms(out_of_budget="budget of 120 s used"))
         many = f"about {answer.needed_pairs} pairs in all ({4 * answer.needed_pairs} s)"
         assert answer.needed_pairs > 160
         assert f"needs {many}, but no run draws more than 160: try longer rounds{rest}" in words(answer)
@@ -72,7 +72,7 @@ def test_a_message_says_when_no_run_draws_so_many_pairs():
 
 def test_an_inconclusive_message_may_know_no_way_out():
     """Without pairs nothing is known, and the message says so."""
-    text = words(judge(beats(), [], out_of_budget="budget of 120 s used"))
+    text = words(judge(beats(), [], Terms(out_of_budget="budget of 120 s used")))
 
     assert "measured unknown (Hodges-Lehmann; sequential 99.9 % interval not bounded yet)" in text
     assert "no number of pairs is known to decide it" in text
@@ -80,7 +80,7 @@ def test_an_inconclusive_message_may_know_no_way_out():
 
 def test_a_message_about_one_pair_claims_to_see_nothing():
     """Its scatter is unknown, and so are the margin that a guard could prove and the pairs that it would take."""
-    answer = judge(no_slower_than(by=0.05), [0.1], out_of_budget="budget of 120 s used")
+    answer = judge(no_slower_than(by=0.05), [0.1], Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.needed_pairs, answer.needed_margin) == (None, None)
     assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
@@ -93,7 +93,7 @@ def test_the_message_of_a_proof_gives_its_error():
 
     assert "HOLDS a.beats(b)" in words(judge(beats(), values))
     assert "error of this verdict <= 1 in 2000;" in words(judge(beats(), values))
-    strict = words(judge(beats(), values, alpha=0.0001))
+    strict = words(judge(beats(), values, Terms(alpha=0.0001)))
     assert "error of this verdict <= 1 in 10000;" in strict
     assert "sequential 99.98 % interval" in strict
     guard = words(judge(no_slower_than(by=0.05), values))
@@ -118,7 +118,7 @@ def test_no_message_holds_a_bare_p_value():
 def stalls(ours, pairs=40, **terms):
     """The message of a count of stalls, the baseline without any."""
     seconds = [3.0] * ours + [1.0] * (pairs - ours)
-    return words(judge_stalls(seconds, [1.0] * pairs, alpha=0.0005, **terms))
+    return words(judge_stalls(seconds, [1.0] * pairs, Terms(**terms)))
 
 
 def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():
@@ -141,7 +141,7 @@ def test_an_open_count_of_stalls_needs_its_40_pairs():
 
 def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
     """It has the words of the table: two variants differ, or that is unclear."""
-    unclear = words(judge(differs(), noise(0, 0.3, 20), out_of_budget="cap of 20 pairs"))
+    unclear = words(judge(differs(), noise(0, 0.3, 20), Terms(out_of_budget="cap of 20 pairs")))
 
     assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("differ  a against b   metric throughput")
     assert unclear.startswith("unclear  a against b   metric throughput")

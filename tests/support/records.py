@@ -5,7 +5,7 @@ import math
 import random
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.verdict import judge
+from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -50,7 +50,7 @@ def record(
     slow = [0.5 * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     fast = [0.5 / faster * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     ratios = [math.log(b / c) for b, c in zip(slow, fast, strict=True)]
-    found = judge(claim, ratios, out_of_budget=out_of_budget)
+    found = judge(claim, ratios, Terms(out_of_budget=out_of_budget))
     text = claim.call((candidate, baseline), "throughput") if asserted else f"{candidate} against {baseline}"
     given = {
         "test": "suites/galera/test_flush.py::test_flush_2[write]",
