@@ -106,7 +106,7 @@ def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Se
             made = ready_template(release, provisioner, {}, stage.tell)
             hosts = provisioner.acquire(kind.spec)
             stack.callback(provisioner.release, hosts)
-            nodes.extend(Node(host.name, host, release, host.port(), made.password) for host in hosts)
+            nodes.extend(Node(host.name, host, release, host.port(3306), made.password) for host in hosts)
             for host, node in zip(hosts, nodes, strict=True):
                 stack.callback(node.kill)
                 host.copy_tree(str(made.data), node.data)

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
-from pytest_dbcluster.hosts.provisioner import Provisioner, programs
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
@@ -55,7 +55,7 @@ def ready(release: Release, provisioner: Provisioner) -> float:
 def started(made: Sides, runs: int) -> str:
     """The line about bring-ups."""
     name = ReleaseName.parse(DEFAULT_RELEASE)
-    found = [(programs(each, name, stage.tell), each) for each in made]
+    found = [(each.supply(name, stage.tell), each) for each in made]
     for release, each in found:
         ready_template(release, each, {}, stage.tell)
         ready(release, each)  # of neither side the first one counts

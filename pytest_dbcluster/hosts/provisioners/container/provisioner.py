@@ -26,6 +26,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container import agent, engine, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost, Way
@@ -40,12 +41,13 @@ TRIES = 20
 TAKEN = ("overlap", "already used")  # what Docker and Podman say of a subnet that is another network's
 
 
-class ContainerProvisioner:
+class ContainerProvisioner(Provisioner):
     """Hosts that are containers of one run. With ``keep`` the run may be left running.
 
     ``chosen`` are the images of releases that are not to come from those made here: "mariadb:11.8" -> "name:tag".
     """
 
+    brings_programs = True
     # Whether packets can be delayed is known when it is tried: acquire() says what is missing.
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops", "netem"} | ({"root"} if os.geteuid() == 0 else set())
