@@ -27,11 +27,11 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.hosts.provisioners.container import agent, engine, images
+from pytest_dbcluster.hosts.provisioners.container import agent, engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost, Way
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
-from pytest_dbcluster.releases.release import Release, of_image
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
@@ -76,7 +76,7 @@ class ContainerProvisioner(Provisioner):
             hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
             try:
                 tag = self._tag(name)
-                self._releases[name] = of_image(name, tag, self._image(tag), hosts[0])
+                self._releases[name] = image_release.find(name, tag, self._image(tag), hosts[0])
             finally:
                 self.release(hosts)
         return self._releases[name]
