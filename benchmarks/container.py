@@ -44,7 +44,7 @@ def ready(release: Release, provisioner: Provisioner) -> float:
 
         def start() -> None:
             cluster = bring_up(SPEC, release, provisioner, options={})
-            stack.callback(provisioner.release, cluster.hosts)
+            stack.callback(provisioner.give_back, cluster.hosts)
             stack.callback(cluster.close)
 
         took = ratios.seconds(start)

@@ -55,7 +55,7 @@ def bring_up(
             return cluster
         except BaseException as error:
             cluster.close()
-            provisioner.release(cluster.hosts)
+            provisioner.give_back(cluster.hosts)
             if not _port_taken(error, attempt, progress):
                 raise
     raise AssertionError("unreachable")
@@ -96,7 +96,7 @@ def _configured(
         before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
         return Cluster(spec, form, hosts, nodes, before)
     except BaseException:
-        provisioner.release(hosts)
+        provisioner.give_back(hosts)
         raise
 
 
@@ -131,4 +131,4 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
     try:
         return template(release, host, initial, progress)
     finally:
-        provisioner.release(borrowed)
+        provisioner.give_back(borrowed)

@@ -48,7 +48,7 @@ class Provisioner(abc.ABC):
         """One host for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
     @abc.abstractmethod
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
 
     def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:

@@ -257,7 +257,7 @@ def populate(load: Stored, release: Release, made: Template, options: Mapping[st
         where.progress(f"filled {load.store} in {time.monotonic() - began:.1f} s: {shown(size)}")
     finally:
         cluster.close()
-        where.provisioner.release(cluster.hosts)
+        where.provisioner.give_back(cluster.hosts)
 
 
 def _free_bytes(load: Stored, made: Template, where: PopulateOn) -> int:

@@ -255,7 +255,7 @@ class Pool:
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
         old.cluster.close()
-        self.provisioner.release(old.cluster.hosts)
+        self.provisioner.give_back(old.cluster.hosts)
 
     def close(self) -> None:
         """End every cluster."""

@@ -91,10 +91,10 @@ def test_ports_of_one_address_are_never_given_twice(hosts):
     assert len(set(one)) == 5
 
 
-def test_released_hosts_can_be_released_again(provisioner, hosts):
+def test_hosts_that_were_given_back_can_be_given_back_again(provisioner, hosts):
     """What is gone already is no error."""
-    provisioner.release(hosts)
-    provisioner.release(hosts)
+    provisioner.give_back(hosts)
+    provisioner.give_back(hosts)
 
 
 def test_an_unknown_provisioner_lists_the_known_ones():

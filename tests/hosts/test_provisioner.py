@@ -21,7 +21,7 @@ class Plain(Provisioner):
         """None."""
         return []
 
-    def release(self, hosts):
+    def give_back(self, hosts):
         """Nothing."""
 
 

@@ -83,7 +83,7 @@ def answers(made, provisioner):
     yield answers
     for node in nodes:
         node.kill()
-    provisioner.release(hosts)
+    provisioner.give_back(hosts)
 
 
 def link_or_copy(source, target):

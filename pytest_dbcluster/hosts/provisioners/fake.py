@@ -137,7 +137,7 @@ class FakeProvisioner(Provisioner):
         self.hosts += made
         return made
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """Take them back."""
         self.hosts = [host for host in self.hosts if host not in hosts]
 

@@ -45,11 +45,11 @@ class LocalProvisioner(Provisioner):
             for host in hosts if spec.needs.powers else ():
                 self._run.limit(host, f"{place.name}-{host.name}", spec.needs)
         except BaseException:
-            self.release(hosts)
+            self.give_back(hosts)
             raise
         return hosts
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """Remove the directories and groups of these hosts; their servers have been stopped by their nodes."""
         for host in hosts:
             if isinstance(host, LocalHost) and host.group:

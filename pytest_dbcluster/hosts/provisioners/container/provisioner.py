@@ -78,7 +78,7 @@ class ContainerProvisioner(Provisioner):
                 tag = self._tag(name)
                 self._releases[name] = image_release.find(name, tag, self._image(tag), hosts[0])
             finally:
-                self.release(hosts)
+                self.give_back(hosts)
         return self._releases[name]
 
     def acquire(self, spec: ClusterSpec) -> Sequence[ContainerHost]:
@@ -96,7 +96,7 @@ class ContainerProvisioner(Provisioner):
             concurrent.futures.wait(begun)
         hosts = [one.result() for one in begun if not one.exception()]
         if failed := next((error for one in begun if (error := one.exception())), None):
-            self.release(hosts)
+            self.give_back(hosts)
             raise failed
         return hosts
 
@@ -137,7 +137,7 @@ class ContainerProvisioner(Provisioner):
         ours.address = self._gateway
         return ours
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """End these containers and remove their directories."""
         with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as threads:
             list(threads.map(self._released, hosts))

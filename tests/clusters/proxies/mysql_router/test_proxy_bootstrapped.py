@@ -51,7 +51,7 @@ class OneHost(Provisioner):
         """That host."""
         return [self.host]
 
-    def release(self, hosts):
+    def give_back(self, hosts):
         """Nothing to do."""
 
 
@@ -173,4 +173,4 @@ def test_a_router_of_an_innodb_cluster_follows_the_primary(provisioner, mysql):
         group.check()
     finally:
         group.close()
-        provisioner.release(group.hosts)
+        provisioner.give_back(group.hosts)

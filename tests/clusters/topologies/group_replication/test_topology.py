@@ -238,4 +238,4 @@ def test_a_taken_port_is_said_so_that_others_are_tried(provisioner, mysql):
             form.form([node])
     finally:
         node.kill()
-        provisioner.release([host])
+        provisioner.give_back([host])
