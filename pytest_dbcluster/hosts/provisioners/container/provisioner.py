@@ -22,7 +22,6 @@ from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -180,11 +179,9 @@ class ContainerProvisioner(Provisioner):
         engine.reap(made)
         # Containers share it; an engine would make a directory that is missing, and it would be root's.
         cache.releases().mkdir(parents=True, exist_ok=True)
-        client = self._run.client
         cleaning = [sys.executable, "-P", engine.__file__, "clean", self.run_id]
-        (self.directory / runs.ENGINE).touch()
         package = str(Path(registry.__file__).parents[1])
-        client.ask("after", argv=cleaning, environment={**os.environ, "DOCKER_HOST": made.url, "PYTHONPATH": package})
+        self._run.clean_up_by(cleaning, {"DOCKER_HOST": made.url, "PYTHONPATH": package})
         for attempt in range(TRIES):
             subnet = _subnet()
             try:
