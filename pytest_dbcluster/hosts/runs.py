@@ -20,7 +20,7 @@ import psutil
 
 from pytest_dbcluster.hosts import cleanup
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
-from pytest_dbcluster.system import cache, cgroups
+from pytest_dbcluster.system import cache, cgroups, processes
 
 FILE = "run.json"
 
@@ -43,10 +43,7 @@ class Run:
     @property
     def alive(self) -> bool:
         """Whether its owner still runs."""
-        try:
-            return abs(psutil.Process(self.owner).create_time() - self.born) < 1
-        except psutil.Error:
-            return False
+        return processes.is_running(self.owner, self.born)
 
     def processes(self) -> list[psutil.Process]:
         """The processes that carry this run's id, its supervisor not among them."""
