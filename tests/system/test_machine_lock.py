@@ -23,7 +23,7 @@ from pytest_dbcluster.system import machine_lock as machine
 place, does, run = sys.argv[1:4]
 machine.TOLD_AFTER, (machine.STINT, machine.LINGER, pause) = 0.0, map(float, sys.argv[4:])
 say = lambda line: print(line, flush=True)
-mine, again = machine.Machine(Path(place)), True
+mine, again = machine.MachineLock(Path(place)), True
 while again:
     with mine.turn(does, run=run, progress=say):
         say("has it")
