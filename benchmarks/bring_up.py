@@ -90,7 +90,7 @@ def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
 
         def start() -> None:
             cluster = bring_up(kind.spec, release, provisioner, options={})
-            stack.callback(provisioner.release, cluster.hosts)
+            stack.callback(provisioner.give_back, cluster.hosts)
             stack.callback(cluster.close)
 
         return ratios.seconds(start)
@@ -104,8 +104,8 @@ def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Se
         def start() -> None:
             made = ready_template(release, provisioner, {}, stage.tell)
             hosts = provisioner.acquire(kind.spec)
-            stack.callback(provisioner.release, hosts)
-            nodes.extend(Node(host.name, host, release, host.port(), made.password) for host in hosts)
+            stack.callback(provisioner.give_back, hosts)
+            nodes.extend(Node(host.name, host, release, host.port(3306), made.password) for host in hosts)
             for host, node in zip(hosts, nodes, strict=True):
                 stack.callback(node.kill)
                 host.copy_tree(str(made.data), node.data)

@@ -18,7 +18,7 @@ from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
 from pytest_dbcluster import ClusterSpec, MySQLSlap, ReleaseName
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
-from pytest_dbcluster.hosts.provisioner import Provisioner, programs
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
@@ -45,7 +45,7 @@ def ready(release: Release, provisioner: Provisioner) -> float:
 
         def start() -> None:
             cluster = bring_up(SPEC, release, provisioner, options={})
-            stack.callback(provisioner.release, cluster.hosts)
+            stack.callback(provisioner.give_back, cluster.hosts)
             stack.callback(cluster.close)
 
         took = ratios.seconds(start)
@@ -56,7 +56,7 @@ def ready(release: Release, provisioner: Provisioner) -> float:
 def started(made: Sides, runs: int) -> str:
     """The line about bring-ups."""
     name = ReleaseName.parse(DEFAULT_RELEASE)
-    found = [(programs(each, name, stage.tell), each) for each in made]
+    found = [(each.supply(name, stage.tell), each) for each in made]
     for release, each in found:
         ready_template(release, each, {}, stage.tell)
         ready(release, each)  # of neither side the first one counts

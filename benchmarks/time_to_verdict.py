@@ -67,7 +67,7 @@ def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
         return ratios.seconds(lambda: average.append(load.run(place).seconds)), average[0]
     finally:
         cluster.close()
-        pool.provisioner.release(cluster.hosts)
+        pool.provisioner.give_back(cluster.hosts)
 
 
 def scaled(wall: float, calls: float, iterations: int) -> float:

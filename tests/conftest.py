@@ -60,7 +60,7 @@ def bring(mariadb: Release, provisioner: LocalProvisioner) -> Iterator[Bring]:
     yield bring
     for cluster in made:
         cluster.close()
-        provisioner.release(cluster.hosts)
+        provisioner.give_back(cluster.hosts)
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +98,7 @@ def contain(containers: ContainerProvisioner, imaged: Callable[[str], Release]) 
     yield contain
     for cluster in made:
         cluster.close()
-        containers.release(cluster.hosts)
+        containers.give_back(cluster.hosts)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from fixtures import clusters
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.errors import ConfigError, Unsupported
-from pytest_dbcluster.hosts.provisioner import memory_share, unmet
+from pytest_dbcluster.hosts.provisioner import memory_share
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings
@@ -120,15 +120,15 @@ def test_what_is_not_offered_is_named_with_the_reason():
     some = FakeProvisioner(offers=frozenset({"cores"}))
     some.missing = {"iops": "no disk", "memory": "no memory here", "netem": "no netem"}
 
-    assert unmet(some, GALERA) == unmet(some, GALERA.with_needs(cores=2)) == ""
-    assert unmet(some, GALERA.with_needs(cores=2, memory="1G").with_storage("gp2-100")) == (
+    assert some.unmet(GALERA) == some.unmet(GALERA.with_needs(cores=2)) == ""
+    assert some.unmet(GALERA.with_needs(cores=2, memory="1G").with_storage("gp2-100")) == (
         "cluster galera3_cores_2_memory_1G_gp2_100 needs storage gp2-100, memory=1G, iops=100 of its hosts, which this "
         "provisioner does not offer here: no memory here; no disk"
     )
-    assert unmet(FakeProvisioner(), GALERA.with_needs(rtt=0.01)) == (
+    assert FakeProvisioner().unmet(GALERA.with_needs(rtt=0.01)) == (
         "cluster galera3_rtt_0.01 needs rtt=0.01 of its hosts, which this provisioner does not offer here"
     )
-    assert unmet(FakeProvisioner(offers=LIMITS), GALERA.with_needs(cores=1, memory=1, iops=1, rtt=1)) == ""
+    assert FakeProvisioner(offers=LIMITS).unmet(GALERA.with_needs(cores=1, memory=1, iops=1, rtt=1)) == ""
 
 
 def test_a_need_that_is_not_met_is_never_ignored(tmp_path):

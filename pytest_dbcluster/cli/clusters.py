@@ -10,7 +10,6 @@ import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -23,7 +22,7 @@ from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.provisioner import memory_share, programs, provisioner_class
+from pytest_dbcluster.hosts.provisioner import Keeps, memory_share, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -130,10 +129,12 @@ def leave_running(
     nothing.
     """
     assert spec.release
-    made_by: Any = provisioner_class(where)
+    made_by = provisioner_class(where)
     provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
+    if not isinstance(provisioner, Keeps):
+        raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
     with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
-        release = programs(provisioner, spec.release, progress)
+        release = provisioner.supply(spec.release, progress)
         memory = memory_share(spec, psutil.virtual_memory().total)
         options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
         made = ready_template(release, provisioner, options, progress)

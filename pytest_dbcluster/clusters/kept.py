@@ -18,7 +18,6 @@ from typing import Any, cast
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.proxy import Watchable
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.host import Shells
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases.find import elsewhere
@@ -99,7 +98,7 @@ def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     """A client that fits the server, and a directory that it can read: in an image the host has one of its own."""
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.beside, CLIENTS)), None)
-    if beside and hasattr(host, "typed") and (words := cast(Shells, host).typed([str(beside)])):
+    if beside and (words := host.typed([str(beside)])):
         return shlex.join(words), Path(host.directory)
     vendor = sorted(CLIENTS, key=lambda name: name != release.product)
     found = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]

@@ -188,7 +188,7 @@ class ProxyHost:
         """End every program and give the host back. Never raises for what is gone already."""
         self.end()
         if self.host:
-            self.provisioner.release([self.host])
+            self.provisioner.give_back([self.host])
             self.host = None
 
 

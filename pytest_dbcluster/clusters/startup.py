@@ -6,7 +6,6 @@ import concurrent.futures
 import itertools
 import time
 from collections.abc import Callable, Mapping
-from typing import cast
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -17,8 +16,8 @@ from pytest_dbcluster.clusters.servers.data_template import Template, template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.hosts.host import Host, Trees, own_port
-from pytest_dbcluster.hosts.provisioner import Provisioner, unmet
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -56,7 +55,7 @@ def bring_up(
             return cluster
         except BaseException as error:
             cluster.close()
-            provisioner.release(cluster.hosts)
+            provisioner.give_back(cluster.hosts)
             if not _port_taken(error, attempt, progress):
                 raise
     raise AssertionError("unreachable")
@@ -81,7 +80,7 @@ def _configured(
     form = topology(spec.topology)
     if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
         raise Unsupported(lacking)
-    if lacking := unmet(provisioner, spec):
+    if lacking := provisioner.unmet(spec):
         raise Unsupported(lacking)
     if missing := form.needs - provisioner.offers:
         raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
@@ -89,7 +88,7 @@ def _configured(
     hosts = provisioner.acquire(spec.on_release(release.asked))
     nodes: list[Node] = []
     try:
-        nodes += [Node(host.name, host, release, own_port(host, 3306), made.password) for host in hosts]
+        nodes += [Node(host.name, host, release, host.port(3306), made.password) for host in hosts]
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
             list(copies.map(lambda node: _copy(made, node, durable=start is not None), nodes))
         for node in nodes:
@@ -97,12 +96,12 @@ def _configured(
         before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
         return Cluster(spec, form, hosts, nodes, before)
     except BaseException:
-        provisioner.release(hosts)
+        provisioner.give_back(hosts)
         raise
 
 
 def _copy(made: Template, node: Node, *, durable: bool) -> None:
-    cast(Trees, node.host).copy_tree(str(made.data), node.data, durable=durable)
+    node.host.copy_tree(str(made.data), node.data, durable=durable)
 
 
 def ready_template(
@@ -132,4 +131,4 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
     try:
         return template(release, host, initial, progress)
     finally:
-        provisioner.release(borrowed)
+        provisioner.give_back(borrowed)

@@ -20,7 +20,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import supervisor
-from pytest_dbcluster.hosts.host import Completed, Process
+from pytest_dbcluster.hosts.host import Completed, Host, Process
 from pytest_dbcluster.system import direct_copy
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
@@ -94,24 +94,29 @@ class SupervisorClient:
                 self._process.stdout.close()
 
 
-class LocalProcess:
+class LocalProcess(Process):
     """A program that the supervisor started."""
 
     def __init__(self, client: SupervisorClient, pid: int) -> None:
         self._client = client
-        self.pid = pid
+        self._pid = pid
+
+    @property
+    def pid(self) -> int:
+        """Its number among the processes of this machine."""
+        return self._pid
 
     def status(self) -> int | None:
         """None while it runs, then its exit status."""
-        status: int | None = self._client.ask("status", pid=self.pid)["status"]
+        status: int | None = self._client.ask("status", pid=self._pid)["status"]
         return status
 
     def signal(self, number: int) -> None:
         """Send a signal to the program's process group."""
-        self._client.ask("signal", pid=self.pid, number=number)
+        self._client.ask("signal", pid=self._pid, number=number)
 
 
-class LocalHost:
+class LocalHost(Host):
     """A directory on this machine, and 127.0.0.1. What it spawns is in its control group, where it has one."""
 
     address = "127.0.0.1"
@@ -209,8 +214,13 @@ class LocalHost:
             file.seek(offset)
             return file.read()
 
-    def port(self) -> int:
-        """A free port on 127.0.0.1."""
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of commands of this process that have ended, in seconds: those of all hosts of this machine."""
+        times = os.times()
+        return times.children_user + times.children_system
+
+    def port(self, usual: int) -> int:
+        """A free port on 127.0.0.1, whatever the usual one is."""
         return self._ports.take()
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:

@@ -5,12 +5,14 @@ Every provisioner whose hosts keep their data on this machine has one.
 
 from __future__ import annotations
 
+import os
 import secrets
 import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts import cleanup, runs
 from pytest_dbcluster.hosts.local_host import OTHER_PLACE, LocalHost, SupervisorClient
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cgroups
@@ -62,6 +64,20 @@ class LocalRun:
             for place in cgroups.record(self.directory, host.group):
                 client.ask("own_group", group=str(place))
 
+    def clean_up_by(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Have this command run when the run ends, whoever ends it, once its programs have ended.
+
+        ``environment`` is what the command needs beside our own variables; it is written to disk, for this user alone.
+        Raises ProvisionError.
+        """
+        client = self.client
+        try:
+            with self._acquiring:
+                cleanup.record(self.directory, cleanup.Command(argv, environment))
+        except OSError as error:
+            raise self._unwritable(error) from None
+        client.ask("after", argv=list(argv), environment={**os.environ, **environment})
+
     def leave(self) -> None:
         """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
         if not (self._client and self.keep):
@@ -90,8 +106,10 @@ class LocalRun:
             self.directory.mkdir(parents=True, mode=0o700)
             runs.claim(self.directory)
         except OSError as error:
-            where = f"{self.directory.parent}: {error.strerror}"
-            raise ProvisionError(f"cannot keep data in {where}; {OTHER_PLACE}") from None
+            raise self._unwritable(error) from None
         self._client = SupervisorClient(self.run_id, keep=self.keep)
         self._client.ask("own", directory=str(self.directory))
         return self._client
+
+    def _unwritable(self, error: OSError) -> ProvisionError:
+        return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_PLACE}")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
@@ -18,10 +19,18 @@ if TYPE_CHECKING:
 PLANNED = ("ec2", "vm")
 
 
-class Provisioner(Protocol):
-    """Hands out hosts for a cluster and takes them back."""
+class Provisioner(abc.ABC):
+    """Hands out hosts for a cluster and takes them back.
+
+    ``run_id`` names the run that its hosts belong to, "-" when it has no run. ``brings_programs``: each host has the
+    programs of one release with it, so that every release needs a client host of its own.
+    """
+
+    run_id: str = "-"
+    brings_programs: bool = False
 
     @property
+    @abc.abstractmethod
     def offers(self) -> frozenset[str]:
         """The powers of its hosts.
 
@@ -29,15 +38,53 @@ class Provisioner(Protocol):
         each host: ``cores``, ``memory``, ``iops``.
         """
 
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why it does not offer some powers here: a clause by the power's name in ``offers``."""
+        return {}
+
+    @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """One host for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    @abc.abstractmethod
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
 
+    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
+        """The release of this name as the hosts have it: by default the programs of this machine, found or fetched.
 
+        Raises ProvisionError, Unsupported or ConfigError.
+        """
+        from pytest_dbcluster.releases.find import find
+
+        return find(name, progress=progress)
+
+    def beside(self, host: Host) -> Host:
+        """Where programs of ours run that this host can reach: on the host itself, unless it may have no Python."""
+        return host
+
+    def unmet(self, spec: ClusterSpec) -> str:
+        """Which of a spec's needs its hosts would not meet, and why; empty when they meet all."""
+        powers = spec.needs.powers
+        lacks = [power for power in powers if power not in self.offers] if powers else []
+        if not lacks:
+            return ""
+        asked = ", ".join(powers[power] for power in lacks)
+        why = self.missing
+        reasons = "; ".join(dict.fromkeys(why[power] for power in lacks if power in why))
+        storage = f"storage {spec.needs.storage}, " if spec.needs.storage and "iops" in lacks else ""
+        return f"cluster {spec} needs {storage}{asked} of its hosts, which this provisioner does not offer here" + (
+            f": {reasons}" if reasons else ""
+        )
+
+    def close(self) -> None:  # noqa: B027  (most hold nothing beyond their hosts)
+        """End what is left of the run, unless it was left running. A second call does nothing."""
+
+
+@runtime_checkable
 class Keeps(Protocol):
-    """An extra power: what was begun with ``keep=True`` can outlive this process, until it is ended by its id."""
+    """An optional power: what was begun with ``keep=True`` can outlive this process, until it is ended by its id."""
 
     run_id: str
     directory: Path
@@ -46,66 +93,12 @@ class Keeps(Protocol):
         """From now on the end of this process ends nothing. Raises ProvisionError for one begun without ``keep``."""
 
 
-class Explains(Protocol):
-    """An extra power: it knows why it does not offer something here, by its name in ``offers``."""
-
-    @property
-    def missing(self) -> Mapping[str, str]:
-        """The reasons, each a clause."""
-
-
-def unmet(provisioner: Provisioner, spec: ClusterSpec) -> str:
-    """Which of a spec's needs its hosts would not meet, and why; empty when they meet all."""
-    powers = spec.needs.powers
-    lacks = [power for power in powers if power not in provisioner.offers] if powers else []
-    if not lacks:
-        return ""
-    asked = ", ".join(powers[power] for power in lacks)
-    why = cast(Explains, provisioner).missing if hasattr(provisioner, "missing") else {}
-    reasons = "; ".join(dict.fromkeys(why[power] for power in lacks if power in why))
-    said = f"storage {spec.needs.storage}, " if spec.needs.storage and "iops" in lacks else ""
-    return f"cluster {spec} needs {said}{asked} of its hosts, which this provisioner does not offer here" + (
-        f": {reasons}" if reasons else ""
-    )
-
-
 def memory_share(spec: ClusterSpec, machine: int) -> int:
     """The bytes that a node may take ``80 %`` of: its host's memory where that is limited, else its part of a machine.
 
     ``machine``: all the memory there is, in bytes.
     """
     return spec.needs.memory or machine // spec.nodes
-
-
-class Supplies(Protocol):
-    """An extra power: its hosts bring the programs of releases with them."""
-
-    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
-        """The release as it is on these hosts. Raises ProvisionError or Unsupported."""
-
-
-class Beside(Protocol):
-    """An extra power: a host may have no Python, and what is ours runs beside it, within its reach."""
-
-    def beside(self, host: Host) -> Host:
-        """Where programs of ours run that this host can reach."""
-
-
-def programs(provisioner: Provisioner, name: ReleaseName, progress: Callable[[str], None]) -> Release:
-    """The release of this name as the hosts of a provisioner have it, found or fetched where they use this machine's.
-
-    Raises what ``release.find`` and ``supply`` raise.
-    """
-    from pytest_dbcluster.releases.find import find
-
-    if hasattr(provisioner, "supply"):
-        return cast(Supplies, provisioner).supply(name, progress)
-    return find(name, progress=progress)
-
-
-def beside(provisioner: Provisioner, host: Host) -> Host:
-    """Where programs of ours run for this host: on it, if the provisioner knows no better place."""
-    return cast(Beside, provisioner).beside(host) if hasattr(provisioner, "beside") else host
 
 
 def own_cores(offers: frozenset[str], spec: ClusterSpec, usable: float) -> bool:

@@ -1,6 +1,7 @@
 """The runs on this machine: whose directory and servers are whose, and what a dead run left behind.
 
-A run's directory holds ``run.json``. A run is dead when its owner is gone and it was not kept on purpose.
+A run's directory holds ``run.json``, and ``cleanup.json`` when its provisioner has made something elsewhere. A run is
+dead when its owner is gone and it was not kept on purpose.
 Servers carry the run's id in their environment, so they are found without trusting a process number.
 """
 
@@ -17,13 +18,11 @@ from pathlib import Path
 
 import psutil
 
-from pytest_dbcluster.errors import ProvisionError, Unsupported
-from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts import cleanup
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
-from pytest_dbcluster.system import cache, cgroups
+from pytest_dbcluster.system import cache, cgroups, processes
 
 FILE = "run.json"
-ENGINE = "engine"  # in the directory of a run that has made something with a container engine
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,10 +43,7 @@ class Run:
     @property
     def alive(self) -> bool:
         """Whether its owner still runs."""
-        try:
-            return abs(psutil.Process(self.owner).create_time() - self.born) < 1
-        except psutil.Error:
-            return False
+        return processes.is_running(self.owner, self.born)
 
     def processes(self) -> list[psutil.Process]:
         """The processes that carry this run's id, its supervisor not among them."""
@@ -107,24 +103,24 @@ def known() -> list[Run]:
 
 
 def end(run: Run) -> int:
-    """Kill the servers of a run, remove its groups and its directory; the number of processes that were ended."""
-    processes, groups = run.processes(), cgroups.recorded(run.directory)
-    _kill(processes)
+    """Kill the servers of a run, remove its groups, run its clean-up commands and remove its directory.
+
+    Returns the number of processes that were ended.
+    """
+    running, groups = run.processes(), cgroups.recorded(run.directory)
+    _kill(running)
     for group in groups:
         cgroups.remove(group)
-    if (run.directory / ENGINE).exists():
-        # Without the engine its containers have ended.
-        with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(engine.connect()) as reached:
-            engine.clean(reached, run.run_id)
+    cleanup.run(run.directory)
     shutil.rmtree(run.directory, ignore_errors=True)
-    return len(processes)
+    return len(running)
 
 
-def _kill(processes: Sequence[psutil.Process]) -> None:
-    for process in processes:
+def _kill(running: Sequence[psutil.Process]) -> None:
+    for process in running:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-    psutil.wait_procs(processes, timeout=10)
+    psutil.wait_procs(running, timeout=10)
 
 
 def reap() -> list[tuple[Run, int]]:

@@ -7,7 +7,7 @@ import functools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
@@ -54,6 +54,8 @@ class DBSession:
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
+        if settings.keep and not isinstance(self.provisioner, Keeps):
+            raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
         self.pool = Pool(
             self.provisioner,
             fragments=settings.fragments,
@@ -192,14 +194,15 @@ class DBSession:
             return
         if self.settings.keep and self.pool.clusters:
             self._closed = True
+            assert isinstance(self.provisioner, Keeps)  # else the run would not have begun
             for cluster in self.pool.clusters:
-                self.report.line(kept.describe(kept.write(cluster, cast(Keeps, self.provisioner))))
+                self.report.line(kept.describe(kept.write(cluster, self.provisioner)))
             return
         # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
         most = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
         with self._told(), contextlib.ExitStack() as ends:
             ends.enter_context(self.pool.turns.building(most=most) if self._begun else contextlib.nullcontext())
-            ends.callback(getattr(self.provisioner, "close", lambda: None))
+            ends.callback(self.provisioner.close)
             ends.callback(self.pool.close)
         self._closed = True  # not before: Ctrl-C in the middle is followed by another call
 

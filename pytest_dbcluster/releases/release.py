@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ReleaseName
 
 # Where programs are in an image, those of its maker's own first.
@@ -78,13 +77,3 @@ class Release:
         if self.files is None:
             return [entry.name for entry in self.bin.iterdir()]
         return [Path(file).name for file in self.files if str(Path(file).parent) in IMAGE_PATH]
-
-
-def of_image(name: ReleaseName, tag: str, image: str, host: Host) -> Release:
-    """The release in the container image that ``host`` was made of; ``image`` is its id, ``tag`` its name for people.
-
-    Raises ProvisionError for an image in which nothing can be run, ConfigError for one with another server.
-    """
-    from pytest_dbcluster.hosts.provisioners.container import image_release as images
-
-    return images.find(name, tag, image, host)

@@ -22,11 +22,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
-import psutil
-
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
-from pytest_dbcluster.system import block_devices
+from pytest_dbcluster.system import block_devices, processes
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
@@ -175,7 +173,7 @@ def recorded(directory: Path) -> list[Path]:
 def reap() -> None:
     """Remove groups of runs whose owner is gone and that hold no process. Never raises."""
     for place in of_runs():
-        if orphaned(place) and not members(place):
+        if processes.orphaned(place) and not members(place):
             remove(place)
 
 
@@ -316,19 +314,7 @@ def cpu_said(text: str) -> float:
 
 def run_name(run: str) -> str:
     """The name of a run's group: its id, the process that it belongs to, and that one's birth."""
-    owner = psutil.Process()
-    return f"{PREFIX}-{run}-{owner.pid}-{owner.create_time():.0f}"
-
-
-def orphaned(group: Path) -> bool:
-    """Whether the process that a run's group belongs to is gone."""
-    pid, born = group.name.split("-")[-2:]
-    try:
-        return abs(psutil.Process(int(pid)).create_time() - int(born)) > 2
-    except psutil.NoSuchProcess:
-        return True
-    except (psutil.Error, ValueError):
-        return False
+    return f"{PREFIX}-{run}-{processes.mark()}"
 
 
 def of_runs() -> list[Path]:

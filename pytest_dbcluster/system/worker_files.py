@@ -8,9 +8,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import psutil
-
-from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system import processes
 
 PREFIX = "dbcluster-workers-"
 
@@ -18,8 +16,7 @@ PREFIX = "dbcluster-workers-"
 def make() -> Path:
     """A new directory of this process, which removes it at its end; those of processes that were killed are removed."""
     reap()
-    owner = psutil.Process()
-    return Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{owner.pid}-{owner.create_time():.0f}"))
+    return Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{processes.mark()}"))
 
 
 def reap() -> list[Path]:
@@ -27,7 +24,7 @@ def reap() -> list[Path]:
     found = []
     for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
         with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
-            if place.lstat().st_uid == os.getuid() and cgroups.orphaned(place):
+            if place.lstat().st_uid == os.getuid() and processes.orphaned(place):
                 shutil.rmtree(place, ignore_errors=True)
                 found.append(place)
     return found

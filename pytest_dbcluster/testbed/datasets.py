@@ -26,7 +26,7 @@ from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported, WorkloadError
-from pytest_dbcluster.hosts.host import Host, Trees
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -145,7 +145,7 @@ def _keep(load: Stored, node: Node, place: Path) -> int:
         try:
             data.rename(staging / "data")
         except OSError:  # another file system
-            cast(Trees, node.host).copy_tree(str(data), str(staging / "data"), durable=True)
+            node.host.copy_tree(str(data), str(staging / "data"), durable=True)
         _make_durable(staging / "data")
         said = {"holds": load.store, "release": f"{node.release.name} {node.release.version}", "size": size}
         description = staging / FILE
@@ -257,7 +257,7 @@ def populate(load: Stored, release: Release, made: Template, options: Mapping[st
         where.progress(f"filled {load.store} in {time.monotonic() - began:.1f} s: {shown(size)}")
     finally:
         cluster.close()
-        where.provisioner.release(cluster.hosts)
+        where.provisioner.give_back(cluster.hosts)
 
 
 def _free_bytes(load: Stored, made: Template, where: PopulateOn) -> int:

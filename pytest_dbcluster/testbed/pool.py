@@ -25,7 +25,7 @@ from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.clusters.topology import lacks, topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share, programs, unmet
+from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
@@ -74,12 +74,12 @@ class Pool:
         self._clients: dict[ReleaseName | None, Host] = {}
         self._references = References(provisioner, progress)
         self.overridden: list[str] = []
-        self.turns = Turns.on(provisioner.offers, getattr(provisioner, "run_id", "-"), progress)
+        self.turns = Turns.on(provisioner.offers, provisioner.run_id, progress)
 
     def release(self, name: ReleaseName) -> Release:
         """The programs of a release, found or fetched once a run."""
         if name not in self._releases:
-            self._releases[name] = programs(self.provisioner, name, self._progress)
+            self._releases[name] = self.provisioner.supply(name, self._progress)
         return self._releases[name]
 
     def variant(self, spec: ClusterSpec) -> Variant:
@@ -89,7 +89,7 @@ class Pool:
         topology(spec.topology)  # unknown names are refused before anything is fetched or started
         if spec.proxy:
             proxy_class(spec.proxy)
-        if missing := unmet(self.provisioner, spec):
+        if missing := self.provisioner.unmet(spec):
             raise Unsupported(missing)
         release = self.release(spec.release)
         if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
@@ -246,7 +246,7 @@ class Pool:
 
     def client(self, release: Release) -> Host:
         """The host that every load starts from which takes its programs from this release; mostly one for the run."""
-        asked = release.asked if hasattr(self.provisioner, "supply") else None
+        asked = release.asked if self.provisioner.brings_programs else None
         if asked not in self._clients:
             spec = ClusterSpec("standalone", release=asked, name="client")
             self._clients[asked] = self.provisioner.acquire(spec)[0]
@@ -255,7 +255,7 @@ class Pool:
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
         old.cluster.close()
-        self.provisioner.release(old.cluster.hosts)
+        self.provisioner.give_back(old.cluster.hosts)
 
     def close(self) -> None:
         """End every cluster."""

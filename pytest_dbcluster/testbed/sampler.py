@@ -6,12 +6,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import psutil
 
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.hosts.host import Counts, Host
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.rounds.counters import DELTAS, STATES, Reading
 
 PRESSURE = ("cpu", "io", "memory")
@@ -84,9 +83,9 @@ class Sampler:
         found["iowait"] = getattr(whole, "iowait", 0.0)
         children = psutil.Process().cpu_times()
         found["cpu_plugin"] = children.user + children.system
-        if not hasattr(self._client, "cpu_seconds"):
+        if self._client is None:
             found["cpu_client"] = children.children_user + children.children_system
-        elif (used := cast(Counts, self._client).cpu_seconds()) is not None:
+        elif (used := self._client.cpu_seconds()) is not None:
             found["cpu_client"] = used
         if disk := psutil.disk_io_counters():
             found |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}

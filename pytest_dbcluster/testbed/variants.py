@@ -175,7 +175,7 @@ class References:
             yield cluster
         finally:
             cluster.close()
-            self._provisioner.release(cluster.hosts)
+            self._provisioner.give_back(cluster.hosts)
 
 
 class Switch:

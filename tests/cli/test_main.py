@@ -100,7 +100,7 @@ def test_what_takes_cores_and_the_disk_is_done_in_a_turn(monkeypatch, tmp_path):
         raise ProvisionError("far enough")
 
     monkeypatch.setattr(find, "find", stop)
-    monkeypatch.setattr("pytest_dbcluster.cli.clusters.programs", stop)
+    monkeypatch.setattr("pytest_dbcluster.hosts.provisioner.Provisioner.supply", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.build", stop)
     monkeypatch.setattr("pytest_dbcluster.hosts.provisioners.container.images.offer", lambda name: name)
     monkeypatch.setattr(images, "_engine", contextlib.nullcontext)

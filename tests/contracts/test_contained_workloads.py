@@ -40,7 +40,7 @@ def setting(containers, imaged):
     (host,) = containers.acquire(ClusterSpec("standalone", release=release.asked, name="client"))
     yield Setting(made, host, release, "quick", lambda line: None)
     made.close()
-    containers.release([host, *made.hosts])
+    containers.give_back([host, *made.hosts])
 
 
 @pytest.fixture(params=LOADS, ids=str)

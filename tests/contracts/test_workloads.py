@@ -43,7 +43,7 @@ def setting(cluster, provisioner, mariadb):
     """The cluster with a client of its own."""
     client = provisioner.acquire(dataclasses.replace(cluster.spec, nodes=1, name="client"))[0]
     yield Setting(cluster, client, mariadb, "quick", lambda line: None)
-    provisioner.release([client])
+    provisioner.give_back([client])
 
 
 @pytest.fixture(params=ALL, ids=str)

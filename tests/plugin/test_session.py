@@ -105,3 +105,12 @@ def test_the_floor_is_that_of_a_load_a_variant_and_a_metric(session, other):
     session.report.progress = lambda event: None
 
     assert (floor_of(session) is floor_of(session, **other)) == (not other)
+
+
+def test_clusters_are_not_promised_to_stay_where_they_cannot(pytestconfig, tmp_path):
+    """It is said before anything is started."""
+    settings = Settings.read(pytestconfig.option, tmp_path)
+
+    with pytest.raises(ConfigError) as caught:
+        DBSession(dataclasses.replace(settings, keep=True, provisioner="fake"), pytestconfig)
+    assert str(caught.value) == "--db-keep: the provisioner fake cannot leave servers running"

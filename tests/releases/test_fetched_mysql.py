@@ -72,7 +72,7 @@ def answers(made, provisioner):
     def answers(found):
         hosts.extend(provisioner.acquire(ClusterSpec("standalone", name="fetched")))
         place = hosts[-1]
-        node = Node(place.name, place, found, place.port(), made.password)
+        node = Node(place.name, place, found, place.port(3306), made.password)
         place.copy_tree(str(made.data), node.data)
         node.configure({})
         node.start()
@@ -83,7 +83,7 @@ def answers(made, provisioner):
     yield answers
     for node in nodes:
         node.kill()
-    provisioner.release(hosts)
+    provisioner.give_back(hosts)
 
 
 def link_or_copy(source, target):

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system import cgroups, processes
 from pytest_dbcluster.system.cgroups import Tree
 
 MOUNTS = """\
@@ -145,10 +145,10 @@ def test_the_owner_of_a_group_is_a_process_and_its_birth():
     mine = Path(cgroups.run_name("feedf00d"))
 
     assert mine.name.startswith(f"dbcluster-feedf00d-{os.getpid()}-")
-    assert not cgroups.orphaned(mine)
-    assert cgroups.orphaned(Path(f"dbcluster-feedf00d-{os.getpid()}-1"))
-    assert cgroups.orphaned(Path(f"dbcluster-feedf00d-{2**22 + 1}-1"))
-    assert not cgroups.orphaned(Path("dbcluster-some-other-thing"))
+    assert not processes.orphaned(mine)
+    assert processes.orphaned(Path(f"dbcluster-feedf00d-{os.getpid()}-1"))
+    assert processes.orphaned(Path(f"dbcluster-feedf00d-{2**22 + 1}-1"))
+    assert not processes.orphaned(Path("dbcluster-some-other-thing"))
 
 
 def test_an_error_of_a_control_file_has_its_name(tmp_path):

@@ -136,7 +136,7 @@ def test_programs_of_a_limited_host_are_in_its_group(local):
     assert setting(limited, "memory.limit_in_bytes") + setting(limited, "memory.max") == str(2**26)
     assert "300" in setting(limited, "blkio.throttle.write_iops_device") + setting(limited, "io.max")
     assert free.group is None
-    local.release([limited])
+    local.give_back([limited])
     assert not any(place.exists() for place in limited.group.places)
     assert not psutil.pid_exists(inside.pid) or inside.status() == -signal.SIGKILL
     assert outside.status() is None
@@ -181,7 +181,7 @@ def test_a_limited_server_flushes_less_often(local, mariadb):
         seconds = time.monotonic() - begun
         done[spec] = (int(node.status("Innodb_data_fsyncs")["innodb_data_fsyncs"]) - before) / seconds
         cluster.close()
-        local.release(cluster.hosts)
+        local.give_back(cluster.hosts)
 
     unlimited, limited = done.values()
     if unlimited < 165:

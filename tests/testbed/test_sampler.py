@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.testbed.sampler import Sampler
 
 
@@ -50,10 +51,11 @@ def test_a_process_that_has_ended_is_no_error(pid):
     assert sampler.rates().get("cpu_node1", 0.0) == 0.0
 
 
-class Counting:
+class Counting(FakeHost):
     """A client's host that counts the CPU time of what is on it."""
 
     def __init__(self, *seconds):
+        super().__init__()
         self.seconds = list(seconds)
 
     def cpu_seconds(self):

@@ -40,7 +40,7 @@ def tpcc_templates(
         return made[vendor]
 
     yield template
-    provisioner.release([client])
+    provisioner.give_back([client])
     shutil.rmtree(own, ignore_errors=True)  # each is a third of a GB, and pytest keeps the files of three runs
 
 
@@ -62,5 +62,5 @@ def loaded(
     yield loaded
     for cluster in made.values():
         cluster.close()
-        provisioner.release(cluster.hosts)
-    provisioner.release([client])
+        provisioner.give_back(cluster.hosts)
+    provisioner.give_back([client])

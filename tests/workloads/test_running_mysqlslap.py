@@ -25,7 +25,7 @@ def client(provisioner, standalone):
     """A host for the load."""
     host = provisioner.acquire(dataclasses.replace(standalone.spec, name="client"))[0]
     yield host
-    provisioner.release([host])
+    provisioner.give_back([host])
 
 
 def setting_of(cluster, client, release, profile="quick"):

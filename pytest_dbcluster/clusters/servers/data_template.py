@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
-from pytest_dbcluster.hosts.host import Host, own_port
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
 
@@ -90,7 +90,7 @@ def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractCon
 
 def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
     words = dialect(release.product, release.version)
-    node = Node("template", host, release, own_port(host, 3306), redaction.new_password())
+    node = Node("template", host, release, host.port(3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
     program, *install = [word.format(data=node.data) for word in words.install]
     host.run(

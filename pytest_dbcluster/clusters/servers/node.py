@@ -6,14 +6,14 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.errors import NodeDied
-from pytest_dbcluster.hosts.host import Host, Limited, Process
+from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.releases.release import Release
 
 ADMIN = "dbcluster"
@@ -100,7 +100,7 @@ class Node:
         status = self.process.status() if self.process else 0
         if status is not None:
             ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
-            if hasattr(self.host, "limit_reached") and (limit := cast(Limited, self.host).limit_reached()):
+            if limit := self.host.limit_reached():
                 ended += f": {limit}"
             raise NodeDied(self.name, ended, self.log, self.last_lines())
 

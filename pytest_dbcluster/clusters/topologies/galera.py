@@ -20,6 +20,7 @@ from pytest_dbcluster.releases.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
 EVICTED_SECONDS = 60.0
+USUAL_PORTS = (4567, 4568, 4444)  # of the group, of incremental transfers, of snapshots
 # A server that accepts connections may still be a donor, a joiner or outside of the primary component.
 SYNCED: Mapping[str, str] = {
     "wsrep_ready": "ON",
@@ -75,8 +76,9 @@ class Galera:
 
     def _ports_of(self, node: Node) -> tuple[int, int, int]:
         if node.name not in self._ports:
-            port = getattr(node.host, "port", None)
-            self._ports[node.name] = (port(), port(), port()) if port else (4567, 4568, 4444)
+            group, transfer, snapshot = USUAL_PORTS
+            host = node.host
+            self._ports[node.name] = (host.port(group), host.port(transfer), host.port(snapshot))
         return self._ports[node.name]
 
     def form(self, nodes: Sequence[Node]) -> None:

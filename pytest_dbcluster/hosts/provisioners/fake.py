@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import fnmatch
 import shlex
+import types
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.hosts.host import Completed, Host
+from pytest_dbcluster.hosts.host import Completed, Host, Process
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 
 FIRST_PORT = 20_001
 
 
 @dataclasses.dataclass
-class FakeProcess:
+class FakeProcess(Process):
     """A program that was never started. ``ends`` is its exit status, None while it "runs"."""
 
-    pid: int
+    pid: int = 1
     ends: int | None = None
     signals: list[int] = dataclasses.field(default_factory=list)
 
@@ -31,7 +33,7 @@ class FakeProcess:
         self.ends = -number
 
 
-class FakeHost:
+class FakeHost(Host):
     """Records commands; files are a dictionary.
 
     ``answers`` maps patterns of a whole command line (``*--only-print``) to what it prints, or to an exception that
@@ -97,7 +99,7 @@ class FakeHost:
         except KeyError:
             raise FileNotFoundError(path) from None
 
-    def port(self) -> int:
+    def port(self, usual: int) -> int:
         """One port after the other."""
         self.next_port += 1
         return self.next_port - 1
@@ -115,8 +117,11 @@ class FakeHost:
         self.files = {name: content for name, content in self.files.items() if not name.startswith(inside)}
 
 
-class FakeProvisioner:
+class FakeProvisioner(Provisioner):
     """Hands out fake hosts, and knows which of them it has not got back."""
+
+    offers: frozenset[str] = frozenset()
+    missing: Mapping[str, str] = types.MappingProxyType({})
 
     def __init__(self, *, keep: bool = False, offers: frozenset[str] = frozenset()) -> None:
         self.offers = offers
@@ -132,7 +137,7 @@ class FakeProvisioner:
         self.hosts += made
         return made
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """Take them back."""
         self.hosts = [host for host in self.hosts if host not in hosts]
 

@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cgroups
 
 
-class LocalProvisioner:
+class LocalProvisioner(Provisioner):
     """Hosts that are directories of one run on this machine. With ``keep`` the run may be left running.
 
     What a spec needs of them is limited by control groups, where this machine lets us make some.
@@ -44,11 +45,11 @@ class LocalProvisioner:
             for host in hosts if spec.needs.powers else ():
                 self._run.limit(host, f"{place.name}-{host.name}", spec.needs)
         except BaseException:
-            self.release(hosts)
+            self.give_back(hosts)
             raise
         return hosts
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """Remove the directories and groups of these hosts; their servers have been stopped by their nodes."""
         for host in hosts:
             if isinstance(host, LocalHost) and host.group:

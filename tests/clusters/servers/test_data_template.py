@@ -28,7 +28,7 @@ def host(provisioner):
         return borrowed[-1]
 
     yield host
-    provisioner.release(borrowed)
+    provisioner.give_back(borrowed)
 
 
 @pytest.fixture

@@ -38,4 +38,4 @@ def keep(own_store, provisioner, mariadb, said):
     """``keep(load)``: its tables, filled unless they are there."""
     client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
     yield lambda load, **options: dataset_template(load, mariadb, provisioner, client, options, said.append)
-    provisioner.release([client])
+    provisioner.give_back([client])

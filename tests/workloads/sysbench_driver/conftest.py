@@ -14,7 +14,7 @@ def client(provisioner):
     """A host for the load."""
     host = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
     yield host
-    provisioner.release([host])
+    provisioner.give_back([host])
 
 
 @pytest.fixture

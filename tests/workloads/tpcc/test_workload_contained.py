@@ -40,4 +40,4 @@ def test_a_warehouse_that_was_filled_in_a_container_serves_another(containers, i
     assert load.violations(cluster) == []
 
     cluster.close()
-    containers.release([client, *cluster.hosts])
+    containers.give_back([client, *cluster.hosts])

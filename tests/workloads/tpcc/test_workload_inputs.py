@@ -92,7 +92,7 @@ def said(tmp_path_factory, provisioner, mariadb):
         return json.loads(re.search(r"\{.*\}", host.run(line, environment=environment).stdout)[0])
 
     yield said
-    provisioner.release([host])
+    provisioner.give_back([host])
 
 
 def test_the_mix_and_the_shares_are_those_of_the_specification(said):

@@ -22,8 +22,8 @@ from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, ProxyHost, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology, health
-from pytest_dbcluster.hosts.host import Host, own_port
-from pytest_dbcluster.hosts.provisioner import Provisioner, beside
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import find
 
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics, on a host of its own
@@ -80,8 +80,8 @@ class HAProxy(ProxyHost):
         release = find("haproxy")
         try:
             host = self.acquire()
-            self._ports = (own_port(host, PORTS[0]), own_port(host, PORTS[1]), own_port(host, PORTS[2]))
-            ours = beside(self.provisioner, host)
+            self._ports = (host.port(PORTS[0]), host.port(PORTS[1]), host.port(PORTS[2]))
+            ours = self.provisioner.beside(host)
             watched = self._watched(ours)
             self._tracked = tracked(watched)
             self.spawn(
@@ -107,7 +107,7 @@ class HAProxy(ProxyHost):
                 node.name,
                 node.host.address,
                 node.port,
-                own_port(host, FIRST_STATUS_PORT + n),
+                host.port(FIRST_STATUS_PORT + n),
                 health(self.form, node, self.nodes),
                 node.endpoint.tls,
             )

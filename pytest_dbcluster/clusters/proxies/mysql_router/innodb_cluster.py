@@ -11,7 +11,7 @@ from pathlib import Path
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.hosts.host import Host, own_port
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
@@ -85,7 +85,7 @@ def bootstrap(host: Host, router: Path, primary: Node, settings: Mapping[str, ob
     try:
         known = host.run([str(router), "--help"]).stdout
         left_out = [option for option in LEFT_OUT if option in known]
-        unused = {} if LEFT_OUT[-1] in known else {f"{name}.bind_port": own_port(host, n) for name, n in UNUSED.items()}
+        unused = {} if LEFT_OUT[-1] in known else {f"{name}.bind_port": host.port(n) for name, n in UNUSED.items()}
         options = {"DEFAULT.logging_folder": "", **unused, **settings}
         command += left_out + [f"--conf-set-option={name}={value}" for name, value in options.items()]
         host.run(command, seconds=BOOTSTRAP_SECONDS, text=f"{endpoint.password}\n")

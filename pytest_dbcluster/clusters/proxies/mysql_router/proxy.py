@@ -18,7 +18,6 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology, adoption
 from pytest_dbcluster.errors import Unsupported
-from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
@@ -99,7 +98,7 @@ class MySQLRouter(ProxyHost):
             raise Unsupported(lacking)
         self._shell = innodb_cluster.shell(self.nodes[0].release) if adoption(self.form) else None
         host = self.acquire()
-        self._ports = {role: own_port(host, usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
+        self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
     def follow(self) -> None:
         """Start the router with the routes of now, unless it runs with them or finds them. Raises ProvisionError."""

@@ -19,7 +19,6 @@ from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.releases.release import Release
 
 PLUGIN = "group_replication.so"
@@ -145,7 +144,7 @@ class GroupReplication:
         if members.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
             return f"{node.host.address}:{node.port}"
         if node.name not in self._ports:
-            self._ports[node.name] = own_port(node.host, GROUP_PORT)
+            self._ports[node.name] = node.host.port(GROUP_PORT)
         return f"{node.host.address}:{self._ports[node.name]}"
 
     def _wait_begun(self, node: Node) -> None:
@@ -197,7 +196,7 @@ class GroupReplication:
     def _move(self, node: Node) -> None:
         # Others have called a dead member in vain, less and less often: its old port they try again seconds later.
         if node.name in self._ports:
-            self._ports[node.name] = own_port(node.host, self._ports[node.name] + 1)
+            self._ports[node.name] = node.host.port(self._ports[node.name] + 1)
 
     def _let_go(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
         seen: dict[str, members.View] = {}

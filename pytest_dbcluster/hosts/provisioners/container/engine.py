@@ -301,17 +301,6 @@ def reap(engine: Engine) -> list[str]:
     return gone
 
 
-def main(arguments: Sequence[str]) -> int:
-    """``clean RUN``: the last act of a run's supervisor, which may follow the death of the process that began it."""
-    with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(connect()) as engine:
-        clean(engine, arguments[1])
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
-
-
 def socket_paths() -> list[str]:
     """Where engines listen when nothing else is said: Docker, the user's Podman, the system's Podman."""
     user = os.environ.get("XDG_RUNTIME_DIR")
@@ -389,3 +378,14 @@ def _group(number: int) -> str:
         return grp.getgrgid(number).gr_name
     except KeyError:
         return str(number)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """``clean RUN``: the last act of a run's supervisor, which may follow the death of the process that began it."""
+    with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(connect()) as engine:
+        clean(engine, arguments[1])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

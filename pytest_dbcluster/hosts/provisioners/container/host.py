@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
-from pytest_dbcluster.hosts.host import Completed, Process
+from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.container import agent
 from pytest_dbcluster.hosts.provisioners.container.agent import Agent
@@ -33,7 +33,7 @@ DEFAULT = f"{SCHEME}{DOCKER_SOCKET}"
 OOM_COUNTS = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null || true"
 
 
-class ContainerProcess:
+class ContainerProcess(Process):
     """A program that the host's agent started."""
 
     def __init__(self, host: ContainerHost, number: int) -> None:
@@ -85,7 +85,7 @@ class Way:
             )
 
 
-class ContainerHost:
+class ContainerHost(Host, Pauses, Partitions, Falls):
     """A container, the directory that it shares with this machine under the same name, and its agent."""
 
     root = os.geteuid() == 0

@@ -22,15 +22,15 @@ from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
-from pytest_dbcluster.hosts.provisioners.container import agent, engine, images
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioners.container import agent, engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost, Way
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
-from pytest_dbcluster.releases.release import Release, of_image
+from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
@@ -40,12 +40,13 @@ TRIES = 20
 TAKEN = ("overlap", "already used")  # what Docker and Podman say of a subnet that is another network's
 
 
-class ContainerProvisioner:
+class ContainerProvisioner(Provisioner):
     """Hosts that are containers of one run. With ``keep`` the run may be left running.
 
     ``chosen`` are the images of releases that are not to come from those made here: "mariadb:11.8" -> "name:tag".
     """
 
+    brings_programs = True
     # Whether packets can be delayed is known when it is tried: acquire() says what is missing.
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops", "netem"} | ({"root"} if os.geteuid() == 0 else set())
@@ -74,9 +75,9 @@ class ContainerProvisioner:
             hosts = self.acquire(ClusterSpec("standalone", release=name, name="look"))
             try:
                 tag = self._tag(name)
-                self._releases[name] = of_image(name, tag, self._image(tag), hosts[0])
+                self._releases[name] = image_release.find(name, tag, self._image(tag), hosts[0])
             finally:
-                self.release(hosts)
+                self.give_back(hosts)
         return self._releases[name]
 
     def acquire(self, spec: ClusterSpec) -> Sequence[ContainerHost]:
@@ -94,7 +95,7 @@ class ContainerProvisioner:
             concurrent.futures.wait(begun)
         hosts = [one.result() for one in begun if not one.exception()]
         if failed := next((error for one in begun if (error := one.exception())), None):
-            self.release(hosts)
+            self.give_back(hosts)
             raise failed
         return hosts
 
@@ -135,7 +136,7 @@ class ContainerProvisioner:
         ours.address = self._gateway
         return ours
 
-    def release(self, hosts: Sequence[Host]) -> None:
+    def give_back(self, hosts: Sequence[Host]) -> None:
         """End these containers and remove their directories."""
         with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as threads:
             list(threads.map(self._released, hosts))
@@ -178,11 +179,9 @@ class ContainerProvisioner:
         engine.reap(made)
         # Containers share it; an engine would make a directory that is missing, and it would be root's.
         cache.releases().mkdir(parents=True, exist_ok=True)
-        client = self._run.client
         cleaning = [sys.executable, "-P", engine.__file__, "clean", self.run_id]
-        (self.directory / runs.ENGINE).touch()
         package = str(Path(registry.__file__).parents[1])
-        client.ask("after", argv=cleaning, environment={**os.environ, "DOCKER_HOST": made.url, "PYTHONPATH": package})
+        self._run.clean_up_by(cleaning, {"DOCKER_HOST": made.url, "PYTHONPATH": package})
         for attempt in range(TRIES):
             subnet = _subnet()
             try:

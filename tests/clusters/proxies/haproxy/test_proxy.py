@@ -36,7 +36,7 @@ def three_nodes(provisioner):
     made = bring_up(spec, find("mariadb:10.11"), provisioner, options={})
     yield made
     made.close()
-    provisioner.release(made.hosts)
+    provisioner.give_back(made.hosts)
 
 
 # One for the tests that leave every node alive, and a fresh one for each test that does not: bringing one up takes
@@ -58,7 +58,7 @@ def start(provisioner):
     yield start
     for cluster in made:
         cluster.close()
-        provisioner.release(cluster.hosts)
+        provisioner.give_back(cluster.hosts)
 
 
 def landed(endpoint):

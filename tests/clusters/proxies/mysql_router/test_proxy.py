@@ -38,7 +38,7 @@ def start(provisioner):
     yield start
     for cluster in made:
         cluster.close()
-        provisioner.release(cluster.hosts)
+        provisioner.give_back(cluster.hosts)
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -38,8 +39,10 @@ class Roles:
         return [node for node in nodes if node.name not in self.primaries]
 
 
-class OneHost:
+class OneHost(Provisioner):
     """A provisioner of one host."""
+
+    offers = frozenset()
 
     def __init__(self, host):
         self.host = host
@@ -48,7 +51,7 @@ class OneHost:
         """That host."""
         return [self.host]
 
-    def release(self, hosts):
+    def give_back(self, hosts):
         """Nothing to do."""
 
 
@@ -170,4 +173,4 @@ def test_a_router_of_an_innodb_cluster_follows_the_primary(provisioner, mysql):
         group.check()
     finally:
         group.close()
-        provisioner.release(group.hosts)
+        provisioner.give_back(group.hosts)

@@ -19,7 +19,7 @@ def group(containers, imaged):
     made = bring_up(spec, imaged("mysql:9.7"), containers, options={})
     yield made
     made.close()
-    containers.release(made.hosts)
+    containers.give_back(made.hosts)
 
 
 def landed(endpoint):

@@ -225,7 +225,7 @@ def test_a_taken_port_is_said_so_that_others_are_tried(provisioner, mysql):
     """The server only logs it and tries for a minute; the error has the words after which a cluster is started anew."""
     made = ready_template(mysql, provisioner, {}, print)
     (host,) = provisioner.acquire(ClusterSpec("group_replication", nodes=1))
-    node = Node(host.name, host, mysql, host.port(), made.password)
+    node = Node(host.name, host, mysql, host.port(3306), made.password)
     host.copy_tree(str(made.data), node.data)
     form = GroupReplication()
     node.configure(form.options(node, [node]))
@@ -238,4 +238,4 @@ def test_a_taken_port_is_said_so_that_others_are_tried(provisioner, mysql):
             form.form([node])
     finally:
         node.kill()
-        provisioner.release([host])
+        provisioner.give_back([host])

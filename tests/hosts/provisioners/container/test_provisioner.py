@@ -49,7 +49,7 @@ def host(provisioner):
     """One container."""
     (made,) = provisioner.acquire(SPEC)
     yield made
-    provisioner.release([made])
+    provisioner.give_back([made])
 
 
 def test_a_command_runs_in_the_container(host):
@@ -141,7 +141,7 @@ def test_hosts_of_one_run_have_addresses_of_one_network(provisioner):
     assert len({host.address for host in hosts}) == 3
     names = [host.run(["sh", "-c", "read name </proc/sys/kernel/hostname; echo $name"]).stdout for host in hosts]
     assert names == ["node1\n", "node2\n", "node3\n"]
-    provisioner.release(hosts)
+    provisioner.give_back(hosts)
 
 
 def test_a_released_host_leaves_nothing(provisioner, answering):
@@ -150,7 +150,7 @@ def test_a_released_host_leaves_nothing(provisioner, answering):
     name, directory = host.container.name, Path(host.directory)
     assert name in ours(answering, provisioner.run_id)
 
-    provisioner.release([host])
+    provisioner.give_back([host])
 
     assert name not in ours(answering, provisioner.run_id)
     assert not directory.exists()
@@ -250,7 +250,7 @@ def test_limits_are_the_containers(provisioner, answering):
     needs = HostNeeds(cores=0.5, memory=64 * 2**20, iops=100)
     (host,) = provisioner.acquire(ClusterSpec("standalone", release=RELEASE, needs=needs))
     limits = answering.client.api.inspect_container(host.container.id)["HostConfig"]
-    provisioner.release([host])
+    provisioner.give_back([host])
 
     assert limits["NanoCpus"] == 5 * 10**8
     assert limits["Memory"] == limits["MemorySwap"] == 64 * 2**20
@@ -266,5 +266,5 @@ def test_a_delay_needs_the_kernels_netem(provisioner):
         return
     hosts = provisioner.acquire(slow)
     seconds = engines.reachable(hosts[0].address)
-    provisioner.release(hosts)
+    provisioner.give_back(hosts)
     assert seconds >= 0.005

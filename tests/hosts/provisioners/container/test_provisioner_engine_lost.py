@@ -129,7 +129,7 @@ def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, 
     for call in calls:
         with pytest.raises(ProvisionError, match=gone):
             call()
-    provisioner.release([first])
+    provisioner.give_back([first])
     provisioner.close()
     assert left(provisioner.run_id) == []
     assert not provisioner.directory.exists()

@@ -1,0 +1,48 @@
+"""Whether a process is the one that it was: number and birth together."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_dbcluster.system import processes
+
+NOBODY = 2**22 + 1  # more than any kernel gives (proc(5), pid_max)
+
+
+def test_a_process_is_its_number_and_its_birth():
+    """A number that was given to another process, or to none, is not the process that had it."""
+    born = psutil.Process().create_time()
+
+    assert processes.is_running(os.getpid(), born)
+    assert processes.is_running(os.getpid(), round(born))
+    assert not processes.is_running(os.getpid(), born - 100)
+    assert not processes.is_running(NOBODY, born)
+
+
+def test_a_process_that_may_not_be_looked_at_counts_as_running(monkeypatch):
+    """Else what belongs to it might be removed."""
+
+    def refuse(pid):
+        raise psutil.AccessDenied(pid)
+
+    monkeypatch.setattr(psutil, "Process", refuse)
+
+    assert processes.is_running(os.getpid(), 0.0)
+
+
+def test_the_mark_in_a_name_says_whose_it_is():
+    """The one who made the name, while it lives."""
+    assert processes.mark().startswith(f"{os.getpid()}-")
+    assert not processes.orphaned(Path(f"/tmp/some-{processes.mark()}"))
+    assert processes.orphaned(Path(f"/tmp/some-{os.getpid()}-1"))
+    assert processes.orphaned(Path(f"/tmp/some-{NOBODY}-1"))
+
+
+@pytest.mark.parametrize("name", ["dbcluster-some-other-thing", "thing", "", "12"])
+def test_a_name_without_a_mark_is_left_alone(name):
+    """It was made by somebody else."""
+    assert not processes.orphaned(Path(name))
