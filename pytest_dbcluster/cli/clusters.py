@@ -17,7 +17,7 @@ import psutil
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import duration, table, tell
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.proxy import remark
+from pytest_dbcluster.clusters.proxy import proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.clusters.topology import topology
@@ -140,7 +140,7 @@ def leave_running(
         options, absent = opts.fit(options, made, release)
         for line in (*overridden, *absent):
             progress(line.replace("--db-cnf", "--cnf"))
-        if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)):
+        if spec.proxy and (line := proxy_class(spec.proxy).remark(topology(spec.topology), release)):
             progress(line)
         progress(f"starting {spec.nodes} x {release.name} {release.version} as {spec.topology}")
         cluster = bring_up(spec, release, provisioner, options=options, progress=progress)

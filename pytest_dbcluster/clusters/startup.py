@@ -10,7 +10,6 @@ from typing import cast
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.proxy import lacks as proxy_lacks
 from pytest_dbcluster.clusters.proxy import proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers.data_template import Template, template
@@ -79,7 +78,7 @@ def _configured(
     progress: Progress,
 ) -> Cluster:
     form = topology(spec.topology)
-    if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
+    if lacking := proxy_class(spec.proxy).lacks(release) if spec.proxy else "":
         raise Unsupported(lacking)
     if lacking := unmet(provisioner, spec):
         raise Unsupported(lacking)

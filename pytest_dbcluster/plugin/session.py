@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.topology import lacks, topology
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
@@ -158,7 +158,7 @@ class DBSession:
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
         # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
-        if spec.release and (lacking := lacks(topology(spec.topology), self.pool.release(spec.release))):
+        if spec.release and (lacking := topology(spec.topology).lacks(self.pool.release(spec.release))):
             raise ConfigError(f"{spec} asks for {spec.release} by name: {lacking}")
         return self.pool.variant(spec.on_release(release).on_storage(self.settings.storage))
 

@@ -16,13 +16,12 @@ import psutil
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
-from pytest_dbcluster.clusters.proxy import lacks as proxy_lacks
-from pytest_dbcluster.clusters.proxy import proxy_class, remark
+from pytest_dbcluster.clusters.proxy import proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
-from pytest_dbcluster.clusters.topology import lacks, topology
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share, programs, unmet
@@ -92,7 +91,8 @@ class Pool:
         if missing := unmet(self.provisioner, spec):
             raise Unsupported(missing)
         release = self.release(spec.release)
-        if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
+        form = topology(spec.topology)
+        if lacking := form.lacks(release) or (spec.proxy and proxy_class(spec.proxy).lacks(release)):
             raise Unsupported(lacking)
         share = memory_share(spec, psutil.virtual_memory().total)
         same = parity.options(spec.parity or self._parity, release, spec.topology)
@@ -100,7 +100,7 @@ class Pool:
         options = {**same, **own}
         made = self._template(release, options)
         options, absent = opts.fit(options, made, release)
-        way = [line] if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)) else []
+        way = [line] if spec.proxy and (line := proxy_class(spec.proxy).remark(form, release)) else []
         self.overridden += [line for line in (*lines, *absent, *way) if line not in self.overridden]
         below, _ = opts.of_server(release.product, self._below, "--db-cnf")
         common = {**same, **{name: opts.share(value, share) for name, value in below.items()}}

@@ -25,7 +25,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identity, needs_start
 from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.clusters.topology import fewest, topology
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -129,7 +129,7 @@ class References:
     def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
         release, form = variant.release, variant.spec.topology
         # Where nodes have roles, options may ask for as many of them as the spec has.
-        nodes = 1 if fewest(topology(form)) == 1 else variant.spec.nodes
+        nodes = 1 if topology(form).minimum_nodes == 1 else variant.spec.nodes
         alone = variant.spec.nodes == 1
         key = json.dumps([FORMAT, release.key, form, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"

@@ -9,6 +9,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NodeDied, WorkloadError
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -18,11 +19,22 @@ from pytest_dbcluster.workloads.workload import Setting
 
 
 @dataclasses.dataclass
-class Form:
+class Form(Topology):
     """A topology with powers that are played: readings and backlogs, one after the other."""
 
     readings: list[str] = dataclasses.field(default_factory=lambda: ["n"] * 9)
     backlogs: list[list[str]] = dataclasses.field(default_factory=list)
+
+    def options(self, node, peers):
+        """None."""
+        return {}
+
+    def form(self, nodes):
+        """Nothing to start."""
+
+    def problems(self, nodes):
+        """None."""
+        return []
 
     def watch(self, nodes):
         """The next reading."""

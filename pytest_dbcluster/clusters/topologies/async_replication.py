@@ -8,19 +8,19 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 
-class PrimaryAndReplicas:
+class PrimaryAndReplicas(Topology):
     """The first node takes writes for as long as the cluster lives; the others follow it."""
 
     name = ""
-    needs: frozenset[str] = frozenset()
-    fewest = 2
+    minimum_nodes = 2
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Binlog, GTID, and who may write. Raises ConfigError for a primary without replicas."""
-        if len(peers) < self.fewest:
+        if len(peers) < self.minimum_nodes:
             raise ConfigError(
                 f"{self.name} is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take "
                 "standalone"
@@ -125,10 +125,6 @@ class AsyncReplication(PrimaryAndReplicas):
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
         """Nobody but the primary has been asked."""
         return "one server, replicas later"
-
-    def consistency(self, variables: Mapping[str, str]) -> str:
-        """No choice: a read on a replica sees what it has applied."""
-        return ""
 
 
 def follow(replica: Node, primary: Node) -> None:

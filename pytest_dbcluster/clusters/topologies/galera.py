@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NodeDied, Unsupported
 from pytest_dbcluster.releases.release import Release
 
@@ -28,10 +29,8 @@ SYNCED: Mapping[str, str] = {
 }
 
 
-class Galera:
+class Galera(Topology):
     """N nodes of one primary component."""
-
-    needs: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"

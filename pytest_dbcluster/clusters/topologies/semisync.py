@@ -94,10 +94,6 @@ class SemiSync(PrimaryAndReplicas):
         number = int(variables.get(words.wanted, "1"))
         return f"received by {number} replica{'s' * (number > 1)} ({variables[words.wait_point]})"
 
-    def consistency(self, variables: Mapping[str, str]) -> str:
-        """No choice: what a replica has received it may still have to apply."""
-        return ""
-
 
 _WORDS = (MARIADB.semisync, MYSQL.semisync)
 

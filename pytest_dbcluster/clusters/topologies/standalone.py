@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
 
 
-class Standalone:
+class Standalone(Topology):
     """One server."""
 
-    needs: frozenset[str] = frozenset()
+    replicates = False
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Nothing beyond what every server gets. Raises ConfigError for more than one node."""

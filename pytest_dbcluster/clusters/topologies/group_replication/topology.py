@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.releases.release import Release
@@ -32,10 +33,9 @@ JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
 POLL = 0.01
 
 
-class GroupReplication:
+class GroupReplication(Topology):
     """N members of one group, single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
-    needs: frozenset[str] = frozenset()
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
