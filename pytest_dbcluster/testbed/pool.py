@@ -9,7 +9,6 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import psutil
 
@@ -32,10 +31,10 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.datasets import dataset_template
 from pytest_dbcluster.testbed.variants import References, Switch, Variant, split
-from pytest_dbcluster.workloads.workload import Stored
+from pytest_dbcluster.workloads.workload import HasDataSet
 
 SIDE_BY_SIDE = 2
-GROWTH = 128 * 2**20  # of a copy with loaded tables, in bytes: temporary tables, binlogs, what a few rounds add
+GROWTH = 128 * 2**20  # of a copy of a data set, in bytes: temporary tables, binlogs, what a few rounds add
 
 
 @dataclasses.dataclass
@@ -147,19 +146,21 @@ class Pool:
                 missing.setdefault(key, variant)  # a cluster that serves several is named by the first
         if missing:
             self._admit(list(missing.values()), keys)
-            begin = {key: self._stored(variant) for key, variant in missing.items() if variant.holds}
-            with self.turns.admitting():  # filling took its time, and another run may have the memory by now
+            begin = {
+                key: self._data_set(variant, variant.data_set_of)
+                for key, variant in missing.items()
+                if variant.data_set_of
+            }
+            with self.turns.admitting():  # populating took its time, and another run may have the memory by now
                 self._admit(list(missing.values()), keys)
                 if begin:
                     self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
                 self._start(missing, begin)
 
-    def _stored(self, variant: Variant) -> Template:
-        """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""
-        load, options = cast(Stored, variant.holds), dict(variant.static)
-        return dataset_template(
-            load, variant.release, self.provisioner, self.client(variant.release), options, self._progress
-        )
+    def _data_set(self, variant: Variant, load: HasDataSet) -> Template:
+        """What servers of a variant start with that have a data set; populated here, where its progress is seen."""
+        client, options = self.client(variant.release), dict(variant.static)
+        return dataset_template(load, variant.release, self.provisioner, client, options, self._progress)
 
     def _start(
         self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
@@ -196,7 +197,7 @@ class Pool:
     def _start_one(self, variant: Variant, begin: Template | None, progress: Callable[[str], None]) -> Running:
         spec = variant.spec
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
-        shown += f", holding {variant.holds.store}" if variant.holds else ""
+        shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""
         progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
         options = dict(variant.static)
         cluster = bring_up(spec, variant.release, self.provisioner, options=options, start=begin, progress=progress)
@@ -219,7 +220,7 @@ class Pool:
         wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
         if (free := self._made_free(lambda: shutil.disk_usage(place).free, wanted, needed)) < wanted:
             raise Unsupported(
-                f"no room on the disk of {place} for {nodes} copies of loaded tables, which go with their servers: "
+                f"no room on the disk of {place} for {nodes} copies of data sets, which go with their servers: "
                 f"{free / 2**20:.0f} MiB free, {wanted / 2**20:.0f} MiB needed; free some, or take another disk with "
                 "DBCLUSTER_DATA_DIR=DIRECTORY"
             )
@@ -237,7 +238,7 @@ class Pool:
         sizes = {variant.cluster_key: _memory(variant) for variant in variants}
         missing = sum(size for key, size in sizes.items() if key not in self._running)
         spare = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
-        return psutil.virtual_memory().available + sum(node.flavour.memory for node in spare) >= missing
+        return psutil.virtual_memory().available + sum(node.dialect.memory for node in spare) >= missing
 
     @property
     def clusters(self) -> list[Cluster]:

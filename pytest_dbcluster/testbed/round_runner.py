@@ -63,7 +63,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
         void=void,
     )
-    late_by = open_loop.behind(outcome, getattr(load, "seconds", None))
+    late_by = open_loop.behind(outcome, load.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
 
 

@@ -13,7 +13,7 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock
 
@@ -31,7 +31,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.workloads.workload import Stored, Workload
+from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 4  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"
@@ -42,14 +42,14 @@ DRAIN_TABLE = "dbcluster_control.drain"
 class Variant:
     """A spec with its release and its resolved options, split into what a start needs and what a switch does.
 
-    holds: the load whose tables its servers start with, None for servers that start empty.
+    data_set_of: the load whose data set its servers start with, None for servers that start empty.
     """
 
     spec: ClusterSpec
     release: Release
     static: tuple[tuple[str, str], ...]
     dynamic: tuple[tuple[str, str], ...]
-    holds: Stored | None = None
+    data_set_of: HasDataSet | None = None
 
     @property
     def options(self) -> dict[str, str]:
@@ -60,26 +60,24 @@ class Variant:
         """The same variant on another cluster that is alike."""
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
-    def holding(self, load: Workload) -> Variant:
-        """The same variant on servers that start with the tables of this load, where it keeps them.
+    def with_data_set_of(self, load: Workload) -> Variant:
+        """The same variant on servers that start with the data set of this load, where it has one.
 
         An option that shapes tables takes servers of its own then: they hold tables that were made with it.
         """
-        if not hasattr(load, "store"):
+        if not isinstance(load, HasDataSet):
             return self
         shaping = dialect(self.release.product, self.release.version).shaping
         static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
         dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
-        return dataclasses.replace(
-            self, static=tuple(sorted(static.items())), dynamic=dynamic, holds=cast(Stored, load)
-        )
+        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic, data_set_of=load)
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
-        spec, store = self.spec, self.holds.store if self.holds else ""
+        spec, data_set = self.spec, self.data_set_of.data_set if self.data_set_of else ""
         own = (spec.topology, spec.nodes, self.release.key, spec.proxy, spec.needs, spec.instance)
-        return (*own, self.static, store)
+        return (*own, self.static, data_set)
 
 
 def split(

@@ -14,13 +14,14 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, TWO, WRITE, source
 
 POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps:
+class Steps(Idle):
     """A load that takes no time; what it was asked to do is written down. ``lock_wait_timeout`` sets its speed."""
 
     rate: float | str | None = None

@@ -11,11 +11,12 @@ from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed.pool import Pool
+from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, source
 
 
 @dataclasses.dataclass(frozen=True)
-class Watching:
+class Watching(Idle):
     """A load that takes no time and notes who has the machine at each of its steps."""
 
     machine: MachineLock = dataclasses.field(compare=False)

@@ -26,7 +26,7 @@ def test_every_pinned_option_is_known_or_named(server):
 
     assert set(words.preset) <= known
     assert {name: words.pinned[name] for name in words.pinned.keys() - known} == {
-        name: words.always[name].value for name in words.pinned.keys() - known
+        name: words.implied[name].value for name in words.pinned.keys() - known
     }
 
 
@@ -34,7 +34,7 @@ def test_nothing_is_named_that_the_server_has(server):
     """An option that can be set is no fixed behaviour."""
     words, known = server
 
-    assert words.always.keys() & known == set()
+    assert words.implied.keys() & known == set()
 
 
 def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_path):

@@ -42,7 +42,7 @@ def rows(cluster):
 @contextlib.contextmanager
 def writable(replica):
     """A replica whose administrator writes on it, which the binlog does not see, unless it is told to."""
-    names = replica.flavour.replication.read_only
+    names = replica.dialect.replication.read_only
     for name in names:
         replica.query(f"SET GLOBAL {name} = OFF")
     yield
@@ -103,7 +103,7 @@ def test_every_node_says_what_it_may_be_used_for(cluster):
 def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
     """It is named with its transactions until it has caught up; the cluster does not settle before."""
     primary, _, late = cluster.nodes
-    words = late.flavour.replication
+    words = late.dialect.replication
     late.query("STOP REPLICA SQL_THREAD")
     primary.query("REPLACE INTO kept.t VALUES (7)")
     position = primary.query(words.executed)[0][0]
@@ -280,7 +280,7 @@ def test_an_option_that_contradicts_is_refused_before_a_start(idle, option, valu
 def test_gtid_cannot_be_left_out(idle):
     """Replicas are pointed at positions that only GTID has."""
     ring = Ring()
-    ((option, needed), *_) = idle[0].flavour.replication.every.items()
+    ((option, needed), *_) = idle[0].dialect.replication.every.items()
     for node in idle:
         node.configure({**ring.options(node, idle), option: "OFF"})
 
@@ -292,7 +292,7 @@ def test_an_option_that_says_the_same_or_is_a_choice_is_none(idle):
     """ON may be written as 1; a binlog may have another name, and relay logs be kept."""
     ring = Ring()
     for node in idle:
-        every = dict.fromkeys(node.flavour.replication.every, "1")
+        every = dict.fromkeys(node.dialect.replication.every, "1")
         node.configure({**ring.options(node, idle), **every, "log_bin": "other", "relay_log_recovery": "OFF"})
 
     ring.refuse_contradictions(idle)

@@ -46,7 +46,7 @@ def write(cluster):
 
 def number(cluster, name):
     """One status of the primary, such as ``yes_tx``."""
-    return int(cluster.nodes[0].status("rpl_semi_sync%")[f"{FIRST_WORD[cluster.nodes[0].flavour.vendor]}_{name}"])
+    return int(cluster.nodes[0].status("rpl_semi_sync%")[f"{FIRST_WORD[cluster.nodes[0].dialect.vendor]}_{name}"])
 
 
 def test_ready_means_that_every_replica_acknowledges(cluster):
@@ -64,7 +64,7 @@ def test_ready_means_that_every_replica_acknowledges(cluster):
 def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     """Nobody acknowledges in time: the commit returns, the round says so, and none begins before it is on again."""
     primary, *replicas = cluster.nodes
-    words = primary.flavour.semisync
+    words = primary.dialect.semisync
     before = watched(cluster)
     for replica in replicas:
         replica.query("STOP REPLICA")
@@ -92,7 +92,7 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
 def test_semi_sync_that_is_off_is_a_backlog(cluster):
     """Everything has arrived, and still the next round would measure asynchronous replication."""
     primary = cluster.nodes[0]
-    words = primary.flavour.semisync
+    words = primary.dialect.semisync
     primary.query(f"SET GLOBAL {words.primary} = OFF")
     write(cluster)
     said = f"node1: semi-sync is off, {words.status} is 'OFF'"
@@ -107,7 +107,7 @@ def test_semi_sync_that_is_off_is_a_backlog(cluster):
 
 def test_a_replica_that_goes_voids_the_round(cluster):
     """The other one still acknowledges each commit, but there is one less to be the first."""
-    words = cluster.nodes[0].flavour.semisync
+    words = cluster.nodes[0].dialect.semisync
     replica = cluster.nodes[2]
     before = watched(cluster)
     replica.query("STOP REPLICA")

@@ -67,7 +67,7 @@ class GroupReplication(Topology):
         if lacking := self.lacks(node.release):
             raise Unsupported(lacking)
         return {
-            **node.flavour.replication.every,
+            **node.dialect.replication.every,
             "server_id": str(1 + peers.index(node)),
             "super_read_only": "ON",
             "report_host": node.host.address,
