@@ -55,7 +55,7 @@ def own_entry(warehouses: int) -> Iterator[Filled]:
 def variant(pool: Pool, load: Filled) -> Variant:
     """Three nodes that hold the load's tables."""
     spec = ClusterSpec("galera", nodes=NODES)
-    return pool.variant(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE))).with_data_set_of(load)
+    return pool.resolution.resolve(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE))).with_data_set_of(load)
 
 
 def filling(load: Filled) -> float:

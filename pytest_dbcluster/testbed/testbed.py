@@ -14,7 +14,6 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
-from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
@@ -73,7 +72,7 @@ class Testbed(RoundSource):
         self._profile = profile
         self._progress = progress
         self._across_durability = across_durability
-        self._changes = [pool.changes(variant) for variant in self.variants]
+        self._changes = [pool.resolution.changes(variant) for variant in self.variants]
         self._coin = random.Random(0)
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
@@ -87,8 +86,8 @@ class Testbed(RoundSource):
             return
         found = []
         for name, variant in zip(self.names, self.variants, strict=True):
-            form, nodes = topology(variant.spec.topology), variant.spec.nodes
-            found.append(Labelled(name, variant, Durability.of(form, self._pool.defaults(variant), nodes)))
+            variables = self._pool.resolution.defaults(variant)
+            found.append(Labelled(name, variant, Durability.of(variant.topology, variables, variant.spec.nodes)))
         durability.compare(found, ("acknowledged",))
 
     def _compare_labels(self, variant: int) -> None:
@@ -278,9 +277,8 @@ class Testbed(RoundSource):
     def durability(self, variant: int) -> str:
         """What a commit of a variant that has returned is worth."""
         if variant not in self._labels:
-            spec = self.variants[variant].spec
-            variables = self._effective(variant)
-            self._labels[variant] = Durability.of(topology(spec.topology), variables, spec.nodes)
+            known, variables = self.variants[variant], self._effective(variant)
+            self._labels[variant] = Durability.of(known.topology, variables, known.spec.nodes)
         return str(self._labels[variant])
 
     def notes(self, *numbers: int) -> list[str]:

@@ -26,4 +26,4 @@ def source(
     **permits: Any,
 ) -> Testbed:
     """The testbed of these specs."""
-    return Testbed(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)
+    return Testbed(load, [pool.resolution.resolve(spec) for spec in specs], pool, profile, progress, **permits)

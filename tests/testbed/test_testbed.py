@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import unique_names
-from pytest_dbcluster.testbed.variants import Variant
+from tests.support.clusters import variant_of
 from tests.support.fakes import Failing
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
 
@@ -254,6 +254,6 @@ def test_a_round_that_ends_early_marks_its_cluster(pool, step, error):
 def test_equal_names_get_their_release(mariadb):
     """Two versions of one spec are two columns; other names stay short."""
     old = dataclasses.replace(mariadb, name="mariadb:10.5")
-    variants = [Variant(ONE, mariadb, (), ()), Variant(ONE, old, (), ()), Variant(ONE.named("x"), old, (), ())]
+    variants = [variant_of(ONE, mariadb, (), ()), variant_of(ONE, old, (), ()), variant_of(ONE.named("x"), old, (), ())]
 
     assert unique_names(variants) == ["standalone1@mariadb:10.11", "standalone1@mariadb:10.5", "x"]

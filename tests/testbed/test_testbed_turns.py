@@ -11,6 +11,7 @@ from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, source
 
@@ -63,7 +64,7 @@ def pool(provisioner, tmp_path, load):
         if line.startswith("starting"):
             load.note("start")
 
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=progress)
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=progress))
     made.turns = Turns(load.machine)
     yield made
     made.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -29,6 +30,7 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 )
 
 
+@functools.cache
 def dialect(vendor: str, version: str = "") -> Dialect:
     """The words of a vendor's servers of one version, without one of its newest.
 

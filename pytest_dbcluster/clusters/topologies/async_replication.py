@@ -18,13 +18,17 @@ class PrimaryAndReplicas(Topology):
     name = ""
     minimum_nodes = 2
 
+    def wrong_size(self, nodes: int) -> str:
+        """A primary alone has no replicas."""
+        if nodes >= self.minimum_nodes:
+            return ""
+        return (
+            f"{self.name} is a primary and its replicas, and {nodes} node has none; ask for nodes=2 or more, or take "
+            "standalone"
+        )
+
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Binlog, GTID, and who may write. Raises ConfigError for a primary without replicas."""
-        if len(peers) < self.minimum_nodes:
-            raise ConfigError(
-                f"{self.name} is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take "
-                "standalone"
-            )
+        """Binlog, GTID, and who may write."""
         words = node.dialect.replication
         own = {"server_id": str(1 + peers.index(node))}
         return {**words.preset, **words.every, **own, **self.role(node, peers)}

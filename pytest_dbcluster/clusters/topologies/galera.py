@@ -16,7 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import NodeDied, Unsupported
+from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.releases.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
@@ -51,9 +51,7 @@ class Galera(Topology):
         return f"wsrep_sync_wait={variables.get('wsrep_sync_wait', '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The node's place in the group. Raises Unsupported for a release without the Galera library."""
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
+        """The node's name, addresses and ports in the group."""
         group, transfer, snapshot = self._ports_of(node)
         members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
         address = node.host.address

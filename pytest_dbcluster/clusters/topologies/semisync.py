@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas
-from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 
 
@@ -32,12 +32,7 @@ class SemiSync(PrimaryAndReplicas):
         return ""
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Both plugins on every node, so that all know the same options.
-
-        Raises ConfigError for a primary without replicas, Unsupported for a release without the plugins.
-        """
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
+        """Both plugins on every node, so that all know the same options."""
         words = node.dialect.semisync
         plugins = {"plugin_load_add": ";".join(words.plugins)} if words.plugins else {}
         return {**super().options(node, peers), **plugins}

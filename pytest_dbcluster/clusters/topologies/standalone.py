@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import ConfigError
 
 
 class Standalone(Topology):
@@ -14,10 +13,12 @@ class Standalone(Topology):
 
     replicates = False
 
+    def wrong_size(self, nodes: int) -> str:
+        """One server is one node."""
+        return "" if nodes == 1 else f"a standalone server is one node, not {nodes}; for more take another topology"
+
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Nothing beyond what every server gets. Raises ConfigError for more than one node."""
-        if len(peers) != 1:
-            raise ConfigError(f"a standalone server is one node, not {len(peers)}; for more take another topology")
+        """Nothing beyond what every server gets."""
         return {}
 
     def form(self, nodes: Sequence[Node]) -> None:

@@ -12,8 +12,10 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD, Node
 from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas, status
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, SeriesVoid
-from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.resolution import look_up
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 
@@ -246,14 +248,15 @@ def idle(release):
     return [Node(f"node{n}", FakeHost(f"node{n}", directory=f"/fake/{n}"), release, 3306, "secret") for n in (1, 2)]
 
 
-def test_one_node_is_no_primary_with_replicas(idle):
-    """The error says what to ask for."""
+def test_one_node_is_no_primary_with_replicas():
+    """The error says what to ask for; a run refuses it before anything starts."""
+    words = "is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take standalone"
+    assert Ring().wrong_size(1) == f"ring {words}"
+    assert Ring().wrong_size(2) == ""
     with pytest.raises(ConfigError) as caught:
-        Ring().options(idle[0], idle[:1])
+        look_up(ClusterSpec("async_replication", nodes=1), FakeProvisioner())
 
-    assert str(caught.value) == (
-        "ring is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take standalone"
-    )
+    assert str(caught.value) == f"async_replication {words}"
 
 
 @pytest.mark.parametrize(

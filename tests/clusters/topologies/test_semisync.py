@@ -12,6 +12,7 @@ from pytest_dbcluster.clusters.topologies.semisync import SemiSync
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed.resolution import check_release
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
@@ -226,15 +227,14 @@ def test_turning_it_off_is_refused(idle, option, role):
         form.form(idle)
 
 
-def test_a_release_without_the_plugins_cannot_do_it(mysql, idle, tmp_path):
+def test_a_release_without_the_plugins_cannot_do_it(mysql, tmp_path):
     """The error names the release, where it is from, what is missing, and where it was looked for."""
     (tmp_path / "semisync_source.so").touch()
     bare = dataclasses.replace(mysql, source="/opt/x", server_options={"plugin-dir": str(tmp_path)})
     lacking = f"mysql:9.7 (/opt/x) has no semisync_replica.so in {tmp_path}"
     assert SemiSync().lacks(bare) == lacking
-    idle[0].release = bare
     with pytest.raises(Unsupported) as caught:
-        SemiSync().options(idle[0], idle)
+        check_release(bare, SemiSync(), None)
     assert str(caught.value) == lacking
 
     (tmp_path / "semisync_source.so").unlink()

@@ -8,6 +8,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.testbed.datasets import dataset_template
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def said():
 @pytest.fixture
 def pool(own_data_sets, provisioner, tmp_path, said):
     """A pool of real servers, closed afterwards."""
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=said.append)
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=said.append))
     yield made
     made.close()
 

@@ -29,7 +29,7 @@ SUM = "SELECT COUNT(*), SUM(id), SUM(CRC32(word)) FROM kept.words"
 
 def started(pool, spec, load):
     """The cluster of a spec that starts with the tables of a load."""
-    (running,) = pool.running([pool.variant(spec).with_data_set_of(load)])
+    (running,) = pool.running([pool.resolution.resolve(spec).with_data_set_of(load)])
     return running.cluster
 
 
@@ -80,7 +80,7 @@ def test_a_second_cluster_is_not_populated(pool, keep, said):
 def test_a_testbed_starts_from_what_is_kept(pool):
     """The load is prepared there all the same, and finds its tables."""
     load = Words()
-    Testbed(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
+    Testbed(load, [pool.resolution.resolve(ONE)], pool, "quick", print).round(0, block=0, position=0)
 
     assert load.done[-1] == "prepare"
     assert load.done.count("populate") <= 1
@@ -118,7 +118,7 @@ def test_another_scale_shape_or_release_is_kept_apart(mariadb, mysql, provisione
 
 def test_an_option_that_shapes_tables_needs_servers_of_its_own(pool, keep):
     """A switch would change nothing about tables that are there."""
-    variant = pool.variant(ONE.with_options(innodb_compression_default="ON", lock_wait_timeout=40))
+    variant = pool.resolution.resolve(ONE.with_options(innodb_compression_default="ON", lock_wait_timeout=40))
     with_tables = variant.with_data_set_of(Words())
 
     assert variant.static == ()

@@ -17,7 +17,6 @@ from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import elsewhere
@@ -94,9 +93,7 @@ class MySQLRouter(Proxy):
         return f"{PROGRAM} before {release.name}: static routes, because there is {missing}"
 
     def start(self) -> None:
-        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError, Unsupported."""
-        if lacking := self.lacks(self.nodes[0].release):
-            raise Unsupported(lacking)
+        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError."""
         self._shell = innodb_cluster.shell(self.nodes[0].release) if self.topology.adoption else None
         host = self.acquire()
         self._ports = {role: own_port(host, usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}

@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.host import own_port
 from pytest_dbcluster.releases.release import Release
 
@@ -63,9 +63,7 @@ class GroupReplication(Topology):
         return f"{CONSISTENCY}={variables.get(CONSISTENCY, '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The plugin, and what it wants of a server. Raises Unsupported for a release without it."""
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
+        """The plugin, and what it wants of a server."""
         return {
             **node.dialect.replication.every,
             "server_id": str(1 + peers.index(node)),

@@ -17,9 +17,9 @@ from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
 from pytest_dbcluster.clusters.proxy import proxy_class, through
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 ONE = ClusterSpec("standalone", proxy="mysql_router")
 MANY = 550  # more than the 512 that a router takes when nobody tells it otherwise

@@ -14,11 +14,11 @@ from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
 from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 SHELL = Path("/opt/mysqlsh")
 
