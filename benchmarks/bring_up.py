@@ -89,7 +89,7 @@ def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
-            cluster = bring_up(kind.spec, release, provisioner, options={})
+            cluster = bring_up(stage.to_start(kind.spec, release, provisioner), provisioner)
             stack.callback(provisioner.give_back, cluster.hosts)
             stack.callback(cluster.close)
 

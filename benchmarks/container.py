@@ -44,7 +44,7 @@ def ready(release: Release, provisioner: Provisioner) -> float:
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
-            cluster = bring_up(SPEC, release, provisioner, options={})
+            cluster = bring_up(stage.to_start(SPEC, release, provisioner), provisioner)
             stack.callback(provisioner.give_back, cluster.hosts)
             stack.callback(cluster.close)
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pytest_dbcluster import ClusterSpec, ReleaseName
 from pytest_dbcluster.claims.block_order import block_orders
+from pytest_dbcluster.clusters.startup import ResolvedCluster
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
@@ -17,6 +18,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution, look_up
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -45,17 +47,23 @@ def hosts() -> Iterator[LocalProvisioner]:
 def clusters(made: Provisioner | None = None) -> Iterator[Pool]:
     """The clusters of a run, ended with the block, however it ends; on hosts of this machine without another maker."""
     with contextlib.nullcontext(made) if made else hosts() as provisioner:
-        pool = Pool(provisioner, fragments=FRAGMENTS, below={}, progress=tell)
+        pool = Pool(Resolution(provisioner, fragments=FRAGMENTS, below={}, progress=tell))
         try:
             yield pool
         finally:
             pool.close()
 
 
+def to_start(spec: ClusterSpec, release: Release, provisioner: Provisioner) -> ResolvedCluster:
+    """What a cluster of this spec is started from, without options."""
+    topology, proxy = look_up(spec, provisioner)
+    return ResolvedCluster(spec, release, topology, proxy, {})
+
+
 def stage_of(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:
     """What runs the rounds of a load on these specs."""
     release = ReleaseName.parse(DEFAULT_RELEASE)
-    variants = [pool.variant(spec.on_release(release)) for spec in specs]
+    variants = [pool.resolution.resolve(spec.on_release(release)) for spec in specs]
     return Testbed(load, variants, pool, profile, tell)
 
 

@@ -60,7 +60,7 @@ def published(mode: str, iterations: int) -> float:
 
 def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
     """One cluster with the variant's options and one call on it: its wall time, and the average it reports."""
-    cluster = bring_up(variant.spec, variant.release, pool.provisioner, options=variant.options)
+    cluster = bring_up(variant.to_start(variant.options), pool.provisioner)
     try:
         place = Setting(cluster, pool.client(variant.release), variant.release, "paper", stage.tell)
         average: list[float] = []

@@ -30,14 +30,14 @@ NODES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Filled(TPCC):
-    """TPC-C whose stored tables nobody else uses."""
+    """TPC-C whose data set nobody else uses."""
 
     mark: str = ""
 
     @property
-    def store(self) -> str:
+    def data_set(self) -> str:
         """What the tables hold, and whose they are."""
-        return f"{super().store}, {self.mark}"
+        return f"{super().data_set}, {self.mark}"
 
 
 @contextlib.contextmanager
@@ -48,14 +48,14 @@ def own_entry(warehouses: int) -> Iterator[Filled]:
         yield load
     finally:
         for entry in datasets.datasets():
-            if entry.holds == load.store:
-                shutil.rmtree(entry.place, ignore_errors=True)
+            if entry.name == load.data_set:
+                shutil.rmtree(entry.path, ignore_errors=True)
 
 
 def variant(pool: Pool, load: Filled) -> Variant:
     """Three nodes that hold the load's tables."""
     spec = ClusterSpec("galera", nodes=NODES)
-    return pool.variant(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE))).holding(load)
+    return pool.resolution.resolve(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE))).with_data_set_of(load)
 
 
 def filling(load: Filled) -> float:

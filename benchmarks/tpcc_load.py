@@ -32,7 +32,7 @@ def measured(place: Place, peers: Sequence[Peer], runs: int) -> list[list[float]
     load = TPCC(place.warehouses, place.threads)
     columns = ratios.alternate(
         runs + 1,
-        lambda: timed(place, "ours", SCHEMA, lambda: load.fill(place.setting)),
+        lambda: timed(place, "ours", SCHEMA, lambda: load.populate(place.setting)),
         *(lambda peer=peer: timed(place, peer.name, peer.schema, lambda: peer.load(place)) for peer in peers),
     )
     return [column[1:] for column in columns]

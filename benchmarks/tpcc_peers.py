@@ -194,7 +194,7 @@ def lone_server(warehouses: int = 1, **options: str) -> Iterator[Place]:
     """One server with an account for the other clients, and sysbench beside it; ended with the block."""
     find.find("sysbench", progress=stage.tell)
     with stage.clusters() as pool:
-        variant = pool.variant(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
+        variant = pool.resolution.resolve(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
         cluster = pool.running([variant])[0].cluster
         node, password = cluster.nodes[0], redaction.new_password()
         node.query(f"CREATE USER {ACCOUNT}@'%' IDENTIFIED BY '{password}'")

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import Endpoint
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
@@ -21,7 +20,9 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support import engines
+from tests.support.clusters import bring_up
 
 pytest_plugins = ["pytester"]
 
@@ -139,7 +140,7 @@ def replicated() -> Cluster:
 @pytest.fixture
 def pool(provisioner: LocalProvisioner, tmp_path: Path) -> Iterator[Pool]:
     """A pool of real servers without options of the run, closed afterwards."""
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda line: None)
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=lambda line: None))
     yield made
     made.close()
 

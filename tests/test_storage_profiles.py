@@ -18,7 +18,8 @@ from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_by
 from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed import blind_spots, remarks
 from pytest_dbcluster.testbed.pool import Pool
-from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.testbed.resolution import Resolution
+from tests.support.clusters import variant_of
 
 GALERA = ClusterSpec("galera", nodes=3)
 LIMITS = frozenset({"cores", "memory", "iops", "netem"})
@@ -133,11 +134,11 @@ def test_what_is_not_offered_is_named_with_the_reason():
 
 def test_a_need_that_is_not_met_is_never_ignored(tmp_path):
     """A measuring test is skipped with the reason before a server is fetched."""
-    pool = Pool(FakeProvisioner(), fragments=tmp_path, below={}, progress=print)
+    pool = Pool(Resolution(FakeProvisioner(), fragments=tmp_path, below={}, progress=print))
     spec = GALERA.with_storage("gp2-100").on_release(ReleaseName("mariadb", "1.0"))
 
     with pytest.raises(Unsupported, match=r"^cluster galera3_gp2_100 needs storage gp2-100, iops=100 of its hosts"):
-        pool.variant(spec)
+        pool.resolution.resolve(spec)
 
 
 def test_a_run_on_volumes_that_are_not_there_skips(pytester):
@@ -167,7 +168,7 @@ def test_shares_of_memory_are_of_the_hosts_limit():
 
 def variant(spec, flush):
     """A variant that flushes so."""
-    return Variant(spec, None, (), (("innodb_flush_log_at_trx_commit", str(flush)),))
+    return variant_of(spec, None, (), (("innodb_flush_log_at_trx_commit", str(flush)),))
 
 
 def test_a_limited_device_is_not_blind(monkeypatch):

@@ -18,12 +18,12 @@ from pytest_dbcluster.hosts.provisioners.container import images
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
 
-FOLDERS = ("releases", "images", "templates", "stored")  # of the cache
+FOLDERS = ("releases", "images", "templates", "stored")  # of the cache; data sets are in stored/
 
 
 @dataclasses.dataclass(frozen=True)
 class Cached:
-    """An entry of the cache; ``holds`` is said of stored databases and images, ``used``, a time, of the former."""
+    """An entry of the cache; ``holds`` is said of data sets and images, ``used``, a time, of the former."""
 
     place: Path
     size: int
@@ -37,7 +37,7 @@ class Cached:
 
 
 def cached() -> list[Cached]:
-    """Everything in the cache that can be made again: releases, images, templates, stored databases, readings."""
+    """Everything in the cache that can be made again: releases, images, templates, data sets, readings."""
     places = [place for folder in FOLDERS for place in sorted((cache.root() / folder).glob("[!.]*")) if place.is_dir()]
     found = [_cached(place) for place in places]
     references = cache.root() / "references"
@@ -48,10 +48,10 @@ def _cached(place: Path) -> Cached:
     image = images.read(place) if place.parent == images.directory() else None
     if image:
         return Cached(place, cache.size(place), f"container image of {image.release} {image.exact}")
-    entry = datasets.read_dataset(place) if place.parent == datasets.datasets_directory() else None
-    if entry is None:
+    data_set = datasets.read_dataset(place) if place.parent == datasets.datasets_directory() else None
+    if data_set is None:
         return Cached(place, cache.size(place))
-    return Cached(place, entry.size, f"{entry.holds}, {entry.release}", entry.used)
+    return Cached(place, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
 
 
 def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:

@@ -11,22 +11,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import psutil
-
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import duration, table, tell
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.proxy import remark
 from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.startup import bring_up, ready_template
-from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.provisioner import Keeps, memory_share, provisioner_class
+from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import Turns
+from pytest_dbcluster.testbed.resolution import Resolution
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,23 +125,17 @@ def leave_running(
     ``images`` are those of its releases where it is not to choose. Whatever ends this early, Ctrl-C included, leaves
     nothing.
     """
-    assert spec.release
     made_by = provisioner_class(where)
     provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
     if not isinstance(provisioner, Keeps):
         raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
     with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
-        release = provisioner.supply(spec.release, progress)
-        memory = memory_share(spec, psutil.virtual_memory().total)
-        options, overridden = opts.resolve(spec, release.product, fragments=Path(), below=below, memory=memory)
-        made = ready_template(release, provisioner, options, progress)
-        options, absent = opts.fit(options, made, release)
-        for line in (*overridden, *absent):
+        resolution = Resolution(provisioner, fragments=Path(), below=below, progress=progress)
+        variant = resolution.resolve(spec, switched=False)
+        for line in resolution.overridden:
             progress(line.replace("--db-cnf", "--cnf"))
-        if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)):
-            progress(line)
-        progress(f"starting {spec.nodes} x {release.name} {release.version} as {spec.topology}")
-        cluster = bring_up(spec, release, provisioner, options=options, progress=progress)
+        progress(f"starting {spec.nodes} x {variant.release.name} {variant.release.version} as {spec.topology}")
+        cluster = bring_up(variant.to_start(), provisioner, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
 
@@ -173,7 +164,7 @@ def run_up(arguments: argparse.Namespace) -> int:
     nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
     below = options.read_cnf(Path(arguments.cnf)) if arguments.cnf else {}
     name = ReleaseName.parse(arguments.release)
-    spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy)
+    spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy, parity=arguments.parity)
     spec = spec.with_options(options_of(arguments.option)).named(arguments.name)
     if arguments.name:
         free_name(arguments.name)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.cli.text import megabytes, table, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
-from pytest_dbcluster.spec import DEFAULT_RELEASE
+from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 PLANNED = {
     "compare": "compare two recorded runs",
@@ -80,6 +80,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     )
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
+    up.add_argument("--parity", choices=PARITIES, default=PARITIES[0], help="options that make vendors comparable")
     up.add_argument("--name", default="", help="a name for dbcluster ps and down")
 
 

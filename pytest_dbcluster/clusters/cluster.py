@@ -6,13 +6,12 @@ import contextlib
 import dataclasses
 import signal
 from collections.abc import Sequence
-from typing import cast
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.proxy import Follows, Proxy
+from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD, Node
-from pytest_dbcluster.clusters.topology import Settles, Topology, Verifies, readers, writers
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ClusterSpec
@@ -25,20 +24,20 @@ class Cluster:
     """A running cluster: nodes, endpoints, proxy; settled and checked on demand."""
 
     def __init__(
-        self, spec: ClusterSpec, form: Topology, hosts: Sequence[Host], nodes: Sequence[Node], before: Proxy | None
+        self, spec: ClusterSpec, topology: Topology, hosts: Sequence[Host], nodes: Sequence[Node], proxy: Proxy | None
     ) -> None:
         self.spec = spec
-        self.topology = form
+        self.topology = topology
         self.hosts = hosts
         self.nodes = list(nodes)
-        self.proxy = before
+        self.proxy = proxy
         self.dirty = ""
         self.ready_seconds = 0.0  # from the start of the first server
 
     @property
     def writers(self) -> Sequence[Node]:
         """The nodes that take writes, the one that a load is sent to first. Raises ProvisionError for none."""
-        return writers(self.topology, self.nodes)
+        return self.topology.writers(self.nodes)
 
     def writer(self) -> Endpoint:
         """Where a load goes that must meet one node only."""
@@ -52,7 +51,7 @@ class Cluster:
         """
         if self.proxy:
             return _for_loads(self.proxy.reader())
-        reading = readers(self.topology, self.nodes) or self.writers
+        reading = self.topology.readers(self.nodes) or self.writers
         return _for_loads(reading[0].endpoint)
 
     def require_writers(self, endpoints: Sequence[Endpoint], load: str) -> None:
@@ -76,14 +75,12 @@ class Cluster:
         found = self.topology.problems(self.nodes)
         if found or self.proxy is None:
             return found
-        if hasattr(self.proxy, "follow"):
-            cast(Follows, self.proxy).follow()
+        self.proxy.follow()
         return self.proxy.problems()
 
     def backlog(self) -> list[str]:
         """What is still to be applied, and then to be flushed, on some node; empty when the cluster is settled."""
-        late = cast(Settles, self.topology).backlog(self.nodes) if hasattr(self.topology, "backlog") else []
-        return late or [problem for node in self.nodes for problem in node.unflushed()]
+        return self.topology.backlog(self.nodes) or [problem for node in self.nodes for problem in node.unflushed()]
 
     def settle(self, seconds: float = 1.0) -> bool:
         """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
@@ -115,9 +112,7 @@ class Cluster:
             sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
             if len(set(sums.values())) > 1 or None in sums.values():
                 found.append(f"table {table} differs between nodes: {sums}")
-        if not found and hasattr(self.topology, "violations"):
-            found += cast(Verifies, self.topology).violations(self.nodes)
-        return found + self.logged()
+        return (found or self.topology.violations(self.nodes)) + self.logged()
 
     def logged(self) -> list[str]:
         """The [ERROR] lines of every node since this was last asked, each with its node."""

@@ -13,10 +13,9 @@ import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.proxy import Watchable
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
@@ -78,7 +77,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         began=time.time(),
         nodes=tuple(Listener(node.name, node.host.address, node.port, node.log) for node in cluster.nodes),
         proxy=_listeners(cluster),
-        statistics=getattr(cluster.proxy, "statistics_url", ""),
+        statistics=cluster.proxy.statistics_url if cluster.proxy else "",
     )
     _private(client_cnf, _client_text(cluster, release))
     _private(file, json.dumps([dataclasses.asdict(each) for each in (*read(provisioner.directory), kept)], indent=1))
@@ -89,7 +88,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
 def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
     if cluster.proxy is None:
         return ()
-    log = cast(Watchable, cluster.proxy).log() if hasattr(cluster.proxy, "log") else ""
+    log = cluster.proxy.log()
     named = {"writer": cluster.writer(), "reader": cluster.reader()}
     return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in named.items())
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import dataclasses
 import importlib
 import signal
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology, readers, writers
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import DBClusterError, ProvisionError
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -27,95 +28,58 @@ END_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 
 
-class Proxy(Protocol):
-    """One proxy before a cluster: started after its nodes, closed before them."""
+class Proxy(abc.ABC):
+    """One proxy before a cluster, whose programs run on a host of their own.
 
-    def start(self) -> None:
-        """Start it; not yet ready. The nodes may not be ready either. Raises ProvisionError."""
-
-    def problems(self) -> list[str]:
-        """What keeps it from passing connections to the nodes that take them; empty means ready."""
-
-    def writer(self) -> Endpoint:
-        """The endpoint that always leads to one and the same node that takes writes while that node is well."""
-
-    def reader(self) -> Endpoint:
-        """The endpoint that leads to every node that takes reads, in turn."""
-
-    def close(self) -> None:
-        """End it. Never raises for one that is gone already."""
-
-
-class MakesProxy(Protocol):
-    """A proxy's class: how one is made."""
-
-    def __call__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> Proxy:
-        """A proxy before these nodes of this topology; nothing is started yet."""
-
-
-class Watchable(Protocol):
-    """An extra power: people can look at what the proxy does."""
-
-    statistics_url: str
-
-    def log(self) -> str:
-        """The file that it writes to."""
-
-
-class Follows(Protocol):
-    """An extra power: other nodes may take writes and reads than did before, and the proxy can be told."""
-
-    def follow(self) -> None:
-        """Lead to the nodes that take writes and reads now; asked of nodes that are ready. Raises ProvisionError.
-
-        Nothing happens while they are those of before, otherwise the proxy is not ready afterwards.
-        """
-
-
-class Suits(Protocol):
-    """An extra power of a proxy's class: its programs may be missing."""
-
-    def lacks(self, release: Release) -> str:
-        """Why it cannot stand before servers of this release; empty when it can."""
-
-
-class Remarks(Protocol):
-    """An extra power of a proxy's class: it can stand before a cluster in more than one way."""
-
-    def remark(self, form: Topology, release: Release) -> str:
-        """In which way it will, and why; empty where there is no choice."""
-
-
-def proxy_class(name: str) -> MakesProxy:
-    """The class of a proxy by its file's name. Raises ConfigError that lists the known names."""
-    module = registry.find("proxy", name, planned=PLANNED)
-    made: MakesProxy = importlib.import_module(module).PROXY
-    return made
-
-
-def lacks(name: str, release: Release) -> str:
-    """Why the proxy of this name cannot stand before servers of a release; empty when it can. Raises ConfigError."""
-    made = proxy_class(name)
-    return cast(Suits, made).lacks(release) if hasattr(made, "lacks") else ""
-
-
-def remark(name: str, form: Topology, release: Release) -> str:
-    """In which of several ways the proxy of this name will stand before a cluster. Raises ConfigError."""
-    made = proxy_class(name)
-    return cast(Remarks, made).remark(form, release) if hasattr(made, "remark") else ""
-
-
-class ProxyHost:
-    """The programs of one proxy on a host of their own; ``name`` is that of the program whose log is shown first."""
+    It is started after the nodes and closed before them. ``name`` is that of the program whose log is shown first.
+    """
 
     name = ""
 
-    def __init__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> None:
+    def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
         self.provisioner = provisioner
-        self.form = form
+        self.topology = topology
         self.nodes = list(nodes)
         self.host: Host | None = None
         self.processes: dict[str, Process] = {}
+
+    @classmethod
+    def lacks(cls, release: Release) -> str:
+        """Why it cannot stand before servers of this release, such as a program that is missing; empty when it can."""
+        return ""
+
+    @classmethod
+    def remark(cls, topology: Topology, release: Release) -> str:
+        """In which of several ways it will stand before such a cluster, and why; empty where there is one way."""
+        return ""
+
+    @abc.abstractmethod
+    def start(self) -> None:
+        """Start it; not yet ready. The nodes may not be ready either. Raises ProvisionError."""
+
+    @abc.abstractmethod
+    def problems(self) -> list[str]:
+        """What keeps it from passing connections to the nodes that take them; empty means ready."""
+
+    @abc.abstractmethod
+    def writer(self) -> Endpoint:
+        """The endpoint that always leads to one and the same node that takes writes while that node is well."""
+
+    @abc.abstractmethod
+    def reader(self) -> Endpoint:
+        """The endpoint that leads to every node that takes reads, in turn."""
+
+    def follow(self) -> None:  # noqa: B027  (an optional step, not a forgotten one)
+        """Lead to the nodes that take writes and reads now; asked of nodes that are ready. Raises ProvisionError.
+
+        By default the proxy finds them by itself. Nothing happens while they are those of before, otherwise the proxy
+        is not ready afterwards.
+        """
+
+    @property
+    def statistics_url(self) -> str:
+        """A page on which people can look at what it does; empty for none."""
+        return ""
 
     def acquire(self) -> Host:
         """The host, taken from the provisioner. Raises ProvisionError."""
@@ -159,8 +123,8 @@ class ProxyHost:
 
     def roles(self) -> dict[str, list[Node]]:
         """The nodes that take writes now, the preferred one first, and those that take reads; never empty."""
-        writing = list(writers(self.form, self.nodes))
-        return {"writer": writing, "reader": list(readers(self.form, self.nodes)) or writing}
+        writing = list(self.topology.writers(self.nodes))
+        return {"writer": writing, "reader": list(self.topology.readers(self.nodes)) or writing}
 
     def endpoint(self, port: int, nodes: Sequence[Node]) -> Endpoint:
         """A listener of ours that leads to these nodes, with their account."""
@@ -190,6 +154,13 @@ class ProxyHost:
         if self.host:
             self.provisioner.give_back([self.host])
             self.host = None
+
+
+def proxy_class(name: str) -> type[Proxy]:
+    """The class of a proxy by its file's name. Raises ConfigError that lists the known names."""
+    module = registry.find("proxy", name, planned=PLANNED)
+    made: type[Proxy] = importlib.import_module(module).PROXY
+    return made
 
 
 def through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any, ...]]:

@@ -1,21 +1,22 @@
-"""``bring_up(spec)``: how a cluster comes up, on one screen."""
+"""``bring_up``: how a cluster comes up, on one screen."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import dataclasses
 import itertools
 import time
 from collections.abc import Callable, Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.proxy import lacks as proxy_lacks
-from pytest_dbcluster.clusters.proxy import proxy_class
+from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers.data_template import Template, template
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import topology
-from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -26,32 +27,45 @@ TRIES = 3
 Progress = Callable[[str], None]
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
+class ResolvedCluster:
+    """What a cluster is started from: everything in it has been looked up, and checked against each other.
+
+    options: the server options of every node, by name.
+    """
+
+    spec: ClusterSpec
+    release: Release
+    topology: Topology
+    proxy_class: type[Proxy] | None
+    options: Mapping[str, str]
+
+
 def bring_up(
-    spec: ClusterSpec,
-    release: Release,
+    resolved: ResolvedCluster,
     provisioner: Provisioner,
     *,
-    options: Mapping[str, str],
     start: Template | None = None,
     progress: Progress = lambda _: None,
 ) -> Cluster:
-    """A cluster that is ready. ``options`` are the resolved server options of the spec.
+    """A cluster that is ready.
 
     ``start`` is what its nodes start as copies of; the release's template without it.
-    Raises ConfigError, Unsupported, or ProvisionError with the server's own words; nothing stays behind then.
+    Raises ConfigError for a value that a server refuses, or ProvisionError with the server's own words; nothing stays
+    behind then.
     """
     for attempt in itertools.count(1):
-        cluster = _configured(spec, release, provisioner, options, start, progress)
+        cluster = _configured(resolved, provisioner, start, progress)
         began = time.monotonic()
         try:
             cluster.topology.form(cluster.nodes)
             if cluster.proxy:
                 cluster.proxy.start()
-            wait.until(cluster.problems, f"cluster {spec}", seconds=READY_SECONDS, poll=0.05)
+            wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=READY_SECONDS, poll=0.05)
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # what a start logs is not an error of a later round
-            opts.compare_started(options, cluster.nodes[0].variables(), release.name)
+            opts.compare_started(resolved.options, cluster.nodes[0].variables(), resolved.release.name)
             return cluster
         except BaseException as error:
             cluster.close()
@@ -70,21 +84,10 @@ def _port_taken(error: BaseException, attempt: int, progress: Progress) -> bool:
 
 
 def _configured(
-    spec: ClusterSpec,
-    release: Release,
-    provisioner: Provisioner,
-    options: Mapping[str, str],
-    start: Template | None,
-    progress: Progress,
+    resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Progress
 ) -> Cluster:
-    form = topology(spec.topology)
-    if lacking := proxy_lacks(spec.proxy, release) if spec.proxy else "":
-        raise Unsupported(lacking)
-    if lacking := provisioner.unmet(spec):
-        raise Unsupported(lacking)
-    if missing := form.needs - provisioner.offers:
-        raise Unsupported(f"{spec.topology} needs {', '.join(sorted(missing))}, which this provisioner does not offer")
-    made = start or ready_template(release, provisioner, options, progress)
+    spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
+    made = start or ready_template(release, provisioner, resolved.options, progress)
     hosts = provisioner.acquire(spec.on_release(release.asked))
     nodes: list[Node] = []
     try:
@@ -92,9 +95,9 @@ def _configured(
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
             list(copies.map(lambda node: _copy(made, node, durable=start is not None), nodes))
         for node in nodes:
-            node.configure(opts.merged(form.options(node, nodes), options))
-        before = proxy_class(spec.proxy)(provisioner, form, nodes) if spec.proxy else None
-        return Cluster(spec, form, hosts, nodes, before)
+            node.configure(opts.merged(topology.options(node, nodes), resolved.options))
+        proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
+        return Cluster(spec, topology, hosts, nodes, proxy)
     except BaseException:
         provisioner.give_back(hosts)
         raise
@@ -108,8 +111,6 @@ def ready_template(
     release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
 ) -> Template:
     """The template that these options start from; made on a host of its own when the cache has none."""
-    from pytest_dbcluster.clusters.dialects.lookup import dialect
-
     fixed = dialect(release.product, release.version).initial
     initial = {name: value for name, value in options.items() if name in fixed}
     for attempt in itertools.count(1):

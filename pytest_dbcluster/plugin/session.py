@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.topology import lacks, topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
@@ -32,6 +31,7 @@ from pytest_dbcluster.reporting.records import (
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import ReleaseLacks, Resolution
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
@@ -56,13 +56,14 @@ class DBSession:
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
-        self.pool = Pool(
+        self.resolution = Resolution(
             self.provisioner,
             fragments=settings.fragments,
             below=settings.below,
             progress=self.report.line,
             parity_profile=settings.parity,
         )
+        self.pool = Pool(self.resolution)
         if worker := config.pluginmanager.get_plugin(report.WORKER):
             worker.group_ends = self.group_ends
 
@@ -163,10 +164,13 @@ class DBSession:
         return made
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
-        # Of the run's release the suite may have nothing to say; one that the test itself names is its mistake.
-        if spec.release and (lacking := lacks(topology(spec.topology), self.pool.release(spec.release))):
-            raise ConfigError(f"{spec} asks for {spec.release} by name: {lacking}")
-        return self.pool.variant(spec.on_release(release).on_storage(self.settings.storage))
+        try:
+            return self.resolution.resolve(spec.on_release(release).on_storage(self.settings.storage))
+        except ReleaseLacks as error:
+            if spec.release is None:
+                raise  # of the run's release the suite may have nothing to say
+            # One that the test itself names is its mistake.
+            raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
 
     def test_begins(self, release: ReleaseName) -> None:
         """A test asked for ``measure``; said before it measures, so that a failure is reported alike."""
@@ -186,7 +190,7 @@ class DBSession:
 
     def finish(self) -> None:
         """Write what a reader wants of the whole run."""
-        self.report.finish(self.pool.overridden)
+        self.report.finish(self.resolution.overridden)
 
     def close(self) -> None:
         """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""

@@ -30,8 +30,8 @@ class RunResult:
     became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
     second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
     measured time of an open loop that counts them; delay: seconds by which the last operations of its threads began
-    late, on average. span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself (see
-    ``Repeats``); None where they cover the measured time. client_seconds: CPU seconds of the load generator in the
+    late, on average. span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself;
+    None where they cover the measured time. client_seconds: CPU seconds of the load generator in the
     measured time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what
     else a load is known by, such as tpmC.
     """

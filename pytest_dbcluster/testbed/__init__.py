@@ -16,4 +16,4 @@ clusters of a run. A *data set* is a loaded database, kept in the cache, from wh
 Phases of a fault (before, during, after) will be ``phases``.
 """
 
-__all__ = ["comparability", "datasets", "pool", "testbed", "variants"]
+__all__ = ["comparability", "datasets", "pool", "resolution", "testbed", "variants"]

@@ -4,43 +4,56 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Paced, Repeats, Workload
+from pytest_dbcluster.workloads.workload import OpenLoop, Workload
+
+Value = TypeVar("Value")
 
 
-def common(loads: Sequence[Workload], name: str) -> Any:
-    """An attribute of loads that are compared, which has to be the same; None where they do not have it."""
-    found = list(dict.fromkeys(getattr(load, name, None) for load in loads))
-    if len(found) > 1:
-        said = ", ".join(map(repr, found))
-        raise ConfigError(f"{' and '.join(map(str, loads))}: their {name} differs ({said}), so they are not comparable")
-    return found[0]
+def metric(loads: Sequence[Workload]) -> str:
+    """The metric of loads that are compared, which has to be the same. Raises ConfigError where it differs."""
+    return _common(loads, "metric", [load.metric for load in loads])
+
+
+def rate(loads: Sequence[Workload]) -> float | str | None:
+    """The arrival rate of loads that are compared, as ``OpenLoop.rate``. Raises ConfigError where it differs."""
+    return _common(loads, "rate", [load.rate if isinstance(load, OpenLoop) else None for load in loads])
+
+
+def _common(loads: Sequence[Workload], name: str, values: Sequence[Value]) -> Value:
+    known = list(dict.fromkeys(values))
+    if len(known) > 1:
+        shown = ", ".join(map(repr, known))
+        raise ConfigError(
+            f"{' and '.join(map(str, loads))}: their {name} differs ({shown}), so they are not comparable"
+        )
+    return known[0]
 
 
 def tables(load: Workload) -> Workload:
     """What tells whether a cluster holds a load's tables: the load without its rate."""
-    return cast(Paced, load).at_rate(None) if hasattr(load, "at_rate") else load
+    return at_rate(load, None)
 
 
-def repeats(load: Workload, profile: str) -> bool:
-    """Whether the load's program makes and drops its tables by itself in this profile, several times in a round."""
-    return hasattr(load, "repeats") and cast(Repeats, load).repeats(profile)
+def at_rate(load: Workload, rate: float | None) -> Workload:
+    """The load at this arrival rate, in operations a second; None is the closed loop, which every load can run."""
+    return load.at_rate(rate) if isinstance(load, OpenLoop) else load
 
 
 def refuse(loads: Iterable[Workload], profile: str, metric: str) -> None:
     """Raise ConfigError for a metric or a counter that these loads cannot have in this profile."""
-    if metric in metrics.OF_DRAIN and (found := [load for load in loads if repeats(load, profile)]):
+    if metric in metrics.OF_DRAIN and (found := [load for load in loads if load.repeats(profile)]):
         raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=found[0]))
 
 
 def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
     """The tables that rounds of these loads leave, which have to be equal on all nodes; each once."""
-    left = (load for load in loads if not repeats(load, profile))
+    left = (load for load in loads if not load.repeats(profile))
     return tuple(dict.fromkeys(table for load in left for table in load.tables))
 
 

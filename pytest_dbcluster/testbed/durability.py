@@ -9,11 +9,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
-from pytest_dbcluster.clusters.topology import Acknowledges, Topology
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.testbed.variants import Variant
 
@@ -57,15 +56,14 @@ class Durability:
     consistency: str = ""
 
     @classmethod
-    def of(cls, form: Topology, variables: Mapping[str, str], nodes: int) -> Durability:
+    def of(cls, topology: Topology, variables: Mapping[str, str], nodes: int) -> Durability:
         """The label of a cluster of this topology whose writer has these effective variables."""
-        powers = cast(Acknowledges, form) if hasattr(form, "acknowledged") else None
         on = variables.get("log_bin", "OFF") == "ON"
         return cls(
             flush=f"flush={variables.get(FLUSH, '?')}",
             binlog=f"sync_binlog={variables.get('sync_binlog', '?')}" if on else BINLOG_OFF,
-            acknowledged=powers.acknowledged(variables, nodes) if powers else "one server",
-            consistency=powers.consistency(variables) if powers and nodes > 1 else "",
+            acknowledged=topology.acknowledged(variables, nodes),
+            consistency=topology.consistency(variables) if nodes > 1 else "",
         )
 
     def __str__(self) -> str:

@@ -8,35 +8,27 @@ import queue
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from typing import cast
 
 import psutil
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.dialects.lookup import dialect
-from pytest_dbcluster.clusters.proxy import lacks as proxy_lacks
-from pytest_dbcluster.clusters.proxy import proxy_class, remark
-from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.servers import parity
 from pytest_dbcluster.clusters.servers.data_template import Template
-from pytest_dbcluster.clusters.startup import bring_up, ready_template
-from pytest_dbcluster.clusters.topology import lacks, topology
-from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.clusters.startup import bring_up
+from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import PARITIES, TOOLS, ClusterSpec, ReleaseName
+from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.datasets import dataset_template
-from pytest_dbcluster.testbed.variants import References, Switch, Variant, split
-from pytest_dbcluster.workloads.workload import Stored
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.variants import Switch, Variant
+from pytest_dbcluster.workloads.workload import HasDataSet
 
 SIDE_BY_SIDE = 2
-GROWTH = 128 * 2**20  # of a copy with loaded tables, in bytes: temporary tables, binlogs, what a few rounds add
+GROWTH = 128 * 2**20  # of a copy of a data set, in bytes: temporary tables, binlogs, what a few rounds add
 
 
 @dataclasses.dataclass
@@ -49,79 +41,15 @@ class Running:
 
 
 class Pool:
-    """Every cluster of a run.
+    """Every cluster of a run; ``resolution`` says what their specs mean."""
 
-    ``below`` are the options of ``--db-cnf`` by their sections, ``fragments`` the place of my.cnf pieces,
-    ``parity_profile`` is that of specs that name none.
-    """
-
-    def __init__(
-        self,
-        provisioner: Provisioner,
-        *,
-        fragments: Path,
-        below: opts.Sections,
-        progress: Callable[[str], None],
-        parity_profile: str = PARITIES[0],
-    ) -> None:
-        self.provisioner = provisioner
-        self._fragments = fragments
-        self._below = dict(below)
-        self._parity = parity_profile
-        self._progress = progress
+    def __init__(self, resolution: Resolution) -> None:
+        self.resolution = resolution
+        self.provisioner = resolution.provisioner
+        self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
-        self._releases: dict[ReleaseName, Release] = {}
         self._clients: dict[ReleaseName | None, Host] = {}
-        self._references = References(provisioner, progress)
-        self.overridden: list[str] = []
-        self.turns = Turns.on(provisioner.offers, provisioner.run_id, progress)
-
-    def release(self, name: ReleaseName) -> Release:
-        """The programs of a release, found or fetched once a run."""
-        if name not in self._releases:
-            self._releases[name] = self.provisioner.supply(name, self._progress)
-        return self._releases[name]
-
-    def variant(self, spec: ClusterSpec) -> Variant:
-        """The spec with its options resolved and checked against the server's own list. Starts no cluster."""
-        if spec.release is None:
-            raise ConfigError(f"cluster {spec} names no release, and the run gave it none")
-        topology(spec.topology)  # unknown names are refused before anything is fetched or started
-        if spec.proxy:
-            proxy_class(spec.proxy)
-        if missing := self.provisioner.unmet(spec):
-            raise Unsupported(missing)
-        release = self.release(spec.release)
-        if lacking := lacks(topology(spec.topology), release) or (spec.proxy and proxy_lacks(spec.proxy, release)):
-            raise Unsupported(lacking)
-        share = memory_share(spec, psutil.virtual_memory().total)
-        same = parity.options(spec.parity or self._parity, release, spec.topology)
-        own, lines = opts.resolve(spec, release.product, fragments=self._fragments, below=self._below, memory=share)
-        options = {**same, **own}
-        made = self._template(release, options)
-        options, absent = opts.fit(options, made, release)
-        way = [line] if spec.proxy and (line := remark(spec.proxy, topology(spec.topology), release)) else []
-        self.overridden += [line for line in (*lines, *absent, *way) if line not in self.overridden]
-        below, _ = opts.of_server(release.product, self._below, "--db-cnf")
-        common = {**same, **{name: opts.share(value, share) for name, value in below.items()}}
-        common = {name: value for name, value in common.items() if name in options}
-        variant = split(spec, release, options, made.variables, common)
-        if self._references.changes(variant, made.variables) is None:
-            return Variant(spec, release, tuple(sorted(options.items())), ())
-        return variant
-
-    def changes(self, variant: Variant) -> dict[str, str]:
-        """What a switch to this variant sets on the cluster that was started with its static options."""
-        made = self._template(variant.release, variant.options)
-        return self._references.changes(variant, made.variables) or {}
-
-    def defaults(self, variant: Variant) -> dict[str, str]:
-        """The variables that a variant's servers would start with if their topology set none. Starts no cluster."""
-        known = self._template(variant.release, variant.options).variables
-        return {name: variable.value for name, variable in known.items()} | variant.options
-
-    def _template(self, release: Release, options: Mapping[str, str]) -> Template:
-        return ready_template(release, self.provisioner, options, self._progress)
+        self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress)
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
         """The running cluster of each variant, in order; those that no variant of these needs may be ended."""
@@ -147,19 +75,21 @@ class Pool:
                 missing.setdefault(key, variant)  # a cluster that serves several is named by the first
         if missing:
             self._admit(list(missing.values()), keys)
-            begin = {key: self._stored(variant) for key, variant in missing.items() if variant.holds}
-            with self.turns.admitting():  # filling took its time, and another run may have the memory by now
+            begin = {
+                key: self._data_set(variant, variant.data_set_of)
+                for key, variant in missing.items()
+                if variant.data_set_of
+            }
+            with self.turns.admitting():  # populating took its time, and another run may have the memory by now
                 self._admit(list(missing.values()), keys)
                 if begin:
                     self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
                 self._start(missing, begin)
 
-    def _stored(self, variant: Variant) -> Template:
-        """What servers of a variant start with that hold tables; filled here, where its progress can be seen."""
-        load, options = cast(Stored, variant.holds), dict(variant.static)
-        return dataset_template(
-            load, variant.release, self.provisioner, self.client(variant.release), options, self._progress
-        )
+    def _data_set(self, variant: Variant, load: HasDataSet) -> Template:
+        """What servers of a variant start with that have a data set; populated here, where its progress is seen."""
+        client, options = self.client(variant.release), dict(variant.static)
+        return dataset_template(load, variant.release, self.provisioner, client, options, self._progress)
 
     def _start(
         self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
@@ -196,10 +126,9 @@ class Pool:
     def _start_one(self, variant: Variant, begin: Template | None, progress: Callable[[str], None]) -> Running:
         spec = variant.spec
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
-        shown += f", holding {variant.holds.store}" if variant.holds else ""
+        shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""
         progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
-        options = dict(variant.static)
-        cluster = bring_up(spec, variant.release, self.provisioner, options=options, start=begin, progress=progress)
+        cluster = bring_up(variant.to_start(), self.provisioner, start=begin, progress=progress)
         progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
 
@@ -219,7 +148,7 @@ class Pool:
         wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
         if (free := self._made_free(lambda: shutil.disk_usage(place).free, wanted, needed)) < wanted:
             raise Unsupported(
-                f"no room on the disk of {place} for {nodes} copies of loaded tables, which go with their servers: "
+                f"no room on the disk of {place} for {nodes} copies of data sets, which go with their servers: "
                 f"{free / 2**20:.0f} MiB free, {wanted / 2**20:.0f} MiB needed; free some, or take another disk with "
                 "DBCLUSTER_DATA_DIR=DIRECTORY"
             )
@@ -237,7 +166,7 @@ class Pool:
         sizes = {variant.cluster_key: _memory(variant) for variant in variants}
         missing = sum(size for key, size in sizes.items() if key not in self._running)
         spare = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
-        return psutil.virtual_memory().available + sum(node.flavour.memory for node in spare) >= missing
+        return psutil.virtual_memory().available + sum(node.dialect.memory for node in spare) >= missing
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -270,4 +199,4 @@ def _most(keys: Sequence[tuple[object, ...]]) -> int:
 
 def _memory(variant: Variant) -> int:
     """What the servers of a cluster take, in bytes, beyond a large buffer pool."""
-    return variant.spec.nodes * dialect(variant.release.product, variant.release.version).memory
+    return variant.spec.nodes * variant.dialect.memory

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import statistics
 import time
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.topology import Settles, Watches
 from pytest_dbcluster.errors import NotReady, WorkloadError
 from pytest_dbcluster.rounds import counters, load_generator, open_loop
 from pytest_dbcluster.rounds.ledger import Ledger
@@ -35,7 +34,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     raised.
     """
     cluster, failed = setting.cluster, ""
-    watched = watch(cluster)
+    watched = cluster.topology.watch(cluster.nodes)
     before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
     servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
@@ -64,7 +63,7 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
         samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
         void=void,
     )
-    late_by = open_loop.behind(outcome, getattr(load, "seconds", None))
+    late_by = open_loop.behind(outcome, load.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
 
 
@@ -100,27 +99,20 @@ def drain(cluster: Cluster) -> tuple[float, str]:
 
     The clock starts when the load's program has ended, not at its last commit. It stops at the first reading that
     finds nothing left: readings are 10 ms apart and take a few themselves, so a drain is known to about 10 ms, and
-    one of nothing takes as long as a reading (0.0 where the topology has no backlog to read).
+    one of nothing takes as long as a reading (0.0 where the topology does not replicate).
     """
-    if not hasattr(cluster.topology, "backlog"):
+    if not cluster.topology.replicates:
         return 0.0, ""
-    backlog = cast(Settles, cluster.topology).backlog
     try:
-        return wait.until(lambda: backlog(cluster.nodes), "the drain", seconds=DRAIN_SECONDS, poll=POLL), ""
+        backlog = functools.partial(cluster.topology.backlog, cluster.nodes)
+        return wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), ""
     except NotReady as error:
         return DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}"
 
 
-def watch(cluster: Cluster) -> Mapping[str, str]:
-    """What the topology reads before a round; empty where nothing can happen to one."""
-    return cast(Watches, cluster.topology).watch(cluster.nodes) if hasattr(cluster.topology, "watch") else {}
-
-
 def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:
     """Why a round that began with this reading does not count; empty when it does."""
-    if not hasattr(cluster.topology, "void"):
-        return ""
-    return cast(Watches, cluster.topology).void(before, watch(cluster))
+    return cluster.topology.void(before, cluster.topology.watch(cluster.nodes))
 
 
 def merged(rounds: Sequence[Round]) -> Round:

@@ -9,24 +9,22 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
-from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
-from pytest_dbcluster.rounds.round import USUAL, Round
+from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.testbed import blind_spots, comparability, durability, round_runner
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.remarks import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import Paced, Setting, Verifies, Workload
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 INSTANCES = 2  # of clusters that differ in more than options
 SETTLE_SECONDS = 1.0
@@ -56,14 +54,15 @@ class Testbed(RoundSource):
         across_durability: bool = False,
         instances: int | None = None,
     ) -> None:
-        named = load if isinstance(load, Mapping) else {}
-        self._loads: list[Workload] = list(named.values()) or [cast(Workload, load)] * len(variants)
-        self.names = list(named) or comparability.unique_names(variants)
+        if isinstance(load, Mapping):
+            self._loads, self.names, self.mode = list(load.values()), list(load), ""
+        else:
+            self._loads, self.names = [load] * len(variants), comparability.unique_names(variants)
+            self.mode = load.mode_name
         self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
-        self.mode = str(getattr(load, "mode", ""))
-        self.metric = str(comparability.common(self._loads, "metric") or USUAL)
-        self.arrival_rate = open_loop.ArrivalRate.of(comparability.common(self._loads, "rate"))
-        self.variants = [variant.holding(one) for variant, one in zip(variants, self._loads, strict=True)]
+        self.metric = comparability.metric(self._loads)
+        self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._loads))
+        self.variants = [variant.with_data_set_of(each) for variant, each in zip(variants, self._loads, strict=True)]
         # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
         self.client: Release = self.variants[0].release
         # Settings of one server need one instance; servers of two kinds differ by their place too (floor.py).
@@ -73,7 +72,7 @@ class Testbed(RoundSource):
         self._profile = profile
         self._progress = progress
         self._across_durability = across_durability
-        self._changes = [pool.changes(variant) for variant in self.variants]
+        self._changes = [pool.resolution.changes(variant) for variant in self.variants]
         self._coin = random.Random(0)
         self._last = 0.0
         self._variables: dict[int, dict[str, str]] = {}
@@ -87,8 +86,8 @@ class Testbed(RoundSource):
             return
         found = []
         for name, variant in zip(self.names, self.variants, strict=True):
-            form, nodes = topology(variant.spec.topology), variant.spec.nodes
-            found.append(Labelled(name, variant, Durability.of(form, self._pool.defaults(variant), nodes)))
+            variables = self._pool.resolution.defaults(variant)
+            found.append(Labelled(name, variant, Durability.of(variant.topology, variables, variant.spec.nodes)))
         durability.compare(found, ("acknowledged",))
 
     def _compare_labels(self, variant: int) -> None:
@@ -170,13 +169,13 @@ class Testbed(RoundSource):
         """What the slowest variant can do in a closed loop gives all of them their rate, or the rate its share."""
         loads = self._loads
         self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
-        self._loads = [cast(Paced, load).at_rate(None) for load in loads]
+        self._loads = [comparability.at_rate(load, None) for load in loads]
         try:
             orders = block_order.block_orders(len(loads), 0)
             draw = functools.partial(self._drawn, began=time.monotonic())
             self.arrival_rate = asked.found(open_loop.capacities(self.names, orders, draw))
             if asked.rate is None:
-                loads = [cast(Paced, load).at_rate(self.arrival_rate.rate) for load in loads]
+                loads = [comparability.at_rate(load, self.arrival_rate.rate) for load in loads]
         finally:
             self._loads = loads
         self._progress(f"{self.load}: {self.arrival_rate.line}")
@@ -249,7 +248,7 @@ class Testbed(RoundSource):
         loads = dict.fromkeys(map(comparability.tables, self._loads))
         running.cluster.check(comparability.left_tables(loads, self._profile))
         for load in loads:
-            if hasattr(load, "violations") and (found := cast(Verifies, load).violations(running.cluster)):
+            if found := load.violations(running.cluster):
                 running.cluster.dirty = "; ".join(found)
                 raise SeriesVoid(f"{load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
 
@@ -278,9 +277,8 @@ class Testbed(RoundSource):
     def durability(self, variant: int) -> str:
         """What a commit of a variant that has returned is worth."""
         if variant not in self._labels:
-            spec = self.variants[variant].spec
-            variables = self._effective(variant)
-            self._labels[variant] = Durability.of(topology(spec.topology), variables, spec.nodes)
+            known, variables = self.variants[variant], self._effective(variant)
+            self._labels[variant] = Durability.of(known.topology, variables, known.spec.nodes)
         return str(self._labels[variant])
 
     def notes(self, *numbers: int) -> list[str]:

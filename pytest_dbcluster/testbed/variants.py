@@ -13,25 +13,26 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, cast
+from typing import Any
 
 from filelock import FileLock
 
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.dialects.dialect import Dialect
+from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import Variable
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identity, needs_start
-from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.clusters.topology import fewest, topology
+from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.workloads.workload import Stored, Workload
+from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
 FORMAT = 4  # raised when what a reference holds changes
 APPLIERS = "wsrep_slave_threads"
@@ -40,16 +41,20 @@ DRAIN_TABLE = "dbcluster_control.drain"
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A spec with its release and its resolved options, split into what a start needs and what a switch does.
+    """A spec with all that was looked up for it, its options split into what a start needs and what a switch does.
 
-    holds: the load whose tables its servers start with, None for servers that start empty.
+    topology, proxy_class, dialect: follow from spec and release, so they make no difference between variants.
+    data_set_of: the load whose data set its servers start with, None for servers that start empty.
     """
 
     spec: ClusterSpec
     release: Release
+    topology: Topology = dataclasses.field(compare=False, repr=False)
+    proxy_class: type[Proxy] | None = dataclasses.field(compare=False, repr=False)
+    dialect: Dialect = dataclasses.field(compare=False, repr=False)
     static: tuple[tuple[str, str], ...]
     dynamic: tuple[tuple[str, str], ...]
-    holds: Stored | None = None
+    data_set_of: HasDataSet | None = None
 
     @property
     def options(self) -> dict[str, str]:
@@ -60,51 +65,48 @@ class Variant:
         """The same variant on another cluster that is alike."""
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
-    def holding(self, load: Workload) -> Variant:
-        """The same variant on servers that start with the tables of this load, where it keeps them.
+    def with_data_set_of(self, load: Workload) -> Variant:
+        """The same variant on servers that start with the data set of this load, where it has one.
 
         An option that shapes tables takes servers of its own then: they hold tables that were made with it.
         """
-        if not hasattr(load, "store"):
+        if not isinstance(load, HasDataSet):
             return self
-        shaping = dialect(self.release.product, self.release.version).shaping
+        shaping = self.dialect.shaping
         static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
         dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
-        return dataclasses.replace(
-            self, static=tuple(sorted(static.items())), dynamic=dynamic, holds=cast(Stored, load)
-        )
+        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic, data_set_of=load)
+
+    def to_start(self, options: Mapping[str, str] | None = None) -> ResolvedCluster:
+        """What a cluster of this variant is started from: with its static options, or with ``options``."""
+        chosen = dict(self.static) if options is None else options
+        return ResolvedCluster(self.spec, self.release, self.topology, self.proxy_class, chosen)
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
-        spec, store = self.spec, self.holds.store if self.holds else ""
+        spec, data_set = self.spec, self.data_set_of.data_set if self.data_set_of else ""
         own = (spec.topology, spec.nodes, self.release.key, spec.proxy, spec.needs, spec.instance)
-        return (*own, self.static, store)
+        return (*own, self.static, data_set)
 
 
-def split(
-    spec: ClusterSpec,
-    release: Release,
-    options: Mapping[str, str],
-    variables: Mapping[str, Variable],
-    common: Mapping[str, str] | None = None,
-) -> Variant:
-    """A variant whose options are dynamic where the server says that it can change them while it runs.
+def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[str, str] | None = None) -> Variant:
+    """The same variant, whose options are dynamic where the server says that it can change them while it runs.
 
     Those of IDENTITY are not, a switch neither sets nor compares them; nor are those that a server takes and does
     not follow before its replication is started again.
     ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
     wants another value switches to it.
     """
-    base, words = dict(common or {}), dialect(release.product, release.version)
-    at_start = ALWAYS_STATIC | words.replication.read_at_start
+    base, options = dict(common or {}), variant.options
+    at_start = ALWAYS_STATIC | variant.dialect.replication.read_at_start
     dynamic = {
         name: value
         for name, value in options.items()
         if name in variables and base.get(name) != value and not (name in at_start or needs_start(variables[name]))
     }
     static = base | {name: value for name, value in options.items() if name not in dynamic}
-    return Variant(spec, release, tuple(sorted(static.items())), tuple(sorted(dynamic.items())))
+    return dataclasses.replace(variant, static=tuple(sorted(static.items())), dynamic=tuple(sorted(dynamic.items())))
 
 
 class References:
@@ -127,11 +129,11 @@ class References:
         return None if said["obstacle"] else changes
 
     def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
-        release, form = variant.release, variant.spec.topology
+        release, topology = variant.release, variant.spec.topology
         # Where nodes have roles, options may ask for as many of them as the spec has.
-        nodes = 1 if fewest(topology(form)) == 1 else variant.spec.nodes
+        nodes = 1 if variant.topology.minimum_nodes == 1 else variant.spec.nodes
         alone = variant.spec.nodes == 1
-        key = json.dumps([FORMAT, release.key, form, alone, nodes, variant.static, variant.dynamic])
+        key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         file = cache.root() / "references" / name
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -170,7 +172,8 @@ class References:
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         spec = ClusterSpec(variant.spec.topology, nodes=nodes, release=variant.release.asked, name="reference")
-        cluster = bring_up(spec, variant.release, self._provisioner, options=options)
+        smallest = dataclasses.replace(variant, spec=spec, proxy_class=None)
+        cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:
             yield cluster
         finally:

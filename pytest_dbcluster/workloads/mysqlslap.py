@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.workloads.workload import Setting
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -46,7 +46,7 @@ RESULT = re.compile(
 
 
 @dataclasses.dataclass(frozen=True)
-class MySQLSlap:
+class MySQLSlap(Workload):
     """One mode of mysqlslap with the published parameters.
 
     mode: key, mixed, read, update or write. queries: statements of one round over all clients.
@@ -99,8 +99,13 @@ class MySQLSlap:
         """The table that has to be equal on all nodes."""
         return (f"{SCHEMA}.t1",)
 
+    @property
+    def mode_name(self) -> str:
+        """The mode, as published results name it."""
+        return self.mode
+
     def repeats(self, profile: str) -> bool:
-        """The published call makes, fills and drops its table in each iteration."""
+        """The published call makes, populates and drops its table in each iteration."""
         return profile == "paper"
 
     def endpoint(self, cluster: Cluster, profile: str) -> Endpoint:
@@ -234,7 +239,7 @@ class MySQLSlap:
         places = [f"--{name.replace('_', '-')}={value}" for name, value in setting.release.client_options.items()]
         connect = [
             *places,
-            *_words(setting).plain,
+            *_dialect(setting).plain,
             f"--host={endpoint.host}",
             f"--port={endpoint.port}",
             "--protocol=tcp",
@@ -248,7 +253,7 @@ class MySQLSlap:
     def _generated(self, setting: Setting, clients: int, queries: int) -> list[str]:
         """The published options: the tool generates the SQL."""
         return [
-            str(setting.release.program(_words(setting).slap)),
+            str(setting.release.program(_dialect(setting).slap)),
             "--auto-generate-sql",
             "--auto-generate-sql-add-autoincrement",
             f"--auto-generate-sql-load-type={self.mode}",
@@ -260,7 +265,7 @@ class MySQLSlap:
         ]
 
 
-def _words(setting: Setting) -> Dialect:
+def _dialect(setting: Setting) -> Dialect:
     from pytest_dbcluster.clusters.dialects.lookup import dialect
 
     return dialect(setting.release.product, setting.release.version)

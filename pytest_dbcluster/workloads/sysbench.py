@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
-from pytest_dbcluster.workloads.workload import Setting
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.connection import Endpoint
@@ -42,15 +42,15 @@ OPTIONS = {"tables": "table_count", "table_size": "size"} | {
     name: name for name in (*FROM_ZERO, "script", "distribution", "range_selects", "range_size", "skip_trx", "attempts")
 }
 BYTES = 260  # of a row with its two indexes, seen
-FILL_SECONDS = 7200.0
-FILL_THREADS = 8
+POPULATE_SECONDS = 7200.0
+POPULATE_THREADS = 8
 CHUNK = 100_000  # ids that one statement of a reset looks at: five digits
 DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in range(1, 10))})"
 GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
 
 
 @dataclasses.dataclass(frozen=True)
-class SysBench:
+class SysBench(Workload):
     """One OLTP script of sysbench; an event of it is a transaction of ours.
 
     table_count: tables, of ``size`` rows each. threads: connections over all endpoints. seconds: of one round. rate:
@@ -113,20 +113,25 @@ class SysBench:
         return tuple(f"{SCHEMA}.sbtest{number}" for number in range(1, self.table_count + 1))
 
     @property
-    def store(self) -> str:
-        """What the tables hold."""
+    def data_set(self) -> str:
+        """Which data set the tables are: version of the schema, and scale."""
         return f"sysbench v{VERSION} {self.table_count}x{self.size}"
 
     @property
-    def stored_bytes(self) -> int:
+    def data_set_bytes(self) -> int:
         """About what the tables take on disk."""
         return self.table_count * self.size * BYTES
+
+    @property
+    def round_seconds(self) -> float:
+        """For how long a round starts transactions."""
+        return self.seconds
 
     def at_rate(self, rate: float | None) -> SysBench:
         """The same load at this rate; None is the closed loop."""
         return dataclasses.replace(self, rate=rate)
 
-    def fill(self, setting: Setting) -> None:
+    def populate(self, setting: Setting) -> None:
         """Make the tables with sysbench's own prepare. Raises WorkloadError with its words.
 
         Their values are others each time, whatever ``seed`` is: sysbench 1.0 heeds --rand-seed only when it runs.
@@ -138,10 +143,10 @@ class SysBench:
         node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
         node.query(f"CREATE DATABASE {SCHEMA}")
         own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
-        threads = min(self.table_count, FILL_THREADS)
+        threads = min(self.table_count, POPULATE_THREADS)
         to = [setting.cluster.writer()]
         making = sysbench_driver.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
-        sysbench_driver.command(making, setting, "prepare", seconds=FILL_SECONDS)
+        sysbench_driver.command(making, setting, "prepare", seconds=POPULATE_SECONDS)
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -163,7 +168,7 @@ class SysBench:
             else set()
         )
         if not there >= set(self.tables):
-            self.fill(setting)
+            self.populate(setting)
             return
         for table in self.tables:
             self._remove_surplus(setting, table)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round import USUAL, RunResult
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,60 +28,93 @@ class Setting:
     block: int = 0
 
 
-class Workload(Protocol):
+class Workload(abc.ABC):
     """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables.
 
-    Its attribute ``metric``, where it has one, is what claims about it are about that name none.
+    metric: what claims about it are about that name none.
     """
 
+    metric: ClassVar[str] = USUAL
+
     @property
+    @abc.abstractmethod
     def writes(self) -> bool:
         """Whether a run changes its tables, so that they are returned to their preload before each round."""
 
     @property
+    @abc.abstractmethod
     def tables(self) -> Sequence[str]:
-        """The tables that have to be equal on all nodes after the rounds."""
+        """The tables that have to be equal on all nodes after the rounds, each as ``schema.table``."""
 
+    @abc.abstractmethod
     def prepare(self, setting: Setting) -> None:
         """Make the tables; a second call on the same cluster costs nothing."""
 
+    @abc.abstractmethod
     def reset(self, setting: Setting) -> None:
         """Return the tables to what ``prepare`` made; unmeasured."""
 
+    @abc.abstractmethod
     def run(self, setting: Setting) -> RunResult:
         """One round. Raises WorkloadError with the tool's own words."""
 
+    @abc.abstractmethod
     def clean(self, setting: Setting) -> None:
         """Drop the tables."""
 
+    @property
+    def mode_name(self) -> str:
+        """The tool's mode, under which published results are found; empty where it has none."""
+        return ""
 
-class Repeats(Protocol):
-    """An extra power: in some profile the load's program does all by itself, and more than once in a round.
+    @property
+    def round_seconds(self) -> float | None:
+        """For how long a round starts operations; None where it ends with their number."""
+        return None
 
-    It makes its tables, fills and drops them each time: none is left to be compared, and what was counted and what
-    has to drain is that of all its repetitions.
-    """
+    @property
+    def data_set_bytes(self) -> int:
+        """About what its tables take on disk; 0 where that is not known beforehand."""
+        return 0
 
     def repeats(self, profile: str) -> bool:
-        """Whether it does so in this profile."""
+        """Whether in this profile the load's program does all by itself, and more than once in a round.
+
+        It makes, populates and drops its tables each time: none is left to be compared, and what was counted and what
+        has to drain is that of all its repetitions.
+        """
+        return False
+
+    def violations(self, cluster: Cluster) -> list[str]:
+        """Which conditions of its own do not hold on a cluster that has drained, and on which node; empty for none."""
+        return []
 
 
-class Stored(Protocol):
-    """An extra power: the tables are made once for each release and scale, and kept as a data directory.
+@runtime_checkable
+class HasDataSet(Protocol):
+    """An optional power: its tables are a data set, made once for each release and scale and kept in the cache.
 
     Servers of a measurement of this load start from a copy of it.
     """
 
     @property
-    def store(self) -> str:
-        """What the tables hold: tool, version of the schema, scale; equal names mean equal tables."""
+    def data_set(self) -> str:
+        """Which data set: tool, version of the schema, scale; equal names mean equal tables."""
 
-    def fill(self, setting: Setting) -> None:
+    @property
+    def data_set_bytes(self) -> int:
+        """About what it takes on disk; 0 where that is not known beforehand."""
+
+    def populate(self, setting: Setting) -> None:
         """Make the tables on a lone fresh server. Raises WorkloadError with the tool's own words."""
 
+    def violations(self, cluster: Cluster) -> list[str]:
+        """Which of its own conditions the data set does not meet; empty when it meets all."""
 
-class Paced(Protocol):
-    """An extra power: operations can start at a rate instead of one after the other."""
+
+@runtime_checkable
+class OpenLoop(Protocol):
+    """An optional power: operations can start at an arrival rate instead of one after the other."""
 
     @property
     def rate(self) -> float | str | None:
@@ -88,10 +122,3 @@ class Paced(Protocol):
 
     def at_rate(self, rate: float | None) -> Workload:
         """The same load at this rate; None is the closed loop. It keeps its tables."""
-
-
-class Verifies(Protocol):
-    """An extra power: the load has conditions of its own that must hold after any of its rounds."""
-
-    def violations(self, cluster: Cluster) -> list[str]:
-        """Which of them do not hold on a cluster that has drained, and on which node; empty when all do."""

@@ -46,7 +46,7 @@ def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
 
 
 @pytest.fixture
-def two_stored(empty_cache):
+def two_data_sets(empty_cache):
     """A cache with two loaded databases in it."""
     for name, holds, hours in (("mariadb-1", "tpcc of 10 warehouses", 3), ("mysql-1", "sysbench of 4 tables", 50)):
         place = empty_cache / "stored" / name
@@ -57,29 +57,29 @@ def two_stored(empty_cache):
     return empty_cache / "stored"
 
 
-def test_stored_databases_are_listed_with_what_they_hold_and_when_they_were_used(data, two_stored, capsys):
+def test_data_sets_are_listed_with_what_they_hold_and_when_they_were_used(data, two_data_sets, capsys):
     """And of which release they are."""
     assert main.main(["cache"]) == 0
     listed = capsys.readouterr().out
 
     assert re.search(r"^entry +size +holds +used$", listed, re.MULTILINE)
     assert re.search(
-        r"^stored/mariadb-1  2 MB  tpcc of 10 warehouses, mariadb:10\.11 10\.11\.19 +3 h ago$", listed, re.M
+        r"^stored/mariadb-1  2 MB  data set tpcc of 10 warehouses, mariadb:10\.11 10\.11\.19 +3 h ago$", listed, re.M
     )
     assert re.search(r"^stored/mysql-1 .* 2 d ago$", listed, re.MULTILINE)
     assert "never told" not in listed
 
 
-def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_stored, capsys):
+def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_data_sets, capsys):
     """The others stay; a name that is not there is refused before anything is removed, and so is one for a list."""
     assert main.main(["cache", "clean", "stored/mysql-1", "stored/mysql-2"]) == 2
     refused = capsys.readouterr().err
-    assert len(list(two_stored.iterdir())) == 2
+    assert len(list(two_data_sets.iterdir())) == 2
     assert main.main(["cache", "list", "stored/mysql-1"]) == 2
     capsys.readouterr()
     assert main.main(["cache", "clean", "stored/mysql-1"]) == 0
 
-    assert [path.name for path in two_stored.iterdir()] == ["mariadb-1"]
+    assert [path.name for path in two_data_sets.iterdir()] == ["mariadb-1"]
     assert "stored/mysql-1" in capsys.readouterr().out
     assert refused == (
         "dbcluster: unknown cache entry 'stored/mysql-2'; known: stored/mariadb-1, stored/mysql-1; "
@@ -134,7 +134,7 @@ def begin_run(data):
     runs.claim(data / "ab12")
 
 
-def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_stored, capsys):
+def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_data_sets, capsys):
     """Whatever was removed before it is said, and what stays because of it; so is what is waited for."""
     waits = []
 
@@ -149,7 +149,7 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
         commands.clean(progress=tell)
 
     assert waits == ["waiting for another process that makes stored-mysql-1"]
-    assert [path.name for path in two_stored.iterdir()] == ["mysql-1"]
+    assert [path.name for path in two_data_sets.iterdir()] == ["mysql-1"]
     assert str(caught.value) == (
         "the cache is in use by run ab12; end it first: dbcluster ps, dbcluster down\n"
         "it began meanwhile, so what is left stays: stored/mysql-1\n"
@@ -157,7 +157,7 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
     )
 
 
-def test_readings_stay_when_a_run_has_begun(data, two_stored, monkeypatch):
+def test_readings_stay_when_a_run_has_begun(data, two_data_sets, monkeypatch):
     """They have no lock that would be waited for."""
     (cache.root() / "references").mkdir()
     reading = cache.root() / "references" / "a.json"
@@ -193,13 +193,13 @@ def refused(monkeypatch):
     return names
 
 
-def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_stored, refused, capsys):
+def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_data_sets, refused, capsys):
     """Each is named with its reason, and what was removed is said; the next one tells of what is still left."""
-    (two_stored / "mariadb-1" / "data" / "another").touch()
+    (two_data_sets / "mariadb-1" / "data" / "another").touch()
     refused.add("another")
     assert main.main(["cache", "clean"]) == 1
     told = capsys.readouterr()
-    (left,) = two_stored.iterdir()
+    (left,) = two_data_sets.iterdir()
     assert main.main(["cache", "clean"]) == 0
     again = capsys.readouterr()
 
@@ -224,9 +224,9 @@ def test_readings_that_cannot_be_removed_are_named(data, empty_cache, refused, c
     )
 
 
-def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_stored):
+def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_data_sets):
     """It is no entry, so nobody could name it."""
-    (two_stored / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
+    (two_data_sets / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
 
     assert [one.place.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]
-    assert [path.name for path in two_stored.iterdir()] == ["mariadb-1"]
+    assert [path.name for path in two_data_sets.iterdir()] == ["mariadb-1"]

@@ -9,10 +9,11 @@ import subprocess
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.startup import bring_up, ready_template
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 ONE = ClusterSpec("standalone")
 

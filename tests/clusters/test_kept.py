@@ -14,13 +14,17 @@ import time
 import pytest
 
 from pytest_dbcluster.cli import main
+from pytest_dbcluster.cli.clusters import leave_running
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from tests.support import engines
 from tests.support.command import ROOT, dbcluster, left, sleeping_run
 
+RELEASE = ReleaseName("mariadb", "10.11")
 # A shell lets its background commands ignore Ctrl-C, and what they start inherits that.
 UP = """
 import signal
@@ -28,6 +32,39 @@ from pytest_dbcluster.cli import main as cli
 signal.signal(signal.SIGINT, signal.default_int_handler)
 raise SystemExit(cli.main(["up", "galera"]))
 """
+
+
+def test_a_kept_cluster_has_the_options_of_its_parity(data):
+    """As in a run: what is tried by hand is the server that is measured."""
+    told = []
+    text = leave_running(ClusterSpec("standalone", release=RELEASE, parity="normalised"), {}, progress=told.append)
+    command = re.search(r"^  node1 +(\S+ --defaults-file=.*)$", text, re.MULTILINE)[1]
+    asked = [*shlex.split(command), "-Ne", "SELECT @@sync_binlog, @@innodb_snapshot_isolation"]
+    options = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    assert main.main(["down", "--all"]) == 0
+
+    assert options == "1\t0\n"
+    assert any("ready in" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "words"),
+    [
+        (ClusterSpec("async_replication", nodes=1, release=RELEASE), ConfigError, "1 node has none; ask for nodes=2"),
+        (ClusterSpec("group_replication", release=RELEASE), Unsupported, "mariadb servers have no Group Replication"),
+        (ClusterSpec("standalone", release=RELEASE).with_needs(iops=9), Unsupported, "does not offer here"),
+    ],
+    ids=["nodes", "release", "hosts"],
+)
+def test_what_cannot_be_is_refused_before_anything_starts(data, monkeypatch, spec, error, words):
+    """By hand as in a run; nothing of it stays."""
+    monkeypatch.setattr(LocalProvisioner, "offers", frozenset())
+    told = []
+    with pytest.raises(error, match=words):
+        leave_running(spec, {}, progress=told.append)
+
+    assert told == []
+    assert runs.known() == []
 
 
 def test_a_galera_cluster_stays_until_it_is_ended(data):

@@ -11,7 +11,6 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import round_runner
@@ -19,6 +18,7 @@ from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.workload import Setting
 from tests.contracts import test_workloads as contract
+from tests.support.clusters import bring_up
 
 SPEC = ClusterSpec("galera", nodes=2, proxy="haproxy")
 LOADS = [

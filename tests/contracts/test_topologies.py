@@ -14,7 +14,7 @@ import pytest
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.clusters.topology import PLANNED, fewest, health, readers, topology
+from pytest_dbcluster.clusters.topology import PLANNED, topology
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
@@ -33,7 +33,7 @@ def cases():
         on = {release: nodes for release, nodes in SIZES.items() if release.startswith(ONLY.get(name, ""))}
         for release, nodes in on.items():
             yield name, 1 if name in ONE_NODE else nodes, release, "local"
-        if name not in ONE_NODE and fewest(topology(name)) == 1:
+        if name not in ONE_NODE and topology(name).minimum_nodes == 1:
             yield name, 1, next(iter(on)), "local"
     for name in NAMES:
         yield name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "container"
@@ -106,9 +106,9 @@ def test_a_check_of_equal_tables_passes(cluster):
 def test_who_takes_no_writes_refuses_a_load(cluster):
     """The account of loads can write on writers alone; servers say of themselves who takes writes, and who reads."""
     written(cluster, cluster.writers[0], "role")
-    reading = readers(cluster.topology, cluster.nodes)
+    reading = cluster.topology.readers(cluster.nodes)
     for node in cluster.nodes:
-        asked = health(cluster.topology, node, cluster.nodes)
+        asked = cluster.topology.health(node, cluster.nodes)
         seen = node.pairs(asked.statement)
         writes = all(seen.get(name) == value for name, value in asked.writer.items())
         assert writes == (node in cluster.writers)
@@ -126,11 +126,10 @@ def test_who_takes_no_writes_refuses_a_load(cluster):
 
 def test_a_quiet_round_counts(cluster):
     """Nothing voids a round in which a commit arrived everywhere, and a commit is worth something."""
-    watches = hasattr(cluster.topology, "watch")
-    before = cluster.topology.watch(cluster.nodes) if watches else {}
+    before = cluster.topology.watch(cluster.nodes)
     written(cluster, cluster.writers[0], "quiet")
 
-    assert not watches or cluster.topology.void(before, cluster.topology.watch(cluster.nodes)) == ""
+    assert cluster.topology.void(before, cluster.topology.watch(cluster.nodes)) == ""
     assert Durability.of(cluster.topology, cluster.writers[0].variables(), cluster.spec.nodes).acknowledged
 
 

@@ -15,8 +15,8 @@ from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
-from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.clusters import variant_of
 from tests.support.fakes import FakeSource, noisy
 
 
@@ -92,7 +92,7 @@ SLAP = MySQLSlap("write", queries=64)
 def floor_of(session, *, load=SLAP, metric="throughput", **options):
     """The floor of a galera variant with these dynamic options."""
     source = FakeSource(("one", "other"), noisy(0.2, 0.1), load=str(load))
-    variant = Variant(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
+    variant = variant_of(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
     source.variants, source.instances = [variant, variant], 2
     return session._floor(source, load, 0, metric)
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.variants import Variant
+from tests.support.clusters import variant_of
 
 ROOT = Path(__file__).parents[2]
 TEXT = """\
@@ -34,7 +34,7 @@ def root(tmp_path):
 def variant(name, **options):
     """A variant under a name."""
     spec = ClusterSpec("galera", nodes=3, name=name)
-    return Variant(spec, None, tuple(sorted(options.items())), ())
+    return variant_of(spec, None, tuple(sorted(options.items())), ())
 
 
 def test_the_ratio_is_of_speed(root):

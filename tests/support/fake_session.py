@@ -71,7 +71,7 @@ class FakeSession(DBSession):
 
     def testbed(self, workload, on, release, **permits):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
-        self.pool.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
+        self.pool.resolution.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
         return FakeSource(workload, [spec.short_name for spec in on], release)
 
 

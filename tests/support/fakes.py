@@ -10,7 +10,7 @@ from pytest_dbcluster.clusters.servers.data_template import Variable
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
-from pytest_dbcluster.workloads.workload import Setting
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 NONE: Mapping[str, float] = {}
 
@@ -69,8 +69,28 @@ class FakeSource(RoundSource):
         return [f"a note on {' and '.join(self.names[number] for number in numbers)}"]
 
 
+class Idle(Workload):
+    """A load without tables that does nothing; others derive from it and say what they do."""
+
+    writes = False
+    tables: tuple[str, ...] = ()
+
+    def prepare(self, setting: Setting) -> None:
+        """Nothing to make."""
+
+    def reset(self, setting: Setting) -> None:
+        """Nothing to undo."""
+
+    def run(self, setting: Setting) -> RunResult:
+        """Takes no time."""
+        return RunResult(0.001, 1)
+
+    def clean(self, setting: Setting) -> None:
+        """Nothing to drop."""
+
+
 @dataclasses.dataclass(frozen=True)
-class Failing:
+class Failing(Idle):
     """A load that fails at one of its steps, or is interrupted there."""
 
     step: str

@@ -25,5 +25,5 @@ def source(
     progress: Callable[[str], None] = lambda line: None,
     **permits: Any,
 ) -> Testbed:
-    """A source of these specs."""
-    return Testbed(load, [pool.variant(spec) for spec in specs], pool, profile, progress, **permits)
+    """The testbed of these specs."""
+    return Testbed(load, [pool.resolution.resolve(spec) for spec in specs], pool, profile, progress, **permits)

@@ -13,13 +13,13 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cgroups
 from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
+from tests.support.clusters import bring_up
 
 ONE = ClusterSpec("standalone")
 ALL = HostNeeds(cores=1.5, memory=2**26, iops=300)

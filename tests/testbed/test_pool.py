@@ -17,10 +17,12 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed import pool as pools
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 
 ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
 
@@ -34,14 +36,16 @@ def said():
 @pytest.fixture
 def pool(provisioner, tmp_path, said):
     """A pool of real servers, closed afterwards; one option lies under every cluster."""
-    made = Pool(provisioner, fragments=tmp_path, below={"mysqld": {"max_connections": "120"}}, progress=said.append)
+    made = Pool(
+        Resolution(provisioner, fragments=tmp_path, below={"mysqld": {"max_connections": "120"}}, progress=said.append)
+    )
     yield made
     made.close()
 
 
 def running(pool, *specs):
     """The running clusters of these specs."""
-    return [one.cluster for one in pool.running([pool.variant(spec) for spec in specs])]
+    return [one.cluster for one in pool.running([pool.resolution.resolve(spec) for spec in specs])]
 
 
 def test_a_proxy_without_its_program_is_said_before_anything_starts(pool, said, monkeypatch):
@@ -49,9 +53,9 @@ def test_a_proxy_without_its_program_is_said_before_anything_starts(pool, said, 
     monkeypatch.setattr("pytest_dbcluster.clusters.proxies.mysql_router.proxy.router", lambda release: None)
 
     with pytest.raises(Unsupported, match=r"^no mysqlrouter for mariadb:10\.11: not among its programs"):
-        pool.variant(dataclasses.replace(ONE, proxy="mysql_router"))
+        pool.resolution.resolve(dataclasses.replace(ONE, proxy="mysql_router"))
     with pytest.raises(ConfigError, match=r"^unknown proxy 'mysql_ruoter'; known: haproxy, mysql_router; did you mean"):
-        pool.variant(dataclasses.replace(ONE, proxy="mysql_ruoter"))
+        pool.resolution.resolve(dataclasses.replace(ONE, proxy="mysql_ruoter"))
     assert said == []
 
 
@@ -97,20 +101,20 @@ def test_the_cluster_that_was_used_last_stays_longest(pool):
 def test_what_overrides_the_common_options_is_told_once(pool):
     """However often the spec is used."""
     for _ in range(2):
-        pool.variant(ONE.with_options(max_connections=99).named("few"))
+        pool.resolution.resolve(ONE.with_options(max_connections=99).named("few"))
 
-    assert pool.overridden == ["few: max_connections = 99 overrides 120 of --db-cnf"]
+    assert pool.resolution.overridden == ["few: max_connections = 99 overrides 120 of --db-cnf"]
 
 
 def test_the_kind_of_a_router_is_told_once(tmp_path, provisioner, monkeypatch):
     """Whether its routes are static changes what is measured, and depends on what is installed."""
     monkeypatch.setattr("pytest_dbcluster.clusters.proxies.mysql_router.innodb_cluster.shell", lambda release: None)
-    quiet = Pool(provisioner, fragments=tmp_path, below={}, progress=print)
+    quiet = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=print))
     group = ClusterSpec("group_replication", release=ReleaseName("mysql", "9.7"), proxy="mysql_router")
     for _ in range(2):
-        quiet.variant(group)
+        quiet.resolution.resolve(group)
 
-    assert [line.partition(", because")[0] for line in quiet.overridden] == [
+    assert [line.partition(", because")[0] for line in quiet.resolution.overridden] == [
         "mysqlrouter before mysql:9.7: static routes"
     ]
 
@@ -126,26 +130,26 @@ def test_closing_ends_every_cluster(pool):
 
 def test_wrong_names_are_refused_before_anything_is_fetched_or_started(tmp_path, monkeypatch):
     """Topology and proxy are checked first, then the options."""
-    monkeypatch.setattr(pools.releases, "find", lambda *_, **__: pytest.fail("nothing is fetched for a wrong name"))
-    pool = Pool(FakeProvisioner(), fragments=tmp_path, below={}, progress=print)
+    monkeypatch.setattr(find, "find", lambda *_, **__: pytest.fail("nothing is fetched for a wrong name"))
+    pool = Pool(Resolution(FakeProvisioner(), fragments=tmp_path, below={}, progress=print))
 
     with pytest.raises(ConfigError, match=r"^unknown topology 'galara'; known: "):
-        pool.variant(ClusterSpec("galara", release=ONE.release))
+        pool.resolution.resolve(ClusterSpec("galara", release=ONE.release))
     with pytest.raises(ConfigError, match=r"^unknown proxy 'haprox'; known: .*did you mean haproxy\?$"):
-        pool.variant(ClusterSpec("galera", proxy="haprox", release=ONE.release))
+        pool.resolution.resolve(ClusterSpec("galera", proxy="haprox", release=ONE.release))
 
 
 def test_a_spec_without_a_release_is_refused(pool):
     """The run gives every spec one; whoever calls the pool by hand has to."""
     with pytest.raises(ConfigError) as caught:
-        pool.variant(ClusterSpec("standalone"))
+        pool.resolution.resolve(ClusterSpec("standalone"))
 
     assert str(caught.value) == "cluster standalone1 names no release, and the run gave it none"
 
 
 def test_too_little_memory_is_said_before_a_server_is_started(pool, monkeypatch, said):
     """It would end a server in the middle of a round."""
-    variant = pool.variant(ONE)
+    variant = pool.resolution.resolve(ONE)
     memory = types.SimpleNamespace(available=10 * 2**20, total=2**34)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
 
@@ -169,7 +173,7 @@ def test_clusters_of_one_comparison_start_side_by_side(pool, said, monkeypatch):
 
 def test_memory_has_to_hold_all_that_start_at_once(pool, monkeypatch, said):
     """Each alone would find room before the others have taken theirs."""
-    both = [pool.variant(ONE), pool.variant(ONE.with_options(innodb_log_file_size="32M"))]
+    both = [pool.resolution.resolve(ONE), pool.resolution.resolve(ONE.with_options(innodb_log_file_size="32M"))]
     memory = types.SimpleNamespace(available=600 * 2**20, total=2**34)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)
 
@@ -181,9 +185,9 @@ def test_memory_has_to_hold_all_that_start_at_once(pool, monkeypatch, said):
 def test_nobody_is_admitted_before_the_servers_of_another_have_their_memory(pool, provisioner, tmp_path, monkeypatch):
     """Two workers that both saw the same free memory would both take it: the second one is told of what is left."""
     monkeypatch.setattr(pool, "turns", Turns(MachineLock(tmp_path / "machine")))
-    second = Pool(provisioner, fragments=tmp_path, below={}, progress=print)
+    second = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=print))
     monkeypatch.setattr(second, "turns", Turns(MachineLock(tmp_path / "machine")))
-    first, other = pool.variant(ONE), second.variant(ONE)
+    first, other = pool.resolution.resolve(ONE), second.resolution.resolve(ONE)
     one = dialect(first.release.product, first.release.version).memory
     memory = types.SimpleNamespace(available=one, total=2**34)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: memory)

@@ -9,20 +9,33 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NodeDied, WorkloadError
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.workload import Setting
+from tests.support.fakes import Idle
 
 
 @dataclasses.dataclass
-class Form:
+class Form(Topology):
     """A topology with powers that are played: readings and backlogs, one after the other."""
 
     readings: list[str] = dataclasses.field(default_factory=lambda: ["n"] * 9)
     backlogs: list[list[str]] = dataclasses.field(default_factory=list)
+
+    def options(self, node, peers):
+        """None."""
+        return {}
+
+    def form(self, nodes):
+        """Nothing to start."""
+
+    def problems(self, nodes):
+        """None."""
+        return []
 
     def watch(self, nodes):
         """The next reading."""
@@ -37,7 +50,7 @@ class Form:
         return self.backlogs.pop(0) if self.backlogs else []
 
 
-class Load:
+class Load(Idle):
     """A load that takes no time, or fails."""
 
     def __init__(self, error=None):
@@ -89,7 +102,7 @@ def test_an_open_loop_that_did_too_little_is_void(play):
     class Paced(Load):
         """A load that does half of what was offered."""
 
-        seconds = 0.4
+        round_seconds = 0.4
 
         def run(self, setting):
             """It was offered 200 a second, and took longer than it should for 40 of 80."""
@@ -120,7 +133,7 @@ def test_a_round_says_what_its_ledger_and_its_client_say(play):
     assert done.samples["client_cores"] > 0
 
 
-class Repeated(Load):
+class Repeated(Idle):
     """A load of ten seconds, by its own account, that measured half of one; a node does not apply for a while."""
 
     def run(self, setting):
@@ -203,7 +216,7 @@ def test_a_topology_without_powers_drains_nothing(standalone):
 def test_a_real_cluster_drains_after_writes(galera2):
     """The other node applies what was certified; then the round has a drain above nothing and is not void."""
 
-    class Writes:
+    class Writes(Idle):
         def run(self, setting):
             setting.cluster.nodes[0].query("CREATE OR REPLACE TABLE mysql.dbcluster_drain (id INT PRIMARY KEY)")
             for number in range(50):
@@ -220,7 +233,7 @@ def test_a_real_cluster_drains_after_writes(galera2):
 
 
 @dataclasses.dataclass(frozen=True)
-class Inserts:
+class Inserts(Idle):
     """A load that commits rows one by one; ``away``: while the replica does not read what the primary writes."""
 
     away: bool = False
@@ -262,7 +275,7 @@ def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
 
 
 @dataclasses.dataclass(frozen=True)
-class MovesThePrimary:
+class MovesThePrimary(Idle):
     """A load under which another member becomes the primary, and which then fails as a client would."""
 
     def run(self, setting):

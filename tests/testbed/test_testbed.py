@@ -14,14 +14,14 @@ from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import unique_names
-from pytest_dbcluster.testbed.variants import Variant
+from tests.support.clusters import variant_of
 from tests.support.fakes import Failing
-from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, testbed
+from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
 
 
 def test_a_round_holds_what_was_measured(pool):
     """Time of the load, counters, OS metrics, and how long the whole of it took."""
-    made = testbed(pool, WRITE, ONE, OTHER)
+    made = source(pool, WRITE, ONE, OTHER)
     done = made.round(1, block=3, position=1)
 
     assert (done.variant, done.block, done.position, done.void) == ("other", 3, 1, "")
@@ -36,7 +36,7 @@ def test_a_round_holds_what_was_measured(pool):
 
 def test_blocks_go_to_the_instances_in_turn(pool):
     """Each variant has as many fresh clusters as asked for, and both variants of a block are on the same one."""
-    made = testbed(pool, WRITE, ONE, OTHER, instances=2)
+    made = source(pool, WRITE, ONE, OTHER, instances=2)
     for block in range(2):
         made.round(0, block=block, position=0)
         made.round(1, block=block, position=1)
@@ -49,15 +49,15 @@ def test_blocks_go_to_the_instances_in_turn(pool):
 
 def test_what_differs_in_more_than_options_has_two_instances(pool):
     """A version could be taken for the place where one server of it lies; settings of one server could not."""
-    assert testbed(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
-    assert testbed(pool, WRITE, ONE, MYSQL, across_durability=True).instances == 2
-    assert testbed(pool, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
+    assert source(pool, WRITE, ONE, ONE.with_options(lock_wait_timeout=40)).instances == 1
+    assert source(pool, WRITE, ONE, MYSQL, across_durability=True).instances == 2
+    assert source(pool, WRITE, ONE, MYSQL, across_durability=True, instances=1).instances == 1
 
 
 def test_a_replicas_backlog_is_counted(pool):
     """Asynchronous and certified commits, on purpose: the labels of both, and a drain that is waited for."""
     replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
-    made = testbed(pool, WRITE, replicas, TWO, across_durability=True, instances=1)
+    made = source(pool, WRITE, replicas, TWO, across_durability=True, instances=1)
     done = made.round(0, block=0, position=0)
     made.check()
 
@@ -69,7 +69,7 @@ def test_a_replicas_backlog_is_counted(pool):
 def test_options_of_the_provider_are_among_the_differences(pool):
     """A limit of flow control that was tuned is what tells the two apart; their ports are not."""
     tuned = TWO.with_options(wsrep_provider_options="gcs.fc_limit=1000").named("tuned")
-    made = testbed(pool, WRITE, TWO, tuned)
+    made = source(pool, WRITE, TWO, tuned)
 
     assert made.differences(1, 0) == {"gcs.fc_limit": ("16", "1000")}
     assert "variables that differ (galera2 -> tuned): gcs.fc_limit: 16 -> 1000" in made.notes(1, 0)
@@ -88,7 +88,7 @@ def test_a_load_has_conditions_of_its_own(pool):
         def __str__(self):
             return "bank"
 
-    made = testbed(pool, Unbalanced("", None, writes=False), ONE)
+    made = source(pool, Unbalanced("", None, writes=False), ONE)
     made.round(0, block=0, position=0)
 
     with pytest.raises(SeriesVoid) as caught:
@@ -102,7 +102,7 @@ def test_a_load_has_conditions_of_its_own(pool):
 
 def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
     """What made a round void may still go on; when it never ends the problem is said, and the cluster is dropped."""
-    made = testbed(pool, WRITE, ONE)
+    made = source(pool, WRITE, ONE)
     made.round(0, block=0, position=0)
     (cluster,) = pool.clusters
     seen = ["semi-sync is off", "semi-sync is off", ""]
@@ -121,6 +121,7 @@ class Slow(Standalone):
     """A topology with a replica that still applies what was written, for so many readings of its backlog."""
 
     behind = 0
+    replicates = True
 
     def backlog(self, nodes):
         """One line, until it has caught up."""
@@ -140,7 +141,7 @@ def test_a_reset_that_does_not_drain_makes_its_round_void(pool, monkeypatch):
             ran.append(setting.cluster.topology.behind > 0)
             return super().run(setting)
 
-    made = testbed(pool, Counted("", None), ONE)
+    made = source(pool, Counted("", None), ONE)
     made.check()
     (cluster,) = pool.clusters
     cluster.topology = Slow()
@@ -187,7 +188,7 @@ class Alert(Standalone):
 
 def test_what_is_logged_in_a_void_round_is_its_own(pool):
     """The line stands with the reason, and neither the next round nor the check holds it against the cluster."""
-    made = testbed(pool, Stumbles(at=3), ONE)
+    made = source(pool, Stumbles(at=3), ONE)
     made.round(0, block=0, position=0)
     (cluster,) = pool.clusters
     cluster.topology = Alert()
@@ -203,7 +204,7 @@ def test_what_is_logged_in_a_void_round_is_its_own(pool):
 
 def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
     """At the next round at the latest."""
-    made = testbed(pool, Stumbles(at=1), ONE)
+    made = source(pool, Stumbles(at=1), ONE)
     made.round(0, block=0, position=0)
 
     with pytest.raises(SeriesVoid) as caught:
@@ -216,7 +217,7 @@ def test_what_is_logged_in_a_round_that_counts_ends_the_series(pool):
 def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
     """Each turn is a start with several rounds that count as one; the other cluster does not run meanwhile."""
     own = ONE.with_options(innodb_buffer_pool_size="64M").named("own")
-    made = testbed(pool, WRITE, ONE, own)
+    made = source(pool, WRITE, ONE, own)
     room = lambda: types.SimpleNamespace(total=2**34, available=int((1.5 - len(pool.clusters)) * MARIADB.memory))  # noqa: E731
     monkeypatch.setattr(psutil, "virtual_memory", room)
 
@@ -231,7 +232,7 @@ def test_clusters_take_turns_where_memory_holds_one(pool, monkeypatch):
 
 def test_clusters_run_side_by_side_where_memory_holds_them(pool):
     """Then a turn is one round, and both stay."""
-    made = testbed(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
+    made = source(pool, WRITE, ONE, ONE.with_options(innodb_buffer_pool_size="64M").named("own"))
 
     assert made.round(0, block=0, position=0).outcome.operations == 20
     assert made.in_turns is False
@@ -242,7 +243,7 @@ def test_clusters_run_side_by_side_where_memory_holds_them(pool):
 @pytest.mark.parametrize("error", [WorkloadError("it ended"), KeyboardInterrupt()], ids=["error", "ctrl-c"])
 def test_a_round_that_ends_early_marks_its_cluster(pool, step, error):
     """Whatever it left in the tables is not measured by the next test: the cluster is not reused."""
-    made = testbed(pool, Failing(step, error), ONE)
+    made = source(pool, Failing(step, error), ONE)
 
     with pytest.raises(type(error)):
         made.round(0, block=0, position=0)
@@ -253,6 +254,6 @@ def test_a_round_that_ends_early_marks_its_cluster(pool, step, error):
 def test_equal_names_get_their_release(mariadb):
     """Two versions of one spec are two columns; other names stay short."""
     old = dataclasses.replace(mariadb, name="mariadb:10.5")
-    variants = [Variant(ONE, mariadb, (), ()), Variant(ONE, old, (), ()), Variant(ONE.named("x"), old, (), ())]
+    variants = [variant_of(ONE, mariadb, (), ()), variant_of(ONE, old, (), ()), variant_of(ONE.named("x"), old, (), ())]
 
     assert unique_names(variants) == ["standalone1@mariadb:10.11", "standalone1@mariadb:10.5", "x"]

@@ -14,13 +14,14 @@ from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.sysbench import SysBench
-from tests.support.testbeds import ONE, OTHER, TWO, WRITE, testbed
+from tests.support.fakes import Idle
+from tests.support.testbeds import ONE, OTHER, TWO, WRITE, source
 
 POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="10 %")
 
 
 @dataclasses.dataclass(frozen=True)
-class Steps:
+class Steps(Idle):
     """A load that takes no time; what it was asked to do is written down. ``lock_wait_timeout`` sets its speed."""
 
     rate: float | str | None = None
@@ -62,7 +63,7 @@ class Steps:
 def test_a_share_is_measured_before_the_first_round(pool):
     """All variants then run at the same rate, which is said; the tables are prepared once."""
     said, load = [], Steps("70 %")
-    made = testbed(pool, load, ONE, OTHER, progress=said.append)
+    made = source(pool, load, ONE, OTHER, progress=said.append)
     rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
 
     assert load.done[0] == "prepare steps"
@@ -77,7 +78,7 @@ def test_a_share_is_measured_before_the_first_round(pool):
 def test_a_rate_that_was_asked_for_is_run(pool):
     """Nothing has to be measured before."""
     load = Steps(500.0)
-    made = testbed(pool, load, ONE)
+    made = source(pool, load, ONE)
 
     assert made.arrival_rate.rate == 500.0
     assert made.round(0, block=0, position=0).outcome.operations == 500
@@ -87,7 +88,7 @@ def test_a_rate_that_was_asked_for_is_run(pool):
 def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
     """Once, and shown; the load keeps its rate, and a claim about its speed needs none of it."""
     said, load = [], Steps(500)
-    made = testbed(pool, load, ONE, OTHER, progress=said.append)
+    made = source(pool, load, ONE, OTHER, progress=said.append)
     made.permit("goodput")
     assert load.done == []
     made.permit("p95")
@@ -105,7 +106,7 @@ def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
 def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
     """Its share is measured once, and claims stay open with it; one about speed does not, and one beside is shown."""
     load = Steps(600)
-    first, second = series_of(Measurement(testbed(pool, load, ONE, OTHER), Rules(seed=1, cap=6)))
+    first, second = series_of(Measurement(source(pool, load, ONE, OTHER), Rules(seed=1, cap=6)))
     reason = "600/s was measured to be 75 % of the slowest variant's capacity, and above 70 % a tail is mostly queue"
 
     for answer in (second.beats(first, metric="p95"), ordered(first, second, metric="p95")):
@@ -119,7 +120,7 @@ def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
 
 def test_a_share_near_capacity_that_was_asked_for_is_an_error(pool):
     """Nothing has to be measured to know it."""
-    first, second = series_of(Measurement(testbed(pool, Steps("90 %"), ONE, OTHER), Rules(seed=1)))
+    first, second = series_of(Measurement(source(pool, Steps("90 %"), ONE, OTHER), Rules(seed=1)))
 
     with pytest.raises(ConfigError, match=r"^metric 'p95' of steps: at 90 % of the slowest variant's capacity a tail"):
         second.beats(first, metric="p95")
@@ -130,7 +131,7 @@ def test_loads_are_compared_on_one_cluster(pool):
     """Each has its name and its own checks; what the one needs is prepared when its turn comes."""
     done = []
     loads = {name: Steps(name=f"load {name}", done=done) for name in ("one", "all")}
-    made = testbed(pool, loads, ONE, ONE)
+    made = source(pool, loads, ONE, ONE)
     for number in (0, 1, 1):
         made.round(number, block=0, position=0)
     made.check()
@@ -148,7 +149,7 @@ def test_loads_are_compared_on_one_cluster(pool):
 def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
     """In either profile: a row that one node alone has makes the series void."""
     load = dataclasses.replace(POINTS, rate=None)
-    made = testbed(pool, load, TWO, profile=profile)
+    made = source(pool, load, TWO, profile=profile)
     made.round(0, block=0, position=0)
     made.check()
     (cluster,) = pool.clusters
@@ -162,7 +163,7 @@ def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
 @pytest.mark.parametrize("metric", ["drained_throughput", "drained_goodput", "drain_seconds"])
 def test_a_tool_that_repeats_by_itself_has_no_drain_of_its_own(pool, metric):
     """What drains after the published call is more than what it measured: refused before anything is started."""
-    first, second = series_of(Measurement(testbed(pool, WRITE, ONE, OTHER, profile="paper"), Rules(seed=1)))
+    first, second = series_of(Measurement(source(pool, WRITE, ONE, OTHER, profile="paper"), Rules(seed=1)))
     speeds = lambda: second.beats(first, metric=metric), lambda: ordered(first, second, metric=metric)
 
     for claim in speeds if metric != "drain_seconds" else [lambda: second.lower(metric, than=first)]:
@@ -179,7 +180,7 @@ def test_a_tool_that_repeats_by_itself_has_no_drain_of_its_own(pool, metric):
 def test_a_tool_that_drops_its_own_table_leaves_none(pool):
     """There is nothing to be compared after the published call of mysqlslap; in quick its table is kept."""
     load = dataclasses.replace(WRITE, iterations=1)
-    made = testbed(pool, load, TWO, profile="paper")
+    made = source(pool, load, TWO, profile="paper")
     made.round(0, block=0, position=0)
     made.check()
     assert comparability.left_tables([load, POINTS], "paper") == POINTS.tables
@@ -196,13 +197,13 @@ def test_a_tool_that_drops_its_own_table_leaves_none(pool):
 def test_loads_that_mean_other_things_are_not_compared(pool, changes, words):
     """One figure of each is put into a ratio."""
     with pytest.raises(ConfigError) as caught:
-        testbed(pool, {"a": Steps(name="one"), "b": Steps(name="all", **changes)}, ONE, ONE)
+        source(pool, {"a": Steps(name="one"), "b": Steps(name="all", **changes)}, ONE, ONE)
     assert str(caught.value).startswith(words)
 
 
 def test_sysbench_runs_at_a_share_of_what_real_servers_can_do(pool):
     """Its latencies are claimed and shown in milliseconds, with rate and share, and with what the client took."""
-    made = testbed(pool, POINTS, ONE, OTHER)
+    made = source(pool, POINTS, ONE, OTHER)
     first, second = series_of(Measurement(made, Rules(seed=1, cap=6)))
     answer = second.against(first, metric="p50")
 

@@ -10,12 +10,12 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import probes
 from tests.support.fakes import Failing
-from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, testbed
+from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
 
 
 def test_the_message_says_what_was_durable_and_what_differed(pool):
     """As the servers have it, not as it was asked for."""
-    made = testbed(pool, WRITE, ONE, OTHER)
+    made = source(pool, WRITE, ONE, OTHER)
 
     assert made.notes(1, 0)[:2] == [
         "durability: other flush=1, binlog off, one server; standalone1 flush=1, binlog off, one server",
@@ -25,7 +25,7 @@ def test_the_message_says_what_was_durable_and_what_differed(pool):
 
 def test_many_variables_that_differ_are_cut(pool, monkeypatch):
     """Those of two vendors are hundreds: the message has the first ones and their number."""
-    made = testbed(pool, WRITE, ONE, OTHER)
+    made = source(pool, WRITE, ONE, OTHER)
     monkeypatch.setattr(made, "differences", lambda *numbers: {f"v{n:02}": ("1", "2") for n in range(30)})
 
     assert made.notes(1, 0)[1].endswith("v18: 1 -> 2, v19: 1 -> 2, and 10 more")
@@ -34,7 +34,7 @@ def test_many_variables_that_differ_are_cut(pool, monkeypatch):
 def test_topologies_that_promise_differently_are_refused_before_anything_starts(pool):
     """One server, or all of them: the test has to say that it knows."""
     with pytest.raises(ConfigError) as caught:
-        testbed(pool, WRITE, ONE, TWO)
+        source(pool, WRITE, ONE, TWO)
 
     assert str(caught.value) == (
         "a commit of standalone1 is not worth the same as one of galera2, and the test did not set that itself: "
@@ -50,13 +50,13 @@ def test_async_against_galera_is_refused(pool):
     replicas = ClusterSpec("async_replication", nodes=2, release=ReleaseName("mariadb", "10.11"), name="async")
 
     with pytest.raises(ConfigError, match=r"\[async: one server, replicas later; galera2: certified on all nodes\]"):
-        testbed(pool, WRITE, replicas, TWO)
+        source(pool, WRITE, replicas, TWO)
     assert pool.clusters == []
 
 
 def test_a_test_that_says_so_compares_across_durability(pool):
     """Then both are measured, and the labels stand in the message."""
-    made = testbed(pool, WRITE, ONE, TWO, across_durability=True, instances=1)
+    made = source(pool, WRITE, ONE, TWO, across_durability=True, instances=1)
     done = made.round(1, block=0, position=0)
 
     assert done.void == ""
@@ -69,7 +69,7 @@ def test_a_test_that_says_so_compares_across_durability(pool):
 
 def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
     """MySQL flushes its binlog at each commit, MariaDB has none: seen as the servers run, before the load's tables."""
-    made = testbed(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL, instances=1)
+    made = source(pool, Failing("prepare", AssertionError("prepared")), ONE, MYSQL, instances=1)
 
     with pytest.raises(ConfigError, match=r"binlog \(from the defaults of mariadb and mysql\) differs"):
         made.round(0, block=0, position=0)
@@ -78,7 +78,7 @@ def test_vendors_whose_defaults_differ_are_refused_before_a_round(pool):
 
 def test_parity_makes_vendors_comparable_with_one_client(pool):
     """Normalised servers promise the same; the first variant's client runs the load on both, and is named."""
-    made = testbed(pool, WRITE, ONE.with_parity("normalised"), MYSQL.with_parity("normalised"), instances=1)
+    made = source(pool, WRITE, ONE.with_parity("normalised"), MYSQL.with_parity("normalised"), instances=1)
     done = [made.round(number, block=0, position=number) for number in (0, 1)]
     made.check()
     label, _, client = made.notes(1, 0)
@@ -90,7 +90,7 @@ def test_parity_makes_vendors_comparable_with_one_client(pool):
 
 def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
     """The second one is refused before it has run a round, and the first one does not run beside it."""
-    made = testbed(pool, WRITE, ONE, MYSQL)
+    made = source(pool, WRITE, ONE, MYSQL)
     monkeypatch.setitem(made.__dict__, "in_turns", True)
 
     assert made.round(0, block=0, position=0).outcome.operations == 3 * 20
@@ -100,7 +100,7 @@ def test_clusters_that_take_turns_are_compared_as_they_start(pool, monkeypatch):
 
 def test_the_flush_that_a_test_sets_is_compared(pool):
     """Its own option explains the difference, so nothing has to be permitted."""
-    made = testbed(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
+    made = source(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2).named("flush_2"))
     made.round(1, block=0, position=0)
 
     assert made.notes(1, 0)[0] == (
@@ -110,7 +110,7 @@ def test_the_flush_that_a_test_sets_is_compared(pool):
 
 def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     """On a disk whose fsync is no fsync the claim stays open, and says why; other options are judged."""
-    made = testbed(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2), ONE.with_options(back_log=90))
+    made = source(pool, WRITE, ONE, ONE.with_options(innodb_flush_log_at_trx_commit=2), ONE.with_options(back_log=90))
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 3e-6)
 
     assert made.blind_spot("beats", 1, 0).startswith("an fsync takes 3 us in ")
@@ -123,7 +123,7 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
 def test_scaling_is_not_judged_where_nodes_share_cores(pool):
     """Nothing has to be started to know it; the hosts of another provisioner may be separate."""
     one = dataclasses.replace(TWO, nodes=1)
-    made = testbed(pool, WRITE, TWO, one)
+    made = source(pool, WRITE, TWO, one)
 
     assert "(galera2 has 2 nodes, galera1 1 node)" in made.blind_spot("scales", 0, 1)
     assert pool.clusters == []

@@ -11,11 +11,13 @@ from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
 from pytest_dbcluster.testbed.pool import Pool
-from tests.support.testbeds import ONE, OTHER, testbed
+from pytest_dbcluster.testbed.resolution import Resolution
+from tests.support.fakes import Idle
+from tests.support.testbeds import ONE, OTHER, source
 
 
 @dataclasses.dataclass(frozen=True)
-class Watching:
+class Watching(Idle):
     """A load that takes no time and notes who has the machine at each of its steps."""
 
     machine: MachineLock = dataclasses.field(compare=False)
@@ -62,7 +64,7 @@ def pool(provisioner, tmp_path, load):
         if line.startswith("starting"):
             load.note("start")
 
-    made = Pool(provisioner, fragments=tmp_path, below={}, progress=progress)
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=progress))
     made.turns = Turns(load.machine)
     yield made
     made.close()
@@ -70,7 +72,7 @@ def pool(provisioner, tmp_path, load):
 
 def test_what_is_built_shares_the_machine_and_what_is_measured_has_it_alone(load, pool):
     """Starting, preparing and checking may run beside others' builds; reset and run of a round may not."""
-    one, other = series_of(Measurement(testbed(pool, load, ONE, OTHER), Rules(seed=1, cap=6)))
+    one, other = series_of(Measurement(source(pool, load, ONE, OTHER), Rules(seed=1, cap=6)))
     other.against(one)
 
     assert set(load.seen) == {
@@ -85,7 +87,7 @@ def test_what_is_built_shares_the_machine_and_what_is_measured_has_it_alone(load
 
 def test_the_rounds_of_a_block_are_one_turn(load, pool):
     """Nobody gets in between the variants that are compared."""
-    made = testbed(pool, load, ONE, OTHER)
+    made = source(pool, load, ONE, OTHER)
     with made.alone():
         for number in (0, 1):
             made.round(number, block=0, position=number)

@@ -13,6 +13,7 @@ from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.variants import References, Switch, split
+from tests.support.clusters import variant_of
 from tests.support.fakes import variable
 
 GALERA = ClusterSpec("galera", nodes=2)
@@ -31,7 +32,7 @@ def changes(mariadb, provisioner, variables, empty_references):
     said = []
 
     def changes(spec, release=mariadb, known=variables, /, **options):
-        variant = split(spec, release, options, known)
+        variant = split(variant_of(spec, release, options), known)
         return References(provisioner, said.append).changes(variant, known)
 
     changes.said = said
@@ -89,7 +90,7 @@ def test_what_replication_reads_at_its_start_needs_a_start(vendor, option, value
     """The server takes another value while it runs, and its appliers go on as before."""
     release = request.getfixturevalue(vendor)
     known = ready_template(release, provisioner, {}, print).variables
-    variant = split(ONE, release, {option: value}, known)
+    variant = split(variant_of(ONE, release, {option: value}), known)
 
     assert not known[option].read_only
     assert (variant.static, variant.dynamic) == (((option, value),), ())
@@ -101,7 +102,7 @@ def test_a_running_member_follows_the_flow_control_of_its_group(mysql, provision
     options = {"group_replication_flow_control_mode": "DISABLED", "group_replication_consistency": "BEFORE"}
 
     assert known.keys() >= GROUP_FOLLOWED
-    assert dict(split(ONE, mysql, options, known).dynamic) == options
+    assert dict(split(variant_of(ONE, mysql, options), known).dynamic) == options
 
 
 def test_the_redo_log_of_mysql_needs_a_start(changes, mysql, provisioner):
@@ -138,7 +139,7 @@ def test_options_are_split_by_what_the_server_can_change(mariadb):
         "read_only": "ON",
         "skip_name_resolve": "",
     }
-    variant = split(ONE, mariadb, options, known)
+    variant = split(variant_of(ONE, mariadb, options), known)
 
     assert variant.dynamic == (("innodb_io_capacity", "3000"),)
     assert [name for name, _ in variant.static] == [
@@ -154,7 +155,7 @@ def test_a_group_follows_few_of_its_options_at_once(mariadb):
     """A running member takes a new poll_spin_loops and does nothing about it, so a switch would measure nothing."""
     names = ("poll_spin_loops", "paxos_single_leader", "consistency", "flow_control_mode")
     known = {f"group_replication_{name}": variable(f"group_replication_{name}") for name in names}
-    found = split(ONE, mariadb, dict.fromkeys(known, "1"), known)
+    found = split(variant_of(ONE, mariadb, dict.fromkeys(known, "1")), known)
 
     assert [name for name, _ in found.dynamic] == [
         "group_replication_consistency",
@@ -169,11 +170,11 @@ def test_a_group_follows_few_of_its_options_at_once(mariadb):
 def test_variants_with_the_same_static_options_share_a_cluster(mariadb):
     """Dynamic options make no difference to where a variant runs; nodes, proxy and static options do."""
     known = {"innodb_io_capacity": variable("innodb_io_capacity")}
-    default = split(ONE, mariadb, {}, known)
+    default = split(variant_of(ONE, mariadb, {}), known)
 
-    assert split(ONE, mariadb, {"innodb_io_capacity": "1"}, known).cluster_key == default.cluster_key
-    assert split(ONE, mariadb, {"skip_networking": ""}, known).cluster_key != default.cluster_key
-    assert split(GALERA, mariadb, {}, known).cluster_key != default.cluster_key
+    assert split(variant_of(ONE, mariadb, {"innodb_io_capacity": "1"}), known).cluster_key == default.cluster_key
+    assert split(variant_of(ONE, mariadb, {"skip_networking": ""}), known).cluster_key != default.cluster_key
+    assert split(variant_of(GALERA, mariadb, {}), known).cluster_key != default.cluster_key
 
 
 def test_a_switch_sets_what_moves_along(changes, bring):

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
+from tests.support.clusters import bring_up
 
 Loaded = Callable[..., Setting]
 

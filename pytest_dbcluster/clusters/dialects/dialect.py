@@ -72,13 +72,13 @@ class SemiSyncDialect:
 class Dialect:
     """The words of one vendor's servers of one version.
 
-    Programs: ``server``; ``slap``, its mysqlslap; ``install`` makes a data directory, ``{data}`` is its place.
+    Programs: ``server``; ``slap``, its mysqlslap; ``install`` makes a data directory, ``{data}`` is its path.
     pinned: options every server of ours starts with, because a measurement must not depend on the host.
-    always: options that this version does not have because it always behaves so.
+    implied: options that this version does not have because it always behaves so.
     initial: options that are fixed when a data directory is made; they select another template.
     alone: options of the server that makes a template, whose commits must leave no trace for replication.
     shaping: options that decide how a table that is made lies on disk, or how it is read; others work on any tables.
-    filling: options of a server on which tables are made, and which is shut down in good order or thrown away.
+    populating: options of a server on which a data set is made, and which is shut down in good order or thrown away.
     roomy: more of them, where the disk has room for a log that is rarely full.
     plugins: libraries whose variables belong to the list that options are checked against.
     flush: makes InnoDB's log durable on this node alone, where it is flushed at each commit.
@@ -97,11 +97,11 @@ class Dialect:
     slap: str
     install: tuple[str, ...]
     pinned: Mapping[str, str]
-    always: Mapping[str, ImpliedOption]
+    implied: Mapping[str, ImpliedOption]
     initial: tuple[str, ...]
     alone: Mapping[str, str]
     shaping: tuple[str, ...]
-    filling: Mapping[str, str]
+    populating: Mapping[str, str]
     roomy: Mapping[str, str]
     plugins: tuple[str, ...]
     flush: str
@@ -121,4 +121,4 @@ class Dialect:
     @property
     def preset(self) -> dict[str, str]:
         """The pinned options that this version has."""
-        return {name: value for name, value in self.pinned.items() if name not in self.always}
+        return {name: value for name, value in self.pinned.items() if name not in self.implied}

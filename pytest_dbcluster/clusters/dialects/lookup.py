@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import re
 from typing import Any
 
@@ -29,6 +30,7 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 )
 
 
+@functools.cache
 def dialect(vendor: str, version: str = "") -> Dialect:
     """The words of a vendor's servers of one version, without one of its newest.
 
@@ -37,7 +39,7 @@ def dialect(vendor: str, version: str = "") -> Dialect:
     if vendor not in _DIALECTS:
         raise Unsupported(f"{vendor} servers are not known; known: {', '.join(_DIALECTS)}")
     series = numbers(version)
-    words = dataclasses.replace(_DIALECTS[vendor], always=implied_options(vendor, series))
+    words = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
     if series and series < _OLDEST[vendor][: len(series)]:
         oldest = ".".join(map(str, _OLDEST[vendor]))
         raise Unsupported(f"{vendor} {version} is too old: statements and statuses are known from {oldest} on")

@@ -57,11 +57,11 @@ MYSQL = dataclasses.replace(
     install=("mysqld", "--no-defaults", "--initialize-insecure", "--datadir={data}"),
     # secure_file_priv: the directory that is built in need not exist. mysqlx: a second port that nobody uses.
     pinned={**PINNED, "secure_file_priv": "NULL", "mysqlx": "OFF"},
-    always={},
+    implied={},
     initial=("innodb_data_file_path", "innodb_page_size", "lower_case_table_names"),
     alone={"skip_log_bin": ""},
     shaping=(*SHAPING, "default_table_encryption", "sql_generate_invisible_primary_key"),
-    filling={**POPULATING, "performance_schema": "OFF"},
+    populating={**POPULATING, "performance_schema": "OFF"},
     roomy={},  # a larger log saved nothing: 24 v 21 s for 4 million rows
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
     log_current="innodb_redo_log_current_lsn",

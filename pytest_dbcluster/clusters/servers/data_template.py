@@ -137,8 +137,8 @@ def plugin_directory(release: Release) -> Path:
 
 
 def _variables(node: Node) -> list[dict[str, Any]]:
-    rows = node.query(node.flavour.variables)
-    fixed = {name for name, *_ in rows if not _settable(node, name)} if node.flavour.probed else set()
+    rows = node.query(node.dialect.variables)
+    fixed = {name for name, *_ in rows if not _settable(node, name)} if node.dialect.probed else set()
     return [
         {
             "name": name,
@@ -166,7 +166,7 @@ def _settable(node: Node, name: str) -> bool:
 def _option_words(node: Node) -> set[str]:
     """Every option the server's help lists: some options are no variables (skip-name-resolve, ...)."""
     text = node.host.run(
-        [str(node.release.program(node.flavour.server)), "--no-defaults", "--verbose", "--help"]
+        [str(node.release.program(node.dialect.server)), "--no-defaults", "--verbose", "--help"]
         + (["--user=root"] if node.host.root else [])
         + [f"--{name.replace('_', '-')}={value}" for name, value in node.release.server_options.items()],
         seconds=60,

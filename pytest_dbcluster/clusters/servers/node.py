@@ -33,7 +33,7 @@ class Node:
         self.host = host
         self.release = release
         self.port = port
-        self.flavour: Dialect = dialect(release.product, release.version)
+        self.dialect: Dialect = dialect(release.product, release.version)
         self.password = password
         self.data = f"{host.directory}/data"
         self.log = f"{host.directory}/error.log"
@@ -46,12 +46,12 @@ class Node:
     @property
     def endpoint(self) -> Endpoint:
         """Where clients reach this node directly."""
-        tls = self.flavour.control_tls
+        tls = self.dialect.control_tls
         return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
 
     def configure(self, options: Mapping[str, str]) -> None:
-        """Write the node's my.cnf: the flavour's pinned options, the place of things, then ``options``."""
-        places = {
+        """Write the node's my.cnf: the dialect's pinned options, its own paths and address, then ``options``."""
+        own = {
             "datadir": self.data,
             "bind_address": self.host.address,
             "port": str(self.port),
@@ -60,10 +60,10 @@ class Node:
             "pid_file": f"{self.host.directory}/server.pid",
             "tmpdir": self.host.directory,
         }
-        self.options = {**self.flavour.preset, **self.release.server_options, **places, **options}
+        self.options = {**self.dialect.preset, **self.release.server_options, **own, **options}
         lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
-        client += [word.removeprefix("--") for word in self.flavour.plain]
+        client += [word.removeprefix("--") for word in self.dialect.plain]
         text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
 
@@ -77,7 +77,7 @@ class Node:
     @property
     def command(self) -> list[str]:
         """The call of the server with the node's my.cnf."""
-        command = [str(self.release.program(self.flavour.server)), f"--defaults-file={self.host.directory}/my.cnf"]
+        command = [str(self.release.program(self.dialect.server)), f"--defaults-file={self.host.directory}/my.cnf"]
         # The server refuses to run as root without being told to.
         return [*command, "--user=root"] if self.host.root else command
 
@@ -139,20 +139,20 @@ class Node:
 
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now; what is still not on disk, empty when all is."""
-        lazy = self.query(f"SELECT @@global.{self.flavour.lazy_flush}")[0][0]
+        lazy = self.query(f"SELECT @@global.{self.dialect.lazy_flush}")[0][0]
         if not self._unflushed():
             return []
         if lazy != 1:
-            self.query(f"SET GLOBAL {self.flavour.lazy_flush} = 1")
+            self.query(f"SET GLOBAL {self.dialect.lazy_flush} = 1")
         try:
-            self.query(self.flavour.flush)
+            self.query(self.dialect.flush)
         finally:
             if lazy != 1:
-                self.query(f"SET GLOBAL {self.flavour.lazy_flush} = {lazy}")
+                self.query(f"SET GLOBAL {self.dialect.lazy_flush} = {lazy}")
         return self._unflushed()
 
     def _unflushed(self) -> list[str]:
-        current, flushed = self.flavour.log_current, self.flavour.log_flushed
+        current, flushed = self.dialect.log_current, self.dialect.log_flushed
         log = self.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ('{current}', '{flushed}')")
         if log[flushed] == log[current]:
             return []

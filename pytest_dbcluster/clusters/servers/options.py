@@ -125,7 +125,7 @@ def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[d
     lacks because it always behaves otherwise.
     """
     words = dialect(release.product, release.version)
-    lacking = {name: known for name, known in words.always.items() if name not in made.variables.keys() | made.words}
+    lacking = {name: known for name, known in words.implied.items() if name not in made.variables.keys() | made.words}
     lines = []
     for name, value in {**words.pinned, **options}.items():
         if name in lacking and not _equal(value, lacking[name].value):

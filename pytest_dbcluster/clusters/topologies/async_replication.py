@@ -8,30 +8,34 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 
-class PrimaryAndReplicas:
+class PrimaryAndReplicas(Topology):
     """The first node takes writes for as long as the cluster lives; the others follow it."""
 
     name = ""
-    needs: frozenset[str] = frozenset()
-    fewest = 2
+    minimum_nodes = 2
+
+    def wrong_size(self, nodes: int) -> str:
+        """A primary alone has no replicas."""
+        if nodes >= self.minimum_nodes:
+            return ""
+        return (
+            f"{self.name} is a primary and its replicas, and {nodes} node has none; ask for nodes=2 or more, or take "
+            "standalone"
+        )
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Binlog, GTID, and who may write. Raises ConfigError for a primary without replicas."""
-        if len(peers) < self.fewest:
-            raise ConfigError(
-                f"{self.name} is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take "
-                "standalone"
-            )
-        words = node.flavour.replication
+        """Binlog, GTID, and who may write."""
+        words = node.dialect.replication
         own = {"server_id": str(1 + peers.index(node))}
         return {**words.preset, **words.every, **own, **self.role(node, peers)}
 
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """The options that make a node the primary, or a replica."""
-        return dict.fromkeys(node.flavour.replication.read_only, "OFF" if node is peers[0] else "ON")
+        return dict.fromkeys(node.dialect.replication.read_only, "OFF" if node is peers[0] else "ON")
 
     def form(self, nodes: Sequence[Node]) -> None:
         """Start all servers at once and point the replicas at the primary.
@@ -48,7 +52,7 @@ class PrimaryAndReplicas:
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
         """Raise ConfigError for an option of the user that says the opposite of what the topology needs."""
         for node in nodes:
-            needs = {**node.flavour.replication.every, **self.role(node, nodes)}
+            needs = {**node.dialect.replication.every, **self.role(node, nodes)}
             for option, needed in needs.items():
                 given = node.options.get(option, needed)
                 if not same(needed, given):
@@ -72,7 +76,7 @@ class PrimaryAndReplicas:
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
         """A replica that is connected and applies takes reads, the primary follows nobody; it takes writes."""
-        return Health(node.flavour.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
+        return Health(node.dialect.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Nodes that do not answer or may write what they should not, replicas that are not connected.
@@ -95,8 +99,8 @@ class PrimaryAndReplicas:
         executed = position(primary)
         found = []
         for replica in replicas:
-            if lacking := _asked(replica, replica.flavour.replication.lacking, executed=executed):
-                behind = status(replica, primary).get(replica.flavour.replication.seconds_behind)
+            if lacking := _asked(replica, replica.dialect.replication.lacking, executed=executed):
+                behind = status(replica, primary).get(replica.dialect.replication.seconds_behind)
                 late = "; ".join(unconnected(replica, primary)) or f"{behind or '?'} s behind"
                 found.append(f"{replica.name} has still to apply {lacking} ({late})")
         return found
@@ -107,7 +111,7 @@ class PrimaryAndReplicas:
         known = {"executed": position(primary), "primary": primary.options["server_id"]}
         found = []
         for replica in replicas:
-            words = replica.flavour.replication
+            words = replica.dialect.replication
             if lacking := _asked(replica, words.lacking, **known):
                 found.append(f"{replica.name} lacks {lacking} of its primary {primary.name}")
             if errant := _asked(replica, words.errant, **known):
@@ -126,14 +130,10 @@ class AsyncReplication(PrimaryAndReplicas):
         """Nobody but the primary has been asked."""
         return "one server, replicas later"
 
-    def consistency(self, variables: Mapping[str, str]) -> str:
-        """No choice: a read on a replica sees what it has applied."""
-        return ""
-
 
 def follow(replica: Node, primary: Node) -> None:
     """Point a replica at its primary and start it. Both answer. Raises SQLError."""
-    words, host = replica.flavour.replication, primary.host
+    words, host = replica.dialect.replication, primary.host
     known = {"host": host.address, "port": primary.port, "user": ADMIN, "password": primary.password}
     replica.query(words.follow.format(**known))
     replica.query(words.start)
@@ -141,12 +141,12 @@ def follow(replica: Node, primary: Node) -> None:
 
 def position(primary: Node) -> str:
     """The GTID position up to which a primary has committed."""
-    return _asked(primary, primary.flavour.replication.executed)
+    return _asked(primary, primary.dialect.replication.executed)
 
 
 def status(replica: Node, primary: Node) -> Mapping[str, str]:
     """A replica's own report, empty when it follows nobody. Raises ProvisionError when an error has stopped it."""
-    words = replica.flavour.replication
+    words = replica.dialect.replication
     rows = replica.records(words.status)
     report = rows[0] if rows else {}
     for thread, doing, (number, text) in (
@@ -167,7 +167,7 @@ def status(replica: Node, primary: Node) -> Mapping[str, str]:
 
 def unconnected(replica: Node, primary: Node) -> list[str]:
     """What keeps a replica from reading and applying. Raises ProvisionError when an error has stopped it."""
-    words = replica.flavour.replication
+    words = replica.dialect.replication
     report = status(replica, primary)
     if not report:
         return [f"{replica.name} follows no primary"]
@@ -180,7 +180,7 @@ def unconnected(replica: Node, primary: Node) -> list[str]:
 
 
 def _wrong_role(node: Node, wanted: str) -> list[str]:
-    names = node.flavour.replication.read_only
+    names = node.dialect.replication.read_only
     running = node.query("SELECT " + ", ".join(f"IF(@@global.{name}, 'ON', 'OFF')" for name in names))[0]
     return [
         f"{node.name}: {name} is {value!r}, wanted {wanted!r}"

@@ -15,7 +15,8 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
-from pytest_dbcluster.errors import NodeDied, Unsupported
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.releases.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
@@ -29,10 +30,8 @@ SYNCED: Mapping[str, str] = {
 }
 
 
-class Galera:
+class Galera(Topology):
     """N nodes of one primary component."""
-
-    needs: frozenset[str] = frozenset()
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"
@@ -53,9 +52,7 @@ class Galera:
         return f"wsrep_sync_wait={variables.get('wsrep_sync_wait', '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The node's place in the group. Raises Unsupported for a release without the Galera library."""
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
+        """The node's name, addresses and ports in the group."""
         group, transfer, snapshot = self._ports_of(node)
         members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
         address = node.host.address

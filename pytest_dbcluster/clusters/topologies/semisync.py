@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas
-from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 
 
@@ -32,25 +32,20 @@ class SemiSync(PrimaryAndReplicas):
         return ""
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Both plugins on every node, so that all know the same options.
-
-        Raises ConfigError for a primary without replicas, Unsupported for a release without the plugins.
-        """
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
-        words = node.flavour.semisync
+        """Both plugins on every node, so that all know the same options."""
+        words = node.dialect.semisync
         plugins = {"plugin_load_add": ";".join(words.plugins)} if words.plugins else {}
         return {**super().options(node, peers), **plugins}
 
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
         """Also what makes the primary wait, and a replica acknowledge."""
-        words = node.flavour.semisync
+        words = node.dialect.semisync
         return {**super().role(node, peers), words.primary if node is peers[0] else words.replica: "ON"}
 
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
         """Also refuse to wait for more replicas than there are."""
         super().refuse_contradictions(nodes)
-        wanted, replicas = nodes[0].flavour.semisync.wanted, len(nodes) - 1
+        wanted, replicas = nodes[0].dialect.semisync.wanted, len(nodes) - 1
         asked = nodes[0].options.get(wanted, "1")
         if asked.isdigit() and int(asked) > replicas:
             raise ConfigError(
@@ -68,7 +63,7 @@ class SemiSync(PrimaryAndReplicas):
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Whether semi-sync is on, how many replicas acknowledge, and commits that none has acknowledged."""
-        words = nodes[0].flavour.semisync
+        words = nodes[0].dialect.semisync
         names = "', '".join((words.status, words.clients, words.unacknowledged))
         return nodes[0].pairs(f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ('{names}')")
 
@@ -94,22 +89,18 @@ class SemiSync(PrimaryAndReplicas):
         number = int(variables.get(words.wanted, "1"))
         return f"received by {number} replica{'s' * (number > 1)} ({variables[words.wait_point]})"
 
-    def consistency(self, variables: Mapping[str, str]) -> str:
-        """No choice: what a replica has received it may still have to apply."""
-        return ""
-
 
 _WORDS = (MARIADB.semisync, MYSQL.semisync)
 
 
 def _off(primary: Node) -> list[str]:
-    name = primary.flavour.semisync.status
+    name = primary.dialect.semisync.status
     value = primary.status(name)[name]
     return [] if value == "ON" else [f"{primary.name}: semi-sync is off, {name} is {value!r}"]
 
 
 def _silent(nodes: Sequence[Node]) -> list[str]:
-    name = nodes[0].flavour.semisync.clients
+    name = nodes[0].dialect.semisync.clients
     value = nodes[0].status(name)[name]
     return [] if value == str(len(nodes) - 1) else [f"{nodes[0].name}: {name} is {value}, wanted {len(nodes) - 1}"]
 

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.clusters.topology import Topology
 
 
-class Standalone:
+class Standalone(Topology):
     """One server."""
 
-    needs: frozenset[str] = frozenset()
+    replicates = False
+
+    def wrong_size(self, nodes: int) -> str:
+        """One server is one node."""
+        return "" if nodes == 1 else f"a standalone server is one node, not {nodes}; for more take another topology"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Nothing beyond what every server gets. Raises ConfigError for more than one node."""
-        if len(peers) != 1:
-            raise ConfigError(f"a standalone server is one node, not {len(peers)}; for more take another topology")
+        """Nothing beyond what every server gets."""
         return {}
 
     def form(self, nodes: Sequence[Node]) -> None:

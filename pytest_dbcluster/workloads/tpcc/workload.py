@@ -17,7 +17,7 @@ from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
-from pytest_dbcluster.workloads.workload import Setting
+from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
@@ -32,11 +32,11 @@ TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
 ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below them deliveries overtake each other
 BYTES = 100_000_000  # of a loaded warehouse, seen
-FILL_SECONDS = 120.0  # for the items, and for each warehouse
+POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
 
 @dataclasses.dataclass(frozen=True)
-class TPCC:
+class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three.
 
     warehouses: the scale, about 100 MB each. threads: terminals; each has a home warehouse, in turn. seconds: of one
@@ -96,12 +96,12 @@ class TPCC:
         return tuple(f"{SCHEMA}.{table}" for table in TABLES)
 
     @property
-    def store(self) -> str:
-        """What the tables hold."""
+    def data_set(self) -> str:
+        """Which data set the tables are: version of the schema, and scale."""
         return f"tpcc v{VERSION} {self._scale}"
 
     @property
-    def stored_bytes(self) -> int:
+    def data_set_bytes(self) -> int:
         """About what the tables take on disk."""
         return self.warehouses * BYTES
 
@@ -109,6 +109,11 @@ class TPCC:
     def _scale(self) -> str:
         plural = "s" if self.warehouses > 1 else ""
         return f"{self.warehouses} warehouse{plural}{' with foreign keys' if self.foreign_keys else ''}"
+
+    @property
+    def round_seconds(self) -> float:
+        """For how long a round starts transactions."""
+        return self.seconds
 
     def at_rate(self, rate: float | None) -> TPCC:
         """The same load at this rate; None is the closed loop."""
@@ -120,7 +125,7 @@ class TPCC:
 
         return SchemaMark(SCHEMA, VERSION, self._scale)
 
-    def fill(self, setting: Setting) -> None:
+    def populate(self, setting: Setting) -> None:
         """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's words."""
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -129,8 +134,8 @@ class TPCC:
         node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
         node.query(f"CREATE DATABASE {SCHEMA}")
         call = self._call(setting, "writer", threads=max(2, os.cpu_count() or 2))
-        sysbench_driver.command(call, setting, "schema", seconds=FILL_SECONDS)
-        sysbench_driver.command(call, setting, "prepare", seconds=FILL_SECONDS * (1 + self.warehouses))
+        sysbench_driver.command(call, setting, "schema", seconds=POPULATE_SECONDS)
+        sysbench_driver.command(call, setting, "prepare", seconds=POPULATE_SECONDS * (1 + self.warehouses))
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -146,7 +151,7 @@ class TPCC:
         node = setting.cluster.writers[0]
         if not self._mark.stands(node):
             self._refuse_another(node)
-            self.fill(setting)
+            self.populate(setting)
         elif vanished := set(TABLES) - {name for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}:
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has lost {', '.join(sorted(vanished))} since it was loaded: "

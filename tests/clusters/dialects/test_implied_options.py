@@ -10,6 +10,7 @@ from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 
 
 @pytest.fixture(scope="module", params=["mariadb:10.5", "mariadb:10.11", "mariadb:11.8", "mysql:9.7"])
@@ -26,7 +27,7 @@ def test_every_pinned_option_is_known_or_named(server):
 
     assert set(words.preset) <= known
     assert {name: words.pinned[name] for name in words.pinned.keys() - known} == {
-        name: words.always[name].value for name in words.pinned.keys() - known
+        name: words.implied[name].value for name in words.pinned.keys() - known
     }
 
 
@@ -34,19 +35,23 @@ def test_nothing_is_named_that_the_server_has(server):
     """An option that can be set is no fixed behaviour."""
     words, known = server
 
-    assert words.always.keys() & known == set()
+    assert words.implied.keys() & known == set()
 
 
 def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_path):
     """The newer server is told, the older one is not; the run's closing notes say so once."""
-    pool = Pool(provisioner, fragments=tmp_path, below={"mysqld": {"innodb_snapshot_isolation": "OFF"}}, progress=print)
+    pool = Pool(
+        Resolution(
+            provisioner, fragments=tmp_path, below={"mysqld": {"innodb_snapshot_isolation": "OFF"}}, progress=print
+        )
+    )
     told = {}
     for name in ("mariadb:10.5", "mariadb:11.8", "mysql:9.7"):
         spec = ClusterSpec("standalone", release=ReleaseName.parse(name))
-        told[name] = [pool.variant(spec).options for _ in range(2)][1].get("innodb_snapshot_isolation")
+        told[name] = [pool.resolution.resolve(spec).options for _ in range(2)][1].get("innodb_snapshot_isolation")
 
     assert told == {"mariadb:10.5": None, "mariadb:11.8": "OFF", "mysql:9.7": None}
-    assert [line.partition(" and behaves so: ")[0] for line in pool.overridden] == [
+    assert [line.partition(" and behaves so: ")[0] for line in pool.resolution.overridden] == [
         "mariadb:10.5 has no innodb_snapshot_isolation=OFF",
         "mysql:9.7 has no innodb_snapshot_isolation=OFF",
     ]

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 
 @pytest.fixture

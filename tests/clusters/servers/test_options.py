@@ -118,8 +118,8 @@ def test_options_that_fit_are_checked():
 
 def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
     """What is pinned on every server and is not in this one's my.cnf is no secret."""
-    words = dataclasses.replace(MYSQL, always={"binlog_format": ImpliedOption("ROW", "the binlog always holds rows")})
-    monkeypatch.setattr(opts, "flavour", lambda *_: words)
+    words = dataclasses.replace(MYSQL, implied={"binlog_format": ImpliedOption("ROW", "the binlog always holds rows")})
+    monkeypatch.setattr(opts, "dialect", lambda *_: words)
 
     assert "binlog_format" in words.pinned
     assert "binlog_format" not in words.preset

@@ -11,6 +11,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
 
 MARIADB = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/nonexistent"))
 MYSQL = Release("mysql:9.7", "mysql", "9.7.4", Path("/nonexistent"))
@@ -44,15 +45,18 @@ def test_an_unknown_parity_lists_the_known_ones():
 
 def test_normalised_servers_run_with_the_same_values(provisioner, tmp_path):
     """Whatever vendor and version preset, two running servers say the same; a spec's own option still wins."""
-    pool = Pool(provisioner, fragments=tmp_path, below={}, progress=lambda _: None, parity_profile="normalised")
+    pool = Pool(
+        Resolution(provisioner, fragments=tmp_path, below={}, progress=lambda _: None, parity_profile="normalised")
+    )
     one = ClusterSpec("standalone", release=ReleaseName.parse("mariadb:10.11"))
     other = ClusterSpec("standalone", release=ReleaseName.parse("mysql:9.7"))
     try:
         said = [
-            running.cluster.nodes[0].variables() for running in pool.running([pool.variant(one), pool.variant(other)])
+            running.cluster.nodes[0].variables()
+            for running in pool.running([pool.resolution.resolve(one), pool.resolution.resolve(other)])
         ]
-        assert pool.variant(one.with_parity("vendor")).options == {}
-        assert pool.variant(other.with_options(sync_binlog=0)).options["sync_binlog"] == "0"
+        assert pool.resolution.resolve(one.with_parity("vendor")).options == {}
+        assert pool.resolution.resolve(other.with_options(sync_binlog=0)).options["sync_binlog"] == "0"
     finally:
         pool.close()
 

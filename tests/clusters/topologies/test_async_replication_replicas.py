@@ -12,8 +12,10 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD, Node
 from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas, status
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, SeriesVoid
-from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.resolution import look_up
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 
@@ -42,7 +44,7 @@ def rows(cluster):
 @contextlib.contextmanager
 def writable(replica):
     """A replica whose administrator writes on it, which the binlog does not see, unless it is told to."""
-    names = replica.flavour.replication.read_only
+    names = replica.dialect.replication.read_only
     for name in names:
         replica.query(f"SET GLOBAL {name} = OFF")
     yield
@@ -103,7 +105,7 @@ def test_every_node_says_what_it_may_be_used_for(cluster):
 def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
     """It is named with its transactions until it has caught up; the cluster does not settle before."""
     primary, _, late = cluster.nodes
-    words = late.flavour.replication
+    words = late.dialect.replication
     late.query("STOP REPLICA SQL_THREAD")
     primary.query("REPLACE INTO kept.t VALUES (7)")
     position = primary.query(words.executed)[0][0]
@@ -246,14 +248,15 @@ def idle(release):
     return [Node(f"node{n}", FakeHost(f"node{n}", directory=f"/fake/{n}"), release, 3306, "secret") for n in (1, 2)]
 
 
-def test_one_node_is_no_primary_with_replicas(idle):
-    """The error says what to ask for."""
+def test_one_node_is_no_primary_with_replicas():
+    """The error says what to ask for; a run refuses it before anything starts."""
+    words = "is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take standalone"
+    assert Ring().wrong_size(1) == f"ring {words}"
+    assert Ring().wrong_size(2) == ""
     with pytest.raises(ConfigError) as caught:
-        Ring().options(idle[0], idle[:1])
+        look_up(ClusterSpec("async_replication", nodes=1), FakeProvisioner())
 
-    assert str(caught.value) == (
-        "ring is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take standalone"
-    )
+    assert str(caught.value) == f"async_replication {words}"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +283,7 @@ def test_an_option_that_contradicts_is_refused_before_a_start(idle, option, valu
 def test_gtid_cannot_be_left_out(idle):
     """Replicas are pointed at positions that only GTID has."""
     ring = Ring()
-    ((option, needed), *_) = idle[0].flavour.replication.every.items()
+    ((option, needed), *_) = idle[0].dialect.replication.every.items()
     for node in idle:
         node.configure({**ring.options(node, idle), option: "OFF"})
 
@@ -292,7 +295,7 @@ def test_an_option_that_says_the_same_or_is_a_choice_is_none(idle):
     """ON may be written as 1; a binlog may have another name, and relay logs be kept."""
     ring = Ring()
     for node in idle:
-        every = dict.fromkeys(node.flavour.replication.every, "1")
+        every = dict.fromkeys(node.dialect.replication.every, "1")
         node.configure({**ring.options(node, idle), **every, "log_bin": "other", "relay_log_recovery": "OFF"})
 
     ring.refuse_contradictions(idle)

@@ -13,6 +13,7 @@ from pytest_dbcluster.clusters.topologies.galera import Galera, component_state,
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed.resolution import check_release
 
 ZERO = "GALERA saved state\nuuid: 8bcf4a34\nseqno: -1\nsafe_to_bootstrap: 0\n"
 
@@ -50,13 +51,12 @@ def test_two_clusters_have_two_names(nodes):
     assert one != other
 
 
-def test_a_release_without_the_library_cannot_do_it(nodes, mariadb):
+def test_a_release_without_the_library_cannot_do_it(mariadb):
     """The error names the release, where it is from, and what is missing."""
     bare = dataclasses.replace(mariadb, wsrep_provider=None, source="/opt/x")
-    nodes[0].release = bare
 
     with pytest.raises(Unsupported) as caught:
-        Galera().options(nodes[0], nodes)
+        check_release(bare, Galera(), None)
     assert str(caught.value) == "mariadb:10.11 (/opt/x) has no Galera library (libgalera_smm.so)"
 
 

@@ -12,6 +12,7 @@ from pytest_dbcluster.clusters.topologies.semisync import SemiSync
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed.resolution import check_release
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
@@ -46,7 +47,7 @@ def write(cluster):
 
 def number(cluster, name):
     """One status of the primary, such as ``yes_tx``."""
-    return int(cluster.nodes[0].status("rpl_semi_sync%")[f"{FIRST_WORD[cluster.nodes[0].flavour.vendor]}_{name}"])
+    return int(cluster.nodes[0].status("rpl_semi_sync%")[f"{FIRST_WORD[cluster.nodes[0].dialect.vendor]}_{name}"])
 
 
 def test_ready_means_that_every_replica_acknowledges(cluster):
@@ -64,7 +65,7 @@ def test_ready_means_that_every_replica_acknowledges(cluster):
 def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     """Nobody acknowledges in time: the commit returns, the round says so, and none begins before it is on again."""
     primary, *replicas = cluster.nodes
-    words = primary.flavour.semisync
+    words = primary.dialect.semisync
     before = watched(cluster)
     for replica in replicas:
         replica.query("STOP REPLICA")
@@ -92,7 +93,7 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
 def test_semi_sync_that_is_off_is_a_backlog(cluster):
     """Everything has arrived, and still the next round would measure asynchronous replication."""
     primary = cluster.nodes[0]
-    words = primary.flavour.semisync
+    words = primary.dialect.semisync
     primary.query(f"SET GLOBAL {words.primary} = OFF")
     write(cluster)
     said = f"node1: semi-sync is off, {words.status} is 'OFF'"
@@ -107,7 +108,7 @@ def test_semi_sync_that_is_off_is_a_backlog(cluster):
 
 def test_a_replica_that_goes_voids_the_round(cluster):
     """The other one still acknowledges each commit, but there is one less to be the first."""
-    words = cluster.nodes[0].flavour.semisync
+    words = cluster.nodes[0].dialect.semisync
     replica = cluster.nodes[2]
     before = watched(cluster)
     replica.query("STOP REPLICA")
@@ -226,15 +227,14 @@ def test_turning_it_off_is_refused(idle, option, role):
         form.form(idle)
 
 
-def test_a_release_without_the_plugins_cannot_do_it(mysql, idle, tmp_path):
+def test_a_release_without_the_plugins_cannot_do_it(mysql, tmp_path):
     """The error names the release, where it is from, what is missing, and where it was looked for."""
     (tmp_path / "semisync_source.so").touch()
     bare = dataclasses.replace(mysql, source="/opt/x", server_options={"plugin-dir": str(tmp_path)})
     lacking = f"mysql:9.7 (/opt/x) has no semisync_replica.so in {tmp_path}"
     assert SemiSync().lacks(bare) == lacking
-    idle[0].release = bare
     with pytest.raises(Unsupported) as caught:
-        SemiSync().options(idle[0], idle)
+        check_release(bare, SemiSync(), None)
     assert str(caught.value) == lacking
 
     (tmp_path / "semisync_source.so").unlink()

@@ -128,8 +128,8 @@ def test_a_bring_up_is_judged_in_seconds_and_shown_over_the_loading():
 def test_the_stored_tables_of_a_bring_up_are_its_own():
     """No other load starts from them, and none of two runs from those of the other."""
     with tpcc_bring_up.own_entry(10) as one, tpcc_bring_up.own_entry(10) as other:
-        assert one.store.startswith("tpcc v")
-        assert len({one.store, other.store, tpcc_bring_up.TPCC(10).store}) == 3
+        assert one.data_set.startswith("tpcc v")
+        assert len({one.data_set, other.data_set, tpcc_bring_up.TPCC(10).data_set}) == 3
 
 
 def test_what_the_ledger_takes_is_a_share_of_the_throughput():

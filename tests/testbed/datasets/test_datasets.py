@@ -1,4 +1,4 @@
-"""Loaded databases: filled once on a lone server, then what every topology starts from; what is kept, and how long."""
+"""Data sets: populated once on a lone server, then what every topology starts from; what is kept, and how long."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ SUM = "SELECT COUNT(*), SUM(id), SUM(CRC32(word)) FROM kept.words"
 
 def started(pool, spec, load):
     """The cluster of a spec that starts with the tables of a load."""
-    (running,) = pool.running([pool.variant(spec).holding(load)])
+    (running,) = pool.running([pool.resolution.resolve(spec).with_data_set_of(load)])
     return running.cluster
 
 
-def filled(said):
-    """How often a server was filled."""
-    return sum(line.startswith("filling ") and "once" in line for line in said)
+def populated(said):
+    """How often a data set was populated."""
+    return sum(line.startswith("populating ") and "once" in line for line in said)
 
 
 @pytest.mark.parametrize(
@@ -60,18 +60,18 @@ def test_every_node_of_every_topology_starts_with_the_tables(pool, spec, said):
     assert "clone" not in logs.lower()
     cluster.writers[0].query("UPDATE kept.words SET word = 'changed' WHERE id = 7")
     cluster.check(load.tables)
-    assert any(f"holding {load.store}" in line for line in said)
+    assert any(f"with data set {load.data_set}" in line for line in said)
 
 
-def test_a_second_cluster_is_not_filled(pool, keep, said):
-    """It starts from what was kept; loads with an equal store share one cluster, others and empty ones do not."""
+def test_a_second_cluster_is_not_populated(pool, keep, said):
+    """It starts from what was kept; loads with an equal data set share one cluster, others and empty ones do not."""
     keep(Words())
     said.clear()
     one = started(pool, ONE, Words())
     same = started(pool, ONE, Words(clients=4))
     empty = started(pool, ONE, object())
 
-    assert filled(said) == 0
+    assert populated(said) == 0
     assert one is same
     assert empty is not one
     assert empty.nodes[0].query("SHOW DATABASES LIKE 'kept'") == []
@@ -80,20 +80,20 @@ def test_a_second_cluster_is_not_filled(pool, keep, said):
 def test_a_testbed_starts_from_what_is_kept(pool):
     """The load is prepared there all the same, and finds its tables."""
     load = Words()
-    Testbed(load, [pool.variant(ONE)], pool, "quick", print).round(0, block=0, position=0)
+    Testbed(load, [pool.resolution.resolve(ONE)], pool, "quick", print).round(0, block=0, position=0)
 
     assert load.done[-1] == "prepare"
-    assert load.done.count("fill") <= 1
+    assert load.done.count("populate") <= 1
     assert pool.clusters[0].nodes[0].query(SUM)[0][0] == COUNT
 
 
 def test_what_is_kept_has_statistics_and_a_small_log(keep):
     """The size is that of an empty server and its tables; only its owner can read it, and it says what it holds."""
     made = keep(Words())
-    (entry,) = [one for one in datasets.datasets() if one.holds == f"{COUNT} words" and "mariadb" in one.release]
+    (entry,) = [one for one in datasets.datasets() if one.name == f"{COUNT} words" and "mariadb" in one.release]
 
-    assert entry.place == made.data.parent
-    assert stat.S_IMODE(entry.place.stat().st_mode) == 0o700
+    assert entry.path == made.data.parent
+    assert stat.S_IMODE(entry.path.stat().st_mode) == 0o700
     assert entry.password not in repr(entry)
     assert entry.size == cache.size(made.data) < 130e6
     assert not list(made.data.glob("*binlog*"))
@@ -118,15 +118,15 @@ def test_another_scale_shape_or_release_is_kept_apart(mariadb, mysql, provisione
 
 def test_an_option_that_shapes_tables_needs_servers_of_its_own(pool, keep):
     """A switch would change nothing about tables that are there."""
-    variant = pool.variant(ONE.with_options(innodb_compression_default="ON", lock_wait_timeout=40))
-    holding = variant.holding(Words())
+    variant = pool.resolution.resolve(ONE.with_options(innodb_compression_default="ON", lock_wait_timeout=40))
+    with_tables = variant.with_data_set_of(Words())
 
     assert variant.static == ()
-    assert (holding.static, holding.dynamic) == (
+    assert (with_tables.static, with_tables.dynamic) == (
         (("innodb_compression_default", "ON"),),
         (("lock_wait_timeout", "40"),),
     )
-    assert variant.holding(object()) is variant
+    assert variant.with_data_set_of(object()) is variant
 
 
 def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool, keep, monkeypatch, said):
@@ -139,13 +139,13 @@ def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool
     with pytest.raises(Unsupported) as caught:
         started(pool, ONE, Words())
     assert str(caught.value).startswith("no room on the disk of /")
-    assert " for 1 copies of loaded tables, which go with their servers: 5 MiB free, " in str(caught.value)
+    assert " for 1 copies of data sets, which go with their servers: 5 MiB free, " in str(caught.value)
     assert said == []
 
 
-def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, own_store):
+def test_one_that_was_not_used_for_long_goes_when_another_is_made(keep, said, own_data_sets):
     """It is told which, and why."""
-    place = own_store / "old"
+    place = own_data_sets / "old"
     place.mkdir(parents=True)
     old = {
         "holds": "tpcc of 900 warehouses",
@@ -164,7 +164,7 @@ def test_one_that_was_not_used_for_long_goes_when_another_is_filled(keep, said, 
 
 @pytest.fixture
 def surplus_one(tmp_path, monkeypatch):
-    """A place of stored databases with one that is to make room, and how it is asked to."""
+    """A directory of data sets with one that is to make room, and how it is asked to."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(datasets, "datasets_directory", lambda: tmp_path / "stored")
     place = datasets.datasets_directory() / "old"
@@ -217,8 +217,8 @@ def test_one_whose_removal_is_interrupted_is_none(surplus_one, said, monkeypatch
     assert list(surplus_one.parent.iterdir()) == []
 
 
-def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one, said, monkeypatch):
-    """Of what cannot be removed each is told, and the next one is tried; an hour's fill is not thrown away for it."""
+def test_what_was_populated_counts_although_there_is_no_room_to_be_made(surplus_one, said, monkeypatch):
+    """Of what cannot be removed each is told, and the next one is tried; an hour's work is not thrown away for it."""
     other = surplus_one.with_name("older")
     shutil.copytree(surplus_one, other)
     os.utime(other / datasets.FILE, (9e8, 9e8))
@@ -228,7 +228,7 @@ def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one
 
     assert (other.exists(), surplus_one.exists(), len(said)) == (True, False, 2)
     assert said[0].startswith(
-        f"could not make room for other loaded databases in {datasets.datasets_directory()}: the lock {lock}"
+        f"could not make room for other data sets in {datasets.datasets_directory()}: the lock {lock}"
     )
     assert said[1].startswith("removed words of mariadb:10.11 ")
 
@@ -242,7 +242,7 @@ def test_what_was_filled_counts_although_there_is_no_room_to_be_made(surplus_one
     assert "Stale file handle" in said[3]
 
 
-def test_a_fill_ends_well_although_there_is_no_room_to_be_made(keep, said, own_store, monkeypatch):
+def test_populating_ends_well_although_there_is_no_room_to_be_made(keep, said, own_data_sets, monkeypatch):
     """What it made is what clusters start from."""
 
     def fail(parent):
@@ -252,7 +252,7 @@ def test_a_fill_ends_well_although_there_is_no_room_to_be_made(keep, said, own_s
     made = keep(Words(18))
 
     assert made.data.is_dir()
-    assert said[-1] == f"could not make room for other loaded databases in {own_store}: no room today"
+    assert said[-1] == f"could not make room for other data sets in {own_data_sets}: no room today"
 
 
 def entry(name, size, used):
@@ -263,9 +263,9 @@ def entry(name, size, used):
 def test_those_used_longest_ago_make_room(said):
     """Until the rest takes a quarter of the disk; the newest stays, and so does what was used within the hour."""
     known = [entry("new", 50, 0.1), entry("old", 10, 50), entry("older", 10, 90), entry("busy", 60, 0.5)]
-    newest = known[0].place
+    newest = known[0].path
 
-    assert [one.holds for one in surplus(known, newest, 350, 1e9)] == ["older"]
-    assert [one.holds for one in surplus(known, newest, 0, 1e9)] == ["older", "old"]
+    assert [one.name for one in surplus(known, newest, 350, 1e9)] == ["older"]
+    assert [one.name for one in surplus(known, newest, 0, 1e9)] == ["older", "old"]
     assert surplus(known, newest, 1000, 1e9) == []
     assert surplus(known[:1], newest, 0, 1e9) == []

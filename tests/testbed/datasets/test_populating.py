@@ -1,4 +1,4 @@
-"""Filling a lone server: one process of several does it, and one that fails leaves nothing."""
+"""Populating a lone server: one process of several does it, and one that fails leaves nothing."""
 
 from __future__ import annotations
 
@@ -21,37 +21,36 @@ ROOT = Path(__file__).parents[3]
 PROGRAM = """\
 import sys, time
 from pathlib import Path
-from pytest_dbcluster.releases import release
-from pytest_dbcluster.testbed import datasets as store
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.datasets import stored
-from tests.store.words import Words
+from tests.testbed.datasets.words import Words
 
 class Waiting(Words):
-    store = "words of two"
-    def fill(self, setting):
+    data_set = "words of two"
+    def populate(self, setting):
         while not Path(sys.argv[1]).exists():
             time.sleep(0.02)
-        super().fill(setting)
+        super().populate(setting)
 
-store.directory = lambda: Path(sys.argv[2])
+datasets.datasets_directory = lambda: Path(sys.argv[2])
 hosts = LocalProvisioner()
 try:
     client = hosts.acquire(ClusterSpec("standalone", name="client"))[0]
     tell = lambda line: print(line, flush=True)
-    print(stored(Waiting(), release.find("mariadb:10.11"), hosts, client, {}, tell).data)
+    print(datasets.dataset_template(Waiting(), find.find("mariadb:10.11"), hosts, client, {}, tell).data)
 finally:
     hosts.close()
 """
 
 
-def test_of_two_processes_one_fills_and_the_other_waits(own_store, tmp_path):
+def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_path):
     """Both start from the same data, and the second says what it waits for."""
     go = tmp_path / "go"
     both = [
         subprocess.Popen(
-            [sys.executable, "-c", PROGRAM, str(go), str(own_store)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+            [sys.executable, "-c", PROGRAM, str(go), str(own_data_sets)], stdout=subprocess.PIPE, text=True, cwd=ROOT
         )
         for _ in range(2)
     ]
@@ -59,49 +58,49 @@ def test_of_two_processes_one_fills_and_the_other_waits(own_store, tmp_path):
     go.touch()
     ends = [process.communicate(timeout=60)[0].splitlines()[-1] for process in both]
 
-    assert first[0].startswith("filling words of two into a lone mariadb:10.11 ")
-    assert first[1].startswith("waiting for another process that fills words of two into ")
+    assert first[0].startswith("populating words of two on a lone mariadb:10.11 ")
+    assert first[1].startswith("waiting for another process that populates words of two in ")
     assert ends[0] == ends[1]
     assert Path(ends[0]).is_dir()
 
 
-def test_a_fill_that_fails_leaves_nothing(keep, said, own_store, provisioner):
-    """The error names load and release before its own words; the next one fills from the beginning."""
+def test_populating_that_fails_leaves_nothing(keep, said, own_data_sets, provisioner):
+    """The error names load and release before its own words; the next one populates from the beginning."""
     with pytest.raises(WorkloadError) as caught:
         keep(Words(11, error=WorkloadError("sysbench said no")))
 
-    assert str(caught.value) == "could not fill 11 words into mariadb:10.11: sysbench said no"
-    assert not any(entry.holds == "11 words" for entry in datasets.datasets())
-    assert [path.name for path in own_store.glob(".*")] == []
-    assert list(provisioner.directory.glob("*-filling/*")) == []
+    assert str(caught.value) == "could not populate 11 words on mariadb:10.11: sysbench said no"
+    assert not any(data_set.name == "11 words" for data_set in datasets.datasets())
+    assert [path.name for path in own_data_sets.glob(".*")] == []
+    assert list(provisioner.directory.glob("*-populating/*")) == []
     assert keep(Words(11)).data.is_dir()
 
 
-def test_ctrl_c_while_it_is_filled_leaves_nothing(keep, own_store, provisioner):
-    """No server, no data, and no lock: the next one fills at once."""
+def test_ctrl_c_while_it_is_populated_leaves_nothing(keep, own_data_sets, provisioner):
+    """No server, no data, and no lock: the next one populates at once."""
     with pytest.raises(KeyboardInterrupt):
         keep(Words(16, error=KeyboardInterrupt()))
 
-    assert not any(entry.holds == "16 words" for entry in datasets.datasets())
-    assert [path.name for path in own_store.glob(".*")] == []
-    assert list(provisioner.directory.glob("*-filling/*")) == []
+    assert not any(data_set.name == "16 words" for data_set in datasets.datasets())
+    assert [path.name for path in own_data_sets.glob(".*")] == []
+    assert list(provisioner.directory.glob("*-populating/*")) == []
     left = runs.Run(provisioner.directory, 0, 0.0, kept=False).processes()
-    assert [one.pid for one in left if "-filling/" in " ".join(one.cmdline())] == []
+    assert [one.pid for one in left if "-populating/" in " ".join(one.cmdline())] == []
 
 
 def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
-    """A tool may end well although it has filled the half."""
+    """A tool may end well although it has made the half."""
     with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
         keep(Words(14, wrong=("3 of 4 words are there", "no index")))
 
-    assert not any(entry.holds == "14 words" for entry in datasets.datasets())
+    assert not any(data_set.name == "14 words" for data_set in datasets.datasets())
 
 
 def test_what_a_server_logged_an_error_about_is_not_kept():
     """As it does of a table that is full, to a tool that does not look."""
     cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
 
-    with pytest.raises(WorkloadError, match=r"^errors while it was filled: node1 logged: .* is full$"):
+    with pytest.raises(WorkloadError, match=r"^errors while it was populated: node1 logged: .* is full$"):
         datasets.check(Words(), cluster)
 
 
@@ -109,10 +108,10 @@ def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said)
     """Before a server starts, when the load knows."""
 
     class Large(Words):
-        stored_bytes = 10**18
+        data_set_bytes = 10**18
 
     with pytest.raises(
-        Unsupported, match=r"^no room on the disk of /.* to fill 15 words: \d.* GB free, 1000000000.. GB"
+        Unsupported, match=r"^no room on the disk of /.* to populate 15 words: \d.* GB free, 1000000000.. GB"
     ):
         keep(Large(15))
     assert "ready" not in "".join(said)
@@ -121,20 +120,20 @@ def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said)
 def test_a_full_disk_is_named(keep, monkeypatch):
     """With what had been written by then, what is left, and two ways out."""
 
-    class Filling(Words):
-        def fill(self, setting):
+    class FillsTheDisk(Words):
+        def populate(self, setting):
             monkeypatch.setattr(shutil, "disk_usage", lambda place: types.SimpleNamespace(free=5_000_000))
-            super().fill(setting)
+            super().populate(setting)
 
     with pytest.raises(WorkloadError) as caught:
-        keep(Filling(12, error=WorkloadError("The table 'words' is full")))
+        keep(FillsTheDisk(12, error=WorkloadError("The table 'words' is full")))
     assert "words' is full\nthe disk of /" in str(caught.value)
     assert " is full: 5 MB are left, and the server's data had grown to 1" in str(caught.value)
     assert str(caught.value).endswith("or take another disk with DBCLUSTER_DATA_DIR")
 
 
 def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
-    """What was filled for an hour is not thrown away because it cannot be kept."""
+    """What was populated for an hour is not thrown away because it cannot be kept."""
     shared = Path("/dev/shm")
     if shared.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("/dev/shm and the temporary directory are one file system")
@@ -146,7 +145,7 @@ def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "disk_usage", usage)
 
     class Large(Words):
-        stored_bytes = 10**8
+        data_set_bytes = 10**8
 
     with pytest.raises(Unsupported) as caught:
         datasets._free_bytes(Large(), made, types.SimpleNamespace(client=client))

@@ -1,16 +1,17 @@
-"""A load whose table is stored: made in one statement, at any scale, or with an error in the middle."""
+"""A load whose table is a data set: made in one statement, at any scale, or with an error in the middle."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from pytest_dbcluster.rounds.round import RunResult
+from tests.support.fakes import Idle
 
 COUNT = 1000
 
 
 @dataclasses.dataclass(frozen=True)
-class Words:
+class Words(Idle):
     """A table of so many rows. ``done`` is what was asked of it; ``clients`` makes no difference to the table."""
 
     rows: int = COUNT
@@ -22,13 +23,13 @@ class Words:
     tables: tuple[str, ...] = ("kept.words",)
 
     @property
-    def store(self):
+    def data_set(self):
         """Its scale."""
         return f"{self.rows} words"
 
-    def fill(self, setting):
+    def populate(self, setting):
         """Make the table, or raise ``error`` in the middle of it."""
-        self.done.append("fill")
+        self.done.append("populate")
         node = setting.cluster.writers[0]
         node.query("CREATE DATABASE kept")
         node.query("CREATE TABLE kept.words (id INT PRIMARY KEY, word VARCHAR(40))")

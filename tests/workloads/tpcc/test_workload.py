@@ -65,9 +65,9 @@ def test_equal_loads_share_their_tables():
         == "tpcc w2 t16 at 300/s to all partitioned"
     )
     assert str(TPCC(terminals_on="district")) == "tpcc w1 t4 on one district"
-    assert load.store == dataclasses.replace(load, threads=1, rate="70 %").store == "tpcc v1 2 warehouses"
-    assert load.store != TPCC(warehouses=2, foreign_keys=True).store
-    assert load.stored_bytes == 2 * TPCC().stored_bytes > 0
+    assert load.data_set == dataclasses.replace(load, threads=1, rate="70 %").data_set == "tpcc v1 2 warehouses"
+    assert load.data_set != TPCC(warehouses=2, foreign_keys=True).data_set
+    assert load.data_set_bytes == 2 * TPCC().data_set_bytes > 0
     assert dataclasses.replace(load, rate="70 %").at_rate(None) == load
     assert load.tables == tuple(f"dbcluster_tpcc.{table}" for table in TABLES)
 

@@ -6,11 +6,11 @@ import shutil
 
 import pytest
 
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
 from pytest_dbcluster.workloads.workload import Setting
+from tests.support.clusters import bring_up
 
 
 @pytest.fixture

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, ProxyHost, through
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology, health
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import find
@@ -65,13 +65,13 @@ CHECK = """\
     default-server inter 1s fastinter 100 downinter 100 fall 3 rise 1 on-marked-down shutdown-sessions"""
 
 
-class HAProxy(ProxyHost):
+class HAProxy(Proxy):
     """One haproxy and one status port, on a host of their own."""
 
     name = "haproxy"
 
-    def __init__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> None:
-        super().__init__(provisioner, form, nodes)
+    def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
+        super().__init__(provisioner, topology, nodes)
         self._ports = PORTS
         self._tracked = False
 
@@ -108,7 +108,7 @@ class HAProxy(ProxyHost):
                 node.host.address,
                 node.port,
                 host.port(FIRST_STATUS_PORT + n),
-                health(self.form, node, self.nodes),
+                self.topology.health(node, self.nodes),
                 node.endpoint.tls,
             )
             for n, node in enumerate(self.nodes)

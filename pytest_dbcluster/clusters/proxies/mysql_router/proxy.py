@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
-from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, ProxyHost, through
+from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topology import Topology, adoption
-from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
@@ -60,19 +59,19 @@ server_ssl_mode = AS_CLIENT
 STRATEGIES = {"writer": "first-available", "reader": "round-robin"}
 
 
-class MySQLRouter(ProxyHost):
+class MySQLRouter(Proxy):
     """One mysqlrouter on a host of its own."""
 
     name = "mysql_router"
 
-    def __init__(self, provisioner: Provisioner, form: Topology, nodes: Sequence[Node]) -> None:
-        super().__init__(provisioner, form, nodes)
+    def __init__(self, provisioner: Provisioner, topology: Topology, nodes: Sequence[Node]) -> None:
+        super().__init__(provisioner, topology, nodes)
         self._ports = dict(zip(STRATEGIES, PORTS, strict=True))
         self._routes: dict[str, list[Node]] = {}
         self._shell: Path | None = None
 
-    @staticmethod
-    def lacks(release: Release) -> str:
+    @classmethod
+    def lacks(cls, release: Release) -> str:
         """Where a router was looked for in vain."""
         if router(release):
             return ""
@@ -82,10 +81,10 @@ class MySQLRouter(ProxyHost):
             f"`dbcluster fetch {BRINGS_ONE}` brings one"
         )
 
-    @staticmethod
-    def remark(form: Topology, release: Release) -> str:
+    @classmethod
+    def remark(cls, topology: Topology, release: Release) -> str:
         """Whether its routes before a cluster that could be adopted are its own or static, and why."""
-        if not adoption(form):
+        if not topology.adoption:
             return ""
         if shell := innodb_cluster.shell(release):
             return f"{PROGRAM} before {release.name}: bootstrapped, the group becomes an InnoDB Cluster by {shell}"
@@ -93,10 +92,8 @@ class MySQLRouter(ProxyHost):
         return f"{PROGRAM} before {release.name}: static routes, because there is {missing}"
 
     def start(self) -> None:
-        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError, Unsupported."""
-        if lacking := self.lacks(self.nodes[0].release):
-            raise Unsupported(lacking)
-        self._shell = innodb_cluster.shell(self.nodes[0].release) if adoption(self.form) else None
+        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError."""
+        self._shell = innodb_cluster.shell(self.nodes[0].release) if self.topology.adoption else None
         host = self.acquire()
         self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
@@ -113,7 +110,7 @@ class MySQLRouter(ProxyHost):
             self.spawn(self.name, text, [str(program), "-c"], {})
         elif not self.processes:
             primary = routes["writer"][0]
-            innodb_cluster.adopt(self.host, self._shell, primary, adoption(self.form))
+            innodb_cluster.adopt(self.host, self._shell, primary, self.topology.adoption)
             file = innodb_cluster.bootstrap(self.host, program, primary, settings(program, self._ports))
             self.launch(self.name, [str(program), "-c", file], {})
         self._routes = routes

@@ -178,7 +178,7 @@ def driven_out(node: Node, state: str) -> None:
     """Raise ProvisionError for a member in this state when an error of its applier is the cause, with that error."""
     if state != "ERROR":
         return
-    causes = [cause for (cause,) in node.query(node.flavour.replication.worker_errors)]
+    causes = [cause for (cause,) in node.query(node.dialect.replication.worker_errors)]
     if causes:
         raise ProvisionError(
             f"member {node.name} has stopped applying and left its group: {' / '.join(causes)} -- it no longer takes "

@@ -18,7 +18,8 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.options import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
-from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.releases.release import Release
 
 PLUGIN = "group_replication.so"
@@ -31,10 +32,9 @@ JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
 POLL = 0.01
 
 
-class GroupReplication:
+class GroupReplication(Topology):
     """N members of one group, single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
-    needs: frozenset[str] = frozenset()
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
     def __init__(self) -> None:
@@ -62,11 +62,9 @@ class GroupReplication:
         return f"{CONSISTENCY}={variables.get(CONSISTENCY, '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The plugin, and what it wants of a server. Raises Unsupported for a release without it."""
-        if lacking := self.lacks(node.release):
-            raise Unsupported(lacking)
+        """The plugin, and what it wants of a server."""
         return {
-            **node.flavour.replication.every,
+            **node.dialect.replication.every,
             "server_id": str(1 + peers.index(node)),
             "super_read_only": "ON",
             "report_host": node.host.address,

@@ -15,11 +15,11 @@ from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.find import find
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 
 @pytest.fixture(scope="module")

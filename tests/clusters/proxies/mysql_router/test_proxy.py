@@ -11,16 +11,15 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters import proxy
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import MySQLRouter
-from pytest_dbcluster.clusters.proxy import through
+from pytest_dbcluster.clusters.proxy import proxy_class, through
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 ONE = ClusterSpec("standalone", proxy="mysql_router")
 MANY = 550  # more than the 512 that a router takes when nobody tells it otherwise
@@ -222,7 +221,7 @@ def test_a_release_with_its_own_router_lacks_nothing(nowhere, mysql):
     (nowhere / "mysqlrouter").write_text("#!/bin/sh\n")
     (nowhere / "mysqlrouter").chmod(0o755)
 
-    assert proxy.lacks("mysql_router", mysql) == ""
+    assert proxy_class("mysql_router").lacks(mysql) == ""
     assert mysql_router.router(mysql) == mysql.bin / "mysqlrouter"
 
 

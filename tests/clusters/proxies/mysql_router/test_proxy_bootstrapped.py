@@ -8,27 +8,38 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.clusters import proxy
+from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxies.mysql_router import proxy as mysql_router
 from pytest_dbcluster.clusters.proxies.mysql_router.proxy import LIMITS, MySQLRouter
 from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.startup import bring_up
-from pytest_dbcluster.clusters.topology import topology
+from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 SHELL = Path("/opt/mysqlsh")
 
 
-class Roles:
+class Roles(Topology):
     """A topology that can be adopted; ``primaries`` take writes, the others reads."""
 
     adoption = {"adoptFromGR": True}  # noqa: RUF012  (as a topology has it)
     primaries = ("node1",)
+
+    def options(self, node, peers):
+        """None."""
+        return {}
+
+    def form(self, nodes):
+        """Nothing to start."""
+
+    def problems(self, nodes):
+        """None."""
+        return []
 
     def writers(self, nodes):
         """Those that are named."""
@@ -99,7 +110,7 @@ def test_a_new_primary_starts_nothing(router, host):
     """The router asks the members itself; only the names behind its endpoints change."""
     router.follow()
     process, before = router.processes["mysql_router"], (router.writer().nodes, router.reader().nodes)
-    router.form.primaries = ("node3",)
+    router.topology.primaries = ("node3",)
     router.follow()
 
     assert before == (("node1",), ("node2", "node3"))
@@ -109,7 +120,7 @@ def test_a_new_primary_starts_nothing(router, host):
 
 def test_among_several_writers_the_router_chooses(router, monkeypatch):
     """Which one it is stands first from then on, so that the endpoint is named after the member that it leads to."""
-    router.form.primaries = ("node1", "node2", "node3")
+    router.topology.primaries = ("node1", "node2", "node3")
     router.follow()
     monkeypatch.setattr(Node, "query", lambda node, statement: [(node.name,)])
     monkeypatch.setattr(mysql_router, "through", lambda listener, *_: [("node3" if "writer" in listener else "node1",)])
@@ -134,9 +145,9 @@ def test_the_kind_of_router_is_said_with_its_reason(mysql, monkeypatch):
     """Only of clusters where there is a choice."""
     forms = [topology("group_replication"), topology("async_replication")]
     monkeypatch.setattr(innodb_cluster, "shell", lambda release: None)
-    without = [proxy.remark("mysql_router", form, mysql) for form in forms]
+    without = [MySQLRouter.remark(form, mysql) for form in forms]
     monkeypatch.setattr(innodb_cluster, "shell", lambda release: SHELL)
-    beside = [proxy.remark("mysql_router", form, mysql) for form in forms]
+    beside = [MySQLRouter.remark(form, mysql) for form in forms]
 
     static = f"static routes, because there is no mysqlsh among its programs ({mysql.bin}) or on PATH"
     assert without == [f"mysqlrouter before mysql:9.7: {static}", ""]
@@ -144,7 +155,7 @@ def test_the_kind_of_router_is_said_with_its_reason(mysql, monkeypatch):
         "mysqlrouter before mysql:9.7: bootstrapped, the group becomes an InnoDB Cluster by /opt/mysqlsh",
         "",
     ]
-    assert proxy.remark("haproxy", forms[0], mysql) == ""
+    assert HAProxy.remark(forms[0], mysql) == ""
 
 
 def landed(cluster, endpoint, number):

@@ -8,8 +8,8 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import through
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from pytest_dbcluster.clusters.topologies.group_replication.topology import PLUG
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.resolution import check_release
 
 MULTI = {"group_replication_single_primary_mode": "OFF"}
 SEEN = {"primary": "node1", "view_id": "7:3", "node1": "ONLINE", "node2": "ONLINE", "node3": "ONLINE"}
@@ -39,13 +40,12 @@ def test_a_vendor_without_it_is_named(mariadb):
     )
 
 
-def test_a_release_without_the_plugin_cannot_do_it(nodes, mysql, tmp_path):
+def test_a_release_without_the_plugin_cannot_do_it(mysql, tmp_path):
     """The error names the file that is missing and where it should be."""
     bare = dataclasses.replace(mysql, server_options={"plugin-dir": str(tmp_path)}, source="/opt/x")
-    nodes[0].release = bare
 
     with pytest.raises(Unsupported) as caught:
-        GroupReplication().options(nodes[0], nodes)
+        check_release(bare, GroupReplication(), None)
     assert str(caught.value) == f"mysql:9.7 (/opt/x) has no {PLUGIN} in {tmp_path}"
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
-from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import engines
+from tests.support.clusters import bring_up
 
 pytestmark = pytest.mark.skipif(bool(engines.missing()), reason=engines.missing() or "an engine answers")
 
