@@ -63,11 +63,11 @@ class ClaimRecord:
     differences: Mapping[str, tuple[str, str]]
     fingerprint: Mapping[str, str]
     repeat: str
-    rounds: Mapping[str, Sequence[Round]]
-    published_seconds: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    rounds: Mapping[str, tuple[Round, ...]]
+    published_seconds: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
     drained: float | None = None
-    void: Sequence[Sequence[Round]] = ()
+    void: tuple[tuple[Round, ...], ...] = ()
     arrival_rate: ArrivalRate | None = None
     limited: str = ""
 
@@ -84,7 +84,7 @@ def claim_record(
 ) -> ClaimRecord:
     """What an answer leaves behind; ``test``, ``profile``, ``wall_seconds`` and ``repeat`` are fields of the record."""
     candidate, baseline = answer.compared
-    rounds = {variant.name: list(variant.rounds) for variant in answer.variants}
+    rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
     variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
     ratio, seconds = None, {}
     if published:
@@ -116,7 +116,7 @@ def claim_record(
         drained=remarks.drained_ratio({variant.name: variant.rounds for variant in answer.compared}, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
-        void=answer.void,
+        void=tuple(map(tuple, answer.void)),
     )
 
 
@@ -134,7 +134,7 @@ class CurvePoint:
 
     value: object
     variant: str
-    rounds: Sequence[Round]
+    rounds: tuple[Round, ...]
     median: float
     low: float | None
     high: float | None
@@ -156,8 +156,8 @@ class CurveRecord:
     profile: str
     seed: int
     fingerprint: Mapping[str, str]
-    points: Sequence[CurvePoint]
-    notes: Sequence[str] = ()
+    points: tuple[CurvePoint, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def values(self) -> list[object]:
@@ -232,8 +232,8 @@ def curve_record(curve: Curve, about: About) -> CurveRecord | None:
         profile=about.profile,
         seed=about.seed,
         fingerprint=about.fingerprint,
-        points=points,
-        notes=[*_not_comparable(curve), *_marks(curve)],
+        points=tuple(points),
+        notes=(*_not_comparable(curve), *_marks(curve)),
     )
 
 
