@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, table, tell
+from pytest_dbcluster.cli.text import duration, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.proxy import remark
 from pytest_dbcluster.clusters.servers import options as opts
@@ -26,6 +26,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import memory_share, programs, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
+from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import Turns
 
@@ -198,7 +199,7 @@ def _up(arguments: argparse.Namespace) -> int:
 
 def _ps(arguments: argparse.Namespace) -> int:
     head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
-    print(table(head, [dataclasses.astuple(row) for row in rows()]))
+    print(layout.plain(head, [dataclasses.astuple(row) for row in rows()]))
     return 0
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster.cli.cache import _cache
 from pytest_dbcluster.cli.clusters import _add_up, _down, _ps, _reap, _up
 from pytest_dbcluster.cli.images import _add_image, _image_list
-from pytest_dbcluster.cli.text import megabytes, table, tell, turn
+from pytest_dbcluster.cli.text import megabytes, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+from pytest_dbcluster.reporting.tables import layout
 
 PLANNED = {
     "compare": "compare two recorded runs",
@@ -70,7 +71,7 @@ def _releases(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.releases import find
 
     rows = [(row.name, row.state, row.version, megabytes(row.size), row.source) for row in find.known()]
-    print(table(("release", "state", "version", "size", "where"), rows))
+    print(layout.plain(("release", "state", "version", "size", "where"), rows))
     return 0
 
 

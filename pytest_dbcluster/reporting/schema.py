@@ -53,10 +53,10 @@ class VoidBlock:
 class ClaimDocument:
     """A line of ``claims.jsonl``: the fields of a ClaimRecord, and what is easier to read than to work out.
 
-    began: when the load of the first round was started, in seconds since 1970 (UTC); None without rounds. seconds: per variant the
-    measured seconds of each round that the claim used. values: per variant the claim's metric of each of them, in the
-    unit in which it is shown. rounds: per variant those rounds. void: the blocks that did not count; void_rounds: the
-    rounds of each of them. The names of files are relative to the results directory.
+    began: when the load of the first round was started, in seconds since 1970 (UTC); None without rounds. seconds: per
+    variant the measured seconds of each round that the claim used. values: per variant the claim's metric of each of
+    them, in the unit in which it is shown. rounds: per variant those rounds. void: the blocks that did not count;
+    void_rounds: the rounds of each of them. The names of files are relative to the results directory.
     """
 
     format: int
