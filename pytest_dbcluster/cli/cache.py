@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, megabytes, table, tell
+from pytest_dbcluster.cli.text import duration, megabytes, tell
 from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
+from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
 
@@ -140,6 +141,6 @@ def run_cache(arguments: argparse.Namespace) -> int:
         for one in rows
     ]
     total = megabytes(sum(one.size for one in rows)) or "0 MB"
-    print(table(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
+    print(layout.plain(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
     print(f"{total} in {cache.root()}")
     return 0

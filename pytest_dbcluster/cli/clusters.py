@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, table, tell
+from pytest_dbcluster.cli.text import duration, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up
@@ -21,6 +21,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
+from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -176,7 +177,7 @@ def run_up(arguments: argparse.Namespace) -> int:
 def run_ps(arguments: argparse.Namespace) -> int:
     """``dbcluster ps``: list the runs and kept clusters of this machine."""
     head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
-    print(table(head, [dataclasses.astuple(row) for row in rows()]))
+    print(layout.plain(head, [dataclasses.astuple(row) for row in rows()]))
     return 0
 
 

@@ -7,9 +7,10 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
-from pytest_dbcluster.cli.text import duration, megabytes, table, tell, turn
+from pytest_dbcluster.cli.text import duration, megabytes, tell, turn
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine
 from pytest_dbcluster.hosts.provisioners.container.images import Image
+from pytest_dbcluster.reporting.tables import layout
 
 
 def run_build(arguments: argparse.Namespace) -> int:
@@ -58,4 +59,4 @@ def _show_images(head: str, images: Sequence[Image]) -> None:
         (one.tag or "(untagged)", one.release, one.exact, megabytes(one.size), duration(now - one.built))
         for one in images
     ]
-    print(table((head, "release", "version", "size", "age"), rows))
+    print(layout.plain((head, "release", "version", "size", "age"), rows))

@@ -1,9 +1,8 @@
-"""What several commands print: tables, sizes, ages, progress."""
+"""What several commands print: sizes, ages, progress."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 
@@ -18,13 +17,6 @@ def duration(seconds: float) -> str:
 def tell(line: str) -> None:
     """Print a line of progress on standard error, so that standard output holds results alone."""
     print(line, file=sys.stderr, flush=True)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under a head, each column as wide as its widest cell."""
-    widths = [max(len(row[n]) for row in (head, *rows)) for n in range(len(head))]
-    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in (head, *rows)]
-    return "\n".join(line.rstrip() for line in lines)
 
 
 def megabytes(size: int) -> str:

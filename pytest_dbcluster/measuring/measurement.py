@@ -41,7 +41,13 @@ class Rules:
 class Measurement:
     """The rounds of one workload on several variants, and every claim that was asked of them.
 
-    ``floor`` measures how far two instances of a variant differ, where variants have several.
+    ``floor`` measures how far two instances of a variant differ, where variants have several. Its attributes, of the
+    blocks that count:
+
+    rounds: by number of the variant, its rounds; the n-th belongs to the n-th block. Variants are numbered from 0 as
+    ``source.names`` has them. orders: of each block, the numbers of its variants in the order in which they ran.
+    answers: of the claims so far. void: the blocks that did not count, each with its rounds in the order in which
+    they ran.
     """
 
     source: RoundSource

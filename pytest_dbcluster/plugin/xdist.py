@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
-import pickle
 import secrets
 import shutil
 import time
@@ -22,7 +21,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from pytest_dbcluster.reporting import allure, results_directory
+from pytest_dbcluster.reporting import allure, results_directory, schema
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.system import machine_lock, worker_files
 
@@ -95,7 +94,7 @@ class Worker:
         return machine_lock.this().turn(machine_lock.BUILDING, progress=self._line)
 
     def _line(self, text: str) -> None:
-        self.send(pickle.dumps(("line", (text, ""))))
+        self.send(schema.message(schema.Message("line", text)))
 
     def send(self, message: bytes) -> None:
         """A message to the controller. Between two tests it waits for the next one, or for the end.

@@ -30,17 +30,32 @@ from pytest_dbcluster.testbed.variants import Variant
 class ClaimRecord:
     """One claim with its answer.
 
-    test: the test's node id. text: the claim as written (``flush_2.beats(galera3)``). load: the workload's name.
-    candidate and baseline: whose ratio the verdict gives; of an order its weakest neighbours, and so are published,
-    drained and differences. message: the whole text of the verdict. published: the published ratio candidate /
-    baseline of speed, where there is one. asserted: False for a comparison that is printed beside and claims nothing.
-    measured_seconds: of the rounds that the claim used; wall_seconds: with resets, switches and settling. durability:
-    per variant what a commit is worth. differences: effective server variables on which the two variants differ.
-    rounds: per variant, those that the claim used, in order. published_seconds: per variant the published average,
-    least and most of its cell, where there is one. drains: per variant the median time in seconds until all nodes
-    were equal after a round, and drained the ratio candidate / baseline of speed with that time included; empty and
-    None where nothing had to drain. void: the blocks of rounds that did not count and were drawn again.
-    arrival_rate: that of an open loop, None of a closed one.
+    test: the test's node id.
+    text: the claim as written, such as ``flush_2.beats(galera3)``.
+    load: the workload's name.
+    candidate, baseline: names of the two variants whose ratio the verdict gives; of an order the two neighbours that
+        lie closest. ``published``, ``drained`` and ``differences`` are about the same two.
+    metric: what is compared, such as ``throughput`` or ``p95``.
+    message: the whole text of the verdict, several lines.
+    published: the published ratio candidate / baseline of speed; None where there is none.
+    asserted: False for a comparison that is only printed.
+    measured_seconds: the measured seconds of all rounds that the claim used, of all variants together.
+    wall_seconds: seconds from the test's call of ``measure`` to the answer.
+    seed: of the run; it sets the order of the rounds.
+    release: release and exact version, such as ``mariadb:10.11 10.11.19``; several are joined by ``, ``.
+    profile: the profile of the run, such as ``quick``.
+    durability: by variant, what a commit survives, in words.
+    differences: by server variable on which the two variants differ, its values (baseline's, candidate's).
+    fingerprint: the machine, kernel and client, as text by name.
+    repeat: the command that repeats the test.
+    rounds: by variant, the rounds that the claim used. The n-th rounds of all variants belong to one block.
+    published_seconds: by variant, the published seconds of its cell: average, then least and most where they are
+        published; empty where there is no cell.
+    drains: by variant, the median number of seconds from the end of a round until all nodes had applied it; empty
+        where nothing had to drain.
+    drained: the ratio candidate / baseline of speed with the drain included; None where nothing had to drain.
+    void: the blocks that did not count and were drawn again, each with the rounds of all its variants.
+    arrival_rate: that of an open loop; None of a closed loop.
     limited: says that the load generator was the bottleneck; empty when it was not.
     """
 
@@ -63,11 +78,11 @@ class ClaimRecord:
     differences: Mapping[str, tuple[str, str]]
     fingerprint: Mapping[str, str]
     repeat: str
-    rounds: Mapping[str, Sequence[Round]]
-    published_seconds: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    rounds: Mapping[str, tuple[Round, ...]]
+    published_seconds: Mapping[str, tuple[float, ...]] = dataclasses.field(default_factory=dict)
     drains: Mapping[str, float] = dataclasses.field(default_factory=dict)
     drained: float | None = None
-    void: Sequence[Sequence[Round]] = ()
+    void: tuple[tuple[Round, ...], ...] = ()
     arrival_rate: ArrivalRate | None = None
     limited: str = ""
 
@@ -84,7 +99,7 @@ def claim_record(
 ) -> ClaimRecord:
     """What an answer leaves behind; ``test``, ``profile``, ``wall_seconds`` and ``repeat`` are fields of the record."""
     candidate, baseline = compared = answer.compared
-    rounds = {variant.name: list(variant.rounds) for variant in answer.variants}
+    rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
     variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
     ratio, seconds = _published_beside(answer, variants, testbed.mode, published)
     return ClaimRecord(
@@ -113,7 +128,7 @@ def claim_record(
         drained=remarks.drained_ratio({variant.name: variant.rounds for variant in compared}, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
-        void=answer.void,
+        void=tuple(map(tuple, answer.void)),
     )
 
 
@@ -135,14 +150,16 @@ def releases(variants: Sequence[Variant]) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class CurvePoint:
-    """One variant at one value of a curve: its rounds, and of the curve's metric median and 95 % interval of it.
+    """One variant at one value of a curve.
 
-    low and high are None for fewer than 6 rounds.
+    value: that of the curve's field. variant: its name. rounds: in the order in which they ran. median: of the curve's
+    metric over the rounds, in the metric's unit. low, high: the 95 % interval of the median; None for fewer than 6
+    rounds.
     """
 
     value: object
     variant: str
-    rounds: Sequence[Round]
+    rounds: tuple[Round, ...]
     median: float
     low: float | None
     high: float | None
@@ -152,8 +169,10 @@ class CurvePoint:
 class CurveRecord:
     """What was measured of a curve: everything that table, chart and file need.
 
-    load: the workload's name. field: what goes from value to value. metric: that of the load. notes: what a reader has
-    to know of it, such as nodes that share cores or a load generator that was the bottleneck.
+    test: the test's node id. load: the workload's name. field: the field of the workload that goes from value to value.
+    metric: that of the load. release, profile, seed, fingerprint: as in a ClaimRecord. points: value by value, and at
+    each value variant by variant. notes: what a reader has to know of it, such as nodes that share cores or a load
+    generator that was the bottleneck.
     """
 
     test: str
@@ -164,8 +183,8 @@ class CurveRecord:
     profile: str
     seed: int
     fingerprint: Mapping[str, str]
-    points: Sequence[CurvePoint]
-    notes: Sequence[str] = ()
+    points: tuple[CurvePoint, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def values(self) -> list[object]:
@@ -240,8 +259,8 @@ def curve_record(curve: Curve, about: About) -> CurveRecord | None:
         profile=about.profile,
         seed=about.seed,
         fingerprint=about.fingerprint,
-        points=points,
-        notes=[*_not_comparable(curve), *_marks(curve)],
+        points=tuple(points),
+        notes=(*_not_comparable(curve), *_marks(curve)),
     )
 
 

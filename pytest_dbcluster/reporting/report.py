@@ -6,13 +6,12 @@ own and sends everything to the Report of the process that the user started.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import allure, terminal
+from pytest_dbcluster.reporting import allure, schema, terminal
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves, matrix
@@ -88,19 +87,15 @@ class Report:
 
     def received(self, worker: str, message: bytes) -> None:
         """What a Relay has sent, said with the worker's name. Its files become ours, in the order of arrival."""
-        kind, said = pickle.loads(message)
-        if kind == "line":
-            text, colour = said
-            self._reporter.line(f"[{worker}] {text.strip()}", colour)
-        elif kind == "claim":
-            record, kept = said
+        said = schema.message_of(message)
+        if said.kind == "line":
+            self._reporter.line(f"[{worker}] {said.text.strip()}", said.colour)
+        elif said.kind == "claim":
+            record = self._results.adopt(Path(said.directory), said.line)
             self.records.append(record)
             self._reporter.claim(record, f"[{worker}] ")
-            self._results.adopt(record, kept)
         else:
-            record, kept = said
-            self.curves.append(record)
-            self._results.adopt_curve(record, kept)
+            self.curves.append(self._results.adopt_curve(Path(said.directory), said.line))
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write what a reader wants of the whole run."""
@@ -124,11 +119,14 @@ class Relay:
     def __init__(self, config: Any) -> None:
         self._config = config
         self._worker = config.pluginmanager.get_plugin(WORKER)
-        self._reporter = terminal.Distant(config, lambda text, colour: self._send("line", (text, colour)))
+        self._reporter = terminal.Distant(config, self._send_line)
         self._results = Results(self._worker.directory)
 
-    def _send(self, kind: str, said: object) -> None:
-        self._worker.send(pickle.dumps((kind, said)))
+    def _send_line(self, text: str, colour: str) -> None:
+        self._worker.send(schema.message(schema.Message("line", text, colour)))
+
+    def _send_kept(self, kind: str, line: int) -> None:
+        self._worker.send(schema.message(schema.Message(kind, directory=str(self._results.directory), line=line)))
 
     def line(self, text: str, colour: str = "") -> None:
         """One plain line."""
@@ -146,14 +144,14 @@ class Relay:
         self._reporter.forget()
         kept = self._results.add(record)
         allure.claim(self._config, record, kept)
-        self._send("claim", (record, kept))
+        self._send_kept("claim", kept.line)
 
     def curve(self, record: CurveRecord) -> None:
         """One curve, when its test has ended."""
         table = curves.as_csv(record)
         kept = self._results.add_curve(record, table)
         allure.curve(self._config, record, table, kept.chart)
-        self._send("curve", (record, kept))
+        self._send_kept("curve", kept.line)
 
     def finish(self, overridden: Sequence[str]) -> None:
         """The Report hears at the end of the worker which options were overridden."""

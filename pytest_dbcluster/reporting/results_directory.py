@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
-import json
-import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.reporting import charts, rounds_csv
+from pytest_dbcluster.reporting import charts, rounds_csv, schema
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
+from pytest_dbcluster.rounds.round import Round
 
-FORMAT = 1
-CLAIMS = "claims.jsonl"
 SUMMARY = "summary.md"
-OURS = (CLAIMS, SUMMARY, matrix.FILE, "rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.svg")
+OURS = (
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE),
+    *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class ResultFiles:
-    """What the results directory has of one claim or curve: its figures; no chart where none can be drawn."""
+    """What the results directory has of one claim or curve.
+
+    rounds: its figures as CSV. chart: None where none can be drawn. line: its line in ``claims.jsonl`` or
+    ``curves.jsonl``, 1-based.
+    """
 
     rounds: Path
     chart: Path | None
+    line: int
+
+    @property
+    def ledgers(self) -> Path:
+        """Where the ledgers of its rounds are, if they have any."""
+        return self.rounds.with_suffix(".jsonl")
 
 
 def clear(directory: Path) -> None:
@@ -42,7 +49,7 @@ class Results:
     """The files of one run. The first claim replaces those of the run before; each is kept when it is answered."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._begun = False
         self._count = 0
         self._curves = 0
@@ -51,40 +58,53 @@ class Results:
         """Keep one claim."""
         kept = self._next(record)
         kept.rounds.write_text(rounds_csv.as_csv(record))
-        if ledgers := rounds_csv.as_ledgers(record):
-            kept.rounds.with_suffix(".jsonl").write_text(ledgers)
+        _write_ledgers(kept, schema.claim_rounds(record))
         # Its line first: whatever ends the drawing loses a picture, and no verdict.
         self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
         return self._with_chart(kept, charts.chart(record))
 
-    def adopt(self, record: ClaimRecord, theirs: ResultFiles) -> ResultFiles:
-        """Keep one claim whose files another process has written elsewhere: they are moved."""
-        kept = self._next(record)
-        _move(theirs.rounds.with_suffix(".jsonl"), kept.rounds.with_suffix(".jsonl"))
-        return self._listed(record, _moved(theirs, kept))
+    def adopt(self, theirs: Path, line: int) -> ClaimRecord:
+        """Keep one claim that another process has kept in a directory of its own: its files are moved.
+
+        ``line`` is its line in that directory's ``claims.jsonl``, 1-based. Raises ConfigError for one that cannot be
+        read.
+        """
+        document = schema.claim_document(theirs, line)
+        record = schema.claim_of(theirs, document)
+        chart = theirs / document.chart_file if document.chart_file else None
+        self._listed(record, _moved(ResultFiles(theirs / document.rounds_file, chart, line), self._next(record)))
+        return record
 
     def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
         """Keep a curve's table and chart."""
         kept = self._next_curve(record)
         kept.rounds.write_text(table)
+        _write_ledgers(kept, schema.curve_rounds(record))
+        self._listed_curve(record, kept)
         return self._with_chart(kept, charts.curve(record))
 
-    def adopt_curve(self, record: CurveRecord, theirs: ResultFiles) -> ResultFiles:
-        """The same of a curve that another process has written elsewhere."""
-        return _moved(theirs, self._next_curve(record))
+    def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
+        """The same of a curve, by its line in ``curves.jsonl``."""
+        document = schema.curve_document(theirs, line)
+        record = schema.curve_of(theirs, document)
+        table = theirs / document.table_file
+        self._listed_curve(record, _moved(ResultFiles(table, _curve_chart(table), line), self._next_curve(record)))
+        return record
 
     def _next(self, record: ClaimRecord) -> ResultFiles:
         """Where the next claim goes."""
         self._begin()
         self._count += 1
         name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
-        return ResultFiles(self._directory / "rounds" / f"{name}.csv", self._directory / "charts" / f"{name}.svg")
+        rounds, chart = self.directory / "rounds" / f"{name}.csv", self.directory / "charts" / f"{name}.svg"
+        return ResultFiles(rounds, chart, self._count)
 
     def _next_curve(self, record: CurveRecord) -> ResultFiles:
         self._begin()
         self._curves += 1
-        place = self._directory / "curves" / f"{self._curves:02}-{_file_name(record.load)}-{record.field}"
-        return ResultFiles(place.with_name(f"{place.name}.csv"), place.with_name(f"{place.name}.svg"))
+        name = f"{self._curves:02}-{_file_name(record.load)}-{record.field}.csv"
+        table = self.directory / "curves" / name
+        return ResultFiles(table, _curve_chart(table), self._curves)
 
     def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
         if kept.chart and drawn is not None:
@@ -92,34 +112,29 @@ class Results:
             return kept
         return dataclasses.replace(kept, chart=None)
 
-    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> ResultFiles:
-        with (self._directory / CLAIMS).open("a") as file:
-            file.write(json.dumps(self._as_json(record, kept), allow_nan=False) + "\n")
-        return kept
+    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> None:
+        rounds, ledgers, chart = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart))
+        self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), ledgers, chart))
+
+    def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> None:
+        table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
+        self._append(schema.CURVES, schema.curve_line(record, str(table), ledgers))
+
+    def _name(self, path: Path | None) -> str | None:
+        """The name of a file as documents have it."""
+        return str(path.relative_to(self.directory)) if path else None
+
+    def _append(self, name: str, line: bytes) -> None:
+        with (self.directory / name).open("ab") as file:
+            file.write(line)
 
     def _begin(self) -> None:
         if self._begun:
             return
         self._begun = True
         for name in ("rounds", "charts", "curves"):
-            (self._directory / name).mkdir(parents=True, exist_ok=True)
-        clear(self._directory)
-
-    def _as_json(self, record: ClaimRecord, kept: ResultFiles) -> dict[str, Any]:
-        """Everything of the record; of its rounds the seconds and the metric's values, and where the rest is."""
-        said = {field.name: getattr(record, field.name) for field in dataclasses.fields(record)}
-        del said["rounds"]
-        said["void"] = [{"pair": block[0].block + 1, "reason": remarks.reason(block)} for block in record.void]
-        began = [one.started for many in record.rounds.values() for one in many]
-        return {
-            "format": FORMAT,
-            "began": min(began, default=None),
-            **{name: plain(value) for name, value in said.items()},
-            "seconds": {name: [one.seconds for one in many] for name, many in record.rounds.items()},
-            "values": {name: plain(rounds_csv.values(record, name)) for name in record.rounds},
-            "rounds_file": str(kept.rounds.relative_to(self._directory)),
-            "chart_file": str(kept.chart.relative_to(self._directory)) if kept.chart else None,
-        }
+            (self.directory / name).mkdir(parents=True, exist_ok=True)
+        clear(self.directory)
 
     def finish(
         self,
@@ -132,17 +147,35 @@ class Results:
         if not records and not curves:
             return []
         blocks = [layout.markdown(block) for block in closing.blocks(records, curves)]
-        blocks += matrix.kept(self._directory, releases)
+        blocks += matrix.kept(self.directory, releases)
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
         total = [closing.total(records) + ".", "", closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]
         lines += [f"- {note}" for note in notes]
-        (self._directory / SUMMARY).write_text("\n".join(lines) + "\n")
-        return [f"results: {self._directory}/{{{SUMMARY},{CLAIMS}}}", *([] if charts.available() else [charts.MISSING])]
+        (self.directory / SUMMARY).write_text("\n".join(lines) + "\n")
+        return [
+            f"results: {self.directory}/{{{SUMMARY},{schema.CLAIMS}}}",
+            *([] if charts.available() else [charts.MISSING]),
+        ]
+
+
+def _write_ledgers(kept: ResultFiles, rounds: Sequence[Round]) -> None:
+    if ledgers := schema.ledger_lines(rounds):
+        kept.ledgers.write_bytes(ledgers)
+
+
+def _existing(path: Path) -> Path | None:
+    return path if path.exists() else None
+
+
+def _curve_chart(table: Path) -> Path:
+    """The chart of a curve stands beside its table. Its name may have dots."""
+    return table.with_name(f"{table.name.removesuffix('.csv')}.svg")
 
 
 def _moved(theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
     _move(theirs.rounds, kept.rounds)
+    _move(theirs.ledgers, kept.ledgers)
     drawn = theirs.chart and kept.chart and _move(theirs.chart, kept.chart)
     return kept if drawn else dataclasses.replace(kept, chart=None)
 
@@ -158,21 +191,6 @@ def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
     return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
-
-
-def plain(value: Any) -> Any:
-    """The value as JSON can have it: no number that is not finite, enumerations by their value."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def _file_name(text: str) -> str:

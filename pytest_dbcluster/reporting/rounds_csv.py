@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import itertools
-import json
 import math
 
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
-from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import SPEEDS, Round
 
 COLUMNS = (
@@ -70,32 +67,6 @@ def as_csv(record: ClaimRecord) -> str:
         ]
         write(map(_cell, found))
     return text.getvalue()
-
-
-def as_ledgers(record: ClaimRecord) -> str:
-    """A line of JSON for each round that has a ledger, in the order in which they ran; empty for none.
-
-    ``by_second`` are the good operations of each second. Of each type of transactions: ``attempts`` by how many it
-    took, ``latencies`` by bucket (histogram.py), and the outcomes. ``errors`` are [number, node, times].
-    """
-    every = (one for many in record.rounds.values() for one in many)
-    ran = sorted(every, key=lambda one: (one.block, one.position))
-    return "".join(f"{json.dumps(_ledger(one, one.outcome.ledger))}\n" for one in ran if one.outcome.ledger)
-
-
-def _ledger(one: Round, ledger: Ledger) -> dict[str, object]:
-    return {
-        "pair": one.block + 1,
-        "position": one.position,
-        "variant": one.variant,
-        "by_second": one.outcome.by_second,
-        **one.outcome.figures,
-        "errors": [[number, node, times] for (number, node), times in ledger.errors.items()],
-        "types": {
-            name: {**dataclasses.asdict(entry), "latencies": dict(entry.latencies.counts)}
-            for name, entry in ledger.entries.items()
-        },
-    }
 
 
 def _own(one: Round) -> list[object]:

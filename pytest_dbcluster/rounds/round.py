@@ -62,12 +62,19 @@ class RunResult:
 class Round:
     """One measurement of one variant.
 
-    variant: the spec's short name. block: number of the block, warm-up blocks count separately. position: place
-    in its block, 0 first. throughput: operations a second. wall: seconds with reset, switch and settle.
-    counters: deltas over the round, summed over nodes, and what is derived from them. samples: OS metrics of
-    the round. void: why the round does not count; empty when it does. limited: what of the load generator set the
-    speed of the round, so that it says little about the servers; empty when nothing did. behind: whether an open loop
-    took notably longer than its time to do what was to start in it.
+    variant: the spec's short name. block: number of its block, 0-based; of warm-up blocks negative. A block that was
+    drawn again has the number of the one that did not count. position: place in its block, 0-based.
+    outcome: what the load said. wall: seconds with reset, switch and settle. started: when the load was started, in
+    seconds since 1970 (UTC). settled: whether the servers had come to rest before that.
+
+    counters: by name (``rounds.counters.NAMES``). Those of DELTAS are increases from before the load until its drain
+    has ended, summed over the nodes (``certified`` and ``conflicts``: the largest of a node), in the unit that the name
+    ends with (``_ms``, ``_us``, ``_ns``, ``_bytes``) or else a count. Those of STATES are readings after the round,
+    the largest of all nodes. ``_per_commit`` is by commit, ``_share`` a fraction, ``drain_seconds`` in seconds.
+    samples: averages over the round by name, see ``testbed.sampler.Sampler.rates``; ``client_cores`` is the number of
+    cores that the load generator could use. void: why the round does not count; empty when it does. limited: what of
+    the load generator set the speed of the round, so that it says little about the servers; empty when nothing did.
+    behind: whether an open loop took notably longer than its time to do what was to start in it.
     """
 
     variant: str

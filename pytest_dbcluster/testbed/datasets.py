@@ -24,7 +24,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up, ready_template
-from pytest_dbcluster.clusters.topologies.standalone import Standalone
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported, WorkloadError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -241,7 +241,7 @@ def populate(load: HasDataSet, release: Release, made: Template, options: Mappin
     roomy = words.roomy if _free_bytes(load, made, where) > ROOMY else {}
     fast = {**words.alone, **words.populating, **roomy, "innodb_buffer_pool_size": str(_pool_bytes()), **options}
     spec = ClusterSpec("standalone", release=release.asked, name="populating")
-    resolved = ResolvedCluster(spec, release, Standalone(), None, fast)
+    resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
     cluster = bring_up(resolved, where.provisioner, start=made, progress=where.progress)
     node = cluster.nodes[0]
     try:

@@ -70,7 +70,15 @@ class Sampler:
             self.samples.append((time.monotonic(), self._now()))
 
     def rates(self) -> dict[str, float]:
-        """Every metric as its change a second between the first and the last sample."""
+        """The average of each metric over the round: its change a second between the first and the last sample.
+
+        ``cpu_NAME``, ``cpu_all``, ``cpu_plugin``, ``cpu_client``, ``steal`` and ``iowait`` are in cores (CPU seconds a
+        second); ``disk_write_bytes``, ``disk_read_bytes`` and ``network_bytes`` (sent) in bytes a second;
+        ``disk_writes`` and ``network_packets`` (sent) in operations and packets a second. ``pressure_cpu``,
+        ``pressure_io`` and ``pressure_memory`` are shares from 0 to 1 of the time in which some task waited for it.
+        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine. What this machine does not
+        tell is missing.
+        """
         (begin, first), (end, last) = self.samples[0], self.samples[-1]
         seconds = max(end - begin, 1e-6)
         return {name: (last[name] - first[name]) / seconds for name in first if name in last}

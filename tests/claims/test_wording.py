@@ -6,7 +6,6 @@ import random
 from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
 from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
 from pytest_dbcluster.claims.wording import message
-from pytest_dbcluster.reporting import results_directory
 
 
 def noise(mean, sd, pairs, seed=1):
@@ -84,7 +83,7 @@ def test_a_message_about_one_pair_claims_to_see_nothing():
 
     assert (answer.needed_pairs, answer.needed_margin) == (None, None)
     assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
-    assert results_directory.plain(answer)["detectable"] is None
+    assert answer.detectable == math.inf
 
 
 def test_the_message_of_a_proof_gives_its_error():

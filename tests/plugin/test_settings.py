@@ -102,7 +102,7 @@ def test_collecting_claims_loads_nothing_that_runs():
     loaded = set(done.stdout.splitlines()[-1].split())
 
     assert "pytest_dbcluster.workloads.mysqlslap" in loaded
-    assert loaded & {"psutil", "filelock", "mysql"} == set()
+    assert loaded & {"psutil", "filelock", "mysql", "msgspec"} == set()
     assert (
         loaded & {f"pytest_dbcluster.{name}" for name in ("flavour", "node", "options", "provisioners.local")} == set()
     )

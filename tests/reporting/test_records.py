@@ -9,8 +9,10 @@ import pytest
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
+from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.records import claim_record
 from tests.support.fakes import FakeSource, noisy
+from tests.support.records import comparable
 
 
 class RoundSource(FakeSource):
@@ -59,3 +61,13 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
     assert record.text == "ordered(slow, middle, fast)"
     drained = remarks.speed_ratio(record.rounds[candidate], record.rounds[baseline], "drained_throughput")
     assert (set(record.rounds), record.drained) == (set(names), pytest.approx(drained))
+
+
+def test_a_record_is_kept_whole(tmp_path):
+    """What an answer leaves behind is read from its results directory as it was, types included."""
+    source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
+    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
+    record = claim_record(answer, source, Published(), test="test_a", profile="quick", wall_seconds=1.0, repeat="")
+    results_directory.Results(tmp_path).add(record)
+
+    assert comparable(schema.read_claims(tmp_path)) == comparable([record])

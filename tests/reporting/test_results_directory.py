@@ -36,7 +36,7 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     results_directory.Results(tmp_path).add(made)
     [kept] = lines(tmp_path)
 
-    assert kept["format"] == 1
+    assert kept["format"] == 2
     assert kept["verdict"]["outcome"] == made.verdict.outcome.value
     assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1}
     assert kept["published"] == 1.1
@@ -47,12 +47,12 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     assert kept["rounds_file"] == "rounds/01-flush_2.same_as_galera3_within_0.1-mysqlslap_write_c50.csv"
 
 
-def test_what_is_not_a_number_is_null(tmp_path):
-    """JSON has no infinity, so an interval without bound has none."""
+def test_what_is_not_a_number_is_text(tmp_path):
+    """JSON has no infinity, so an interval without bound says so in a word that reads as that number."""
     results_directory.Results(tmp_path).add(undecided(pairs=2))
     [kept] = lines(tmp_path)
 
-    assert kept["verdict"]["high"] is None
+    assert kept["verdict"]["high"] == "inf"
     assert "Infinity" not in (tmp_path / "claims.jsonl").read_text()
     assert "NaN" not in (tmp_path / "claims.jsonl").read_text()
 

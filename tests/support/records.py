@@ -103,3 +103,15 @@ def failed(**changes):
 def beside(**changes):
     """A comparison that claims nothing."""
     return record(claims.differs(), **{"asserted": False, "faster": 1.0, "pairs": 20, **changes})
+
+
+def comparable(value):
+    """The value with a word for what is not a number, which equals nothing."""
+    if dataclasses.is_dataclass(value):
+        fields = {field.name: comparable(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return type(value), fields
+    if isinstance(value, dict):
+        return {name: comparable(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(comparable, value))
+    return "not a number" if isinstance(value, float) and math.isnan(value) else (type(value), value)

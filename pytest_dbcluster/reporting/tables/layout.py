@@ -1,10 +1,11 @@
-"""The closing table as text: aligned and wrapped for a terminal, or as Markdown."""
+"""Tables as text: aligned and wrapped for a terminal, or as Markdown."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import re
+import sys
 import textwrap
 from collections.abc import Sequence
 
@@ -20,10 +21,10 @@ NUMBERS = ("published", "pairs", "seconds")
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One claim. ``remark`` stands below its cells."""
+    """One row, such as a claim. ``remark`` stands below its cells."""
 
     cells: tuple[str, ...]
-    colour: str
+    colour: str = ""
     remark: str = ""
 
 
@@ -44,6 +45,12 @@ def text(block: Block, width: int) -> list[Line]:
         lines += [(line, row.colour) for line in _cells(block, row.cells, widths)]
         lines += [(f"{INDENT}{line}", "") for line in textwrap.wrap(row.remark, width - len(INDENT))]
     return lines
+
+
+def plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Rows under the names of their columns as one text; columns as wide as their widest cell, nothing wrapped."""
+    block = Block("", tuple(columns), tuple(Row(tuple(cells)) for cells in rows))
+    return "\n".join(line for line, _ in text(block, sys.maxsize))
 
 
 def _widths(block: Block, width: int) -> list[int]:

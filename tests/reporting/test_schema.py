@@ -1,0 +1,365 @@
+"""What is kept of a run comes back as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import charts, results_directory, schema
+from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
+from pytest_dbcluster.rounds.histogram import TOP, Histogram
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import Round, RunResult
+from tests.support.records import comparable, record
+
+TEXT = st.text(max_size=8)
+COUNT = st.integers(0, 2**40)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+NUMBER = st.floats()
+SECONDS = st.floats(1e-3, 1e4)
+COUNTERS = st.dictionaries(TEXT, NUMBER, max_size=3)
+
+
+def maybe(strategy):
+    """The strategy, or None."""
+    return st.none() | strategy
+
+
+def tuples(strategy, most=3):
+    """Tuples of up to ``most`` of them."""
+    return st.lists(strategy, max_size=most).map(tuple)
+
+
+HISTOGRAMS = st.builds(Histogram, st.dictionaries(st.integers(0, TOP), COUNT, max_size=4))
+ENTRIES = st.builds(
+    LedgerEntry,
+    attempts=st.dictionaries(st.integers(1, 9), COUNT, max_size=3),
+    committed=COUNT,
+    rolled_back=COUNT,
+    failed=COUNT,
+    unknown=COUNT,
+    aborted_seconds=NUMBER,
+    latencies=HISTOGRAMS,
+)
+LEDGERS = st.builds(
+    Ledger,
+    entries=st.dictionaries(TEXT, ENTRIES, max_size=2),
+    errors=st.dictionaries(st.tuples(st.integers(0, 9999), TEXT), COUNT, max_size=3),
+)
+RESULTS = st.builds(
+    RunResult,
+    seconds=SECONDS,
+    operations=COUNT,
+    commits=maybe(COUNT),
+    least=maybe(NUMBER),
+    most=maybe(NUMBER),
+    good=maybe(COUNT),
+    ledger=maybe(LEDGERS),
+    by_second=tuples(COUNT),
+    rate=maybe(NUMBER),
+    offered=maybe(COUNT),
+    delay=maybe(NUMBER),
+    span=maybe(NUMBER),
+    client_seconds=maybe(NUMBER),
+    busiest=maybe(NUMBER),
+    figures=COUNTERS,
+)
+ROUNDS = st.builds(
+    Round,
+    variant=TEXT,
+    block=st.integers(0, 200),
+    position=st.integers(0, 9),
+    outcome=RESULTS,
+    wall=NUMBER,
+    started=FINITE,
+    settled=st.booleans(),
+    counters=COUNTERS,
+    samples=COUNTERS,
+    void=TEXT,
+    limited=TEXT,
+    behind=st.booleans(),
+)
+VOID = st.tuples(ROUNDS.map(lambda one: dataclasses.replace(one, void="the primary changed")), ROUNDS)
+VERDICTS = st.builds(
+    Verdict,
+    outcome=st.sampled_from(Outcome),
+    claim=st.builds(Claim, TEXT, FINITE),
+    pairs=COUNT,
+    **dict.fromkeys(
+        ("ratio", "low", "high", "decided_low", "decided_high", "detectable", "pair_sd", "order_effect", "lag1"), NUMBER
+    ),
+    reason=TEXT,
+    needed_pairs=maybe(COUNT),
+    halves=st.tuples(NUMBER, NUMBER),
+    stalls=maybe(st.tuples(COUNT, COUNT)),
+    alpha=FINITE,
+    needed_margin=maybe(NUMBER),
+    neighbours=st.just(()),
+)
+RATES = st.builds(ArrivalRate, FINITE | st.just("70 %"), maybe(NUMBER), COUNTERS)
+CLAIMS = st.builds(
+    ClaimRecord,
+    **dict.fromkeys(
+        ("test", "text", "load", "candidate", "baseline", "message", "release", "profile", "repeat", "limited"), TEXT
+    ),
+    metric=st.just("throughput"),
+    verdict=VERDICTS.flatmap(
+        lambda one: tuples(VERDICTS, 2).map(lambda many: dataclasses.replace(one, neighbours=many))
+    ),
+    published=maybe(NUMBER),
+    asserted=st.booleans(),
+    measured_seconds=NUMBER,
+    wall_seconds=NUMBER,
+    seed=COUNT,
+    durability=st.dictionaries(TEXT, TEXT, max_size=2),
+    differences=st.dictionaries(TEXT, st.tuples(TEXT, TEXT), max_size=2),
+    fingerprint=st.dictionaries(TEXT, TEXT, max_size=2),
+    rounds=st.dictionaries(TEXT, tuples(ROUNDS), max_size=2),
+    published_seconds=st.dictionaries(TEXT, tuples(NUMBER), max_size=2),
+    drains=COUNTERS,
+    drained=maybe(NUMBER),
+    void=tuples(VOID, 2),
+    arrival_rate=maybe(RATES),
+)
+POINTS = st.builds(
+    CurvePoint,
+    value=st.integers() | TEXT | FINITE | st.booleans() | st.none(),
+    variant=TEXT,
+    rounds=tuples(ROUNDS),
+    median=NUMBER,
+    low=maybe(NUMBER),
+    high=maybe(NUMBER),
+)
+CURVES = st.builds(
+    CurveRecord,
+    **dict.fromkeys(("test", "load", "field", "metric", "release", "profile"), TEXT),
+    seed=COUNT,
+    fingerprint=st.dictionaries(TEXT, TEXT, max_size=2),
+    points=tuples(POINTS),
+    notes=tuples(TEXT),
+)
+
+
+def kept(directory, claims=(), curves=()):
+    """Documents as a run keeps them, without the tables and charts beside."""
+    for number, one in enumerate(claims):
+        (directory / f"{number}.jsonl").write_bytes(schema.ledger_lines(schema.claim_rounds(one)))
+    for number, one in enumerate(curves):
+        (directory / f"c{number}.jsonl").write_bytes(schema.ledger_lines(schema.curve_rounds(one)))
+    lines = [schema.claim_line(one, f"{number}.csv", f"{number}.jsonl", None) for number, one in enumerate(claims)]
+    (directory / "claims.jsonl").write_bytes(b"".join(lines))
+    lines = [schema.curve_line(one, f"c{number}.csv", f"c{number}.jsonl") for number, one in enumerate(curves)]
+    (directory / "curves.jsonl").write_bytes(b"".join(lines))
+    return directory
+
+
+MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@MANY
+@given(st.lists(CLAIMS, max_size=2))
+def test_a_claim_comes_back_as_it_was(tmp_path_factory, claims):
+    """With its rounds, their ledgers and histograms, its verdict, void blocks and rate; no number is too large."""
+    back = schema.read_claims(kept(tmp_path_factory.mktemp("claims"), claims))
+
+    assert comparable(back) == comparable(claims)
+
+
+@MANY
+@given(st.lists(CURVES, max_size=2))
+def test_a_curve_comes_back_as_it_was(tmp_path_factory, curves):
+    """With the rounds of its points, which the table has no place for."""
+    back = schema.read_curves(kept(tmp_path_factory.mktemp("curves"), curves=curves))
+
+    assert comparable(back) == comparable(curves)
+
+
+@MANY
+@given(CLAIMS)
+def test_every_line_is_json_as_the_standard_has_it(made):
+    """Any reader takes it: no NaN, no Infinity, and no line that ends early."""
+
+    def refuse(word):
+        raise AssertionError(word)
+
+    line = schema.claim_line(made, "a.csv", None, None)
+
+    assert line.count(b"\n") == 1
+    assert json.loads(line, parse_constant=refuse)["format"] == schema.FORMAT
+
+
+@pytest.mark.parametrize(
+    "value", ["5", "5.0", "inf", "nan", "null", "none", "true", "0", "", "70 %", 5, 5.0, True, None]
+)
+def test_a_value_of_a_curve_keeps_its_type(tmp_path, value):
+    """A text that reads like a number, or like a number without end, stays a text."""
+    made = CurveRecord(
+        "t", "l", "rate", "throughput", "r", "quick", 1, {}, (CurvePoint(value, "a", (), 1.0, None, None),)
+    )
+    [back] = schema.read_curves(kept(tmp_path, curves=[made]))
+
+    assert comparable(back) == comparable(made)
+
+
+def test_texts_that_read_like_numbers_stay_texts(tmp_path):
+    """Only the places of numbers have numbers."""
+    made = record(text="inf", load="nan", message="null", repeat="5", durability={"inf": "-inf"})
+    made = dataclasses.replace(made, rounds={}, arrival_rate=ArrivalRate("70 %", math.inf))
+    [back] = schema.read_claims(kept(tmp_path, [made]))
+
+    assert comparable(back) == comparable(made)
+
+
+def test_numbers_without_end_are_texts_in_the_place_of_the_number():
+    """Three words, which float() and numpy read."""
+    verdict = dataclasses.replace(record().verdict, high=math.inf, low=-math.inf, ratio=math.nan)
+    said = json.loads(schema.claim_line(record(verdict=verdict), "a.csv", None, None))["verdict"]
+
+    assert [said[name] for name in ("high", "low", "ratio")] == ["inf", "-inf", "nan"]
+    assert float(said["low"]) == -math.inf
+
+
+NAMES = """
+    format began test text load candidate baseline metric verdict message published asserted measured_seconds
+    wall_seconds seed release profile durability differences fingerprint repeat published_seconds drains drained void
+    arrival_rate limited seconds values rounds void_rounds rounds_file ledgers_file chart_file
+"""
+VERDICT = """
+    outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
+    order_effect lag1 stalls alpha needed_margin neighbours
+"""
+ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
+OUTCOME = """
+    seconds operations commits least most good ledger by_second rate offered delay span client_seconds busiest figures
+"""
+
+
+def test_the_names_in_a_line_are_those_of_its_format():
+    """Whoever renames a field of a record raises the format, or keeps the name here: old files are read by name."""
+    said = json.loads(schema.claim_line(record(), "a.csv", None, None))
+    one = said["rounds"]["flush_2"][0]
+
+    assert schema.FORMAT == 2
+    assert list(said) == NAMES.split()
+    assert list(said["verdict"]) == VERDICT.split()
+    assert sorted(one) == sorted(ROUND.split())
+    assert list(one["outcome"]) == OUTCOME.split()
+
+
+def line(**changes):
+    """A claim's line with these changes."""
+    return json.dumps({**json.loads(schema.claim_line(record(), "a.csv", None, None)), **changes}).encode() + b"\n"
+
+
+WHOLE = line()
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (line(format=3), r"it has format 3, and this version reads format 2; update pytest-dbcluster \(pip install"),
+        (line(format=1), "it has format 1, and this version reads format 2: it kept the seconds of the rounds"),
+        (line(format=0), "it has format 0, and this version reads format 2: no version has written it; measure again"),
+        (line(format="2"), "it has no format number"),
+        (line(format=True), "it has no format number"),
+        (b"[1, 2]\n", "it has no format number, so pytest-dbcluster did not write it; remove the line"),
+        (b"what is this\n", r"it is no JSON \(.*\); remove the line, or measure again"),
+        (b'{"format": "\xff"}\n', "it is no JSON"),
+        (b"\n", "it is no JSON"),
+        (WHOLE[:400], r"it is torn, so the run that wrote it was ended \(Input data was truncated\); remove the line"),
+        (line(seed="many"), r"Expected `int`, got `str` - at `\$.seed`; it was changed by hand"),
+        (line(verdict={}), r"Object missing required field `outcome` - at `\$.verdict`"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_named(tmp_path, second, said):
+    """File and line, what is wrong with it, and what to do."""
+    path = tmp_path / "claims.jsonl"
+    path.write_bytes(WHOLE + second)
+
+    with pytest.raises(ConfigError, match=rf"^{path}, line 2: {said}"):
+        schema.read_claims(tmp_path)
+
+
+def test_names_that_a_reader_does_not_know_are_left_alone(tmp_path):
+    """A later version of the same format may have more of them."""
+    (tmp_path / "claims.jsonl").write_bytes(line(colour="blue"))
+
+    assert [one.text for one in schema.read_claims(tmp_path)] == [record().text]
+
+
+def test_a_directory_without_claims_has_none(tmp_path):
+    """A run may have measured curves alone; a directory that is not there is a mistake."""
+    assert (schema.read_claims(tmp_path), schema.read_curves(tmp_path)) == ([], [])
+    with pytest.raises(ConfigError, match="none: there is no such results directory"):
+        schema.read_claims(tmp_path / "none")
+
+
+def with_ledger():
+    """A claim whose rounds have ledgers."""
+    said = RunResult(2.0, 10, 9, ledger=Ledger({"payment": LedgerEntry({1: 9}, 9)}, {(1213, "node2"): 1}))
+    many = {
+        name: tuple(dataclasses.replace(one, outcome=said) for one in found) for name, found in record().rounds.items()
+    }
+    block = (dataclasses.replace(many["flush_2"][3], void="the primary changed"), many["galera3"][3])
+    return record(rounds=many, void=(block,))
+
+
+def test_a_missing_ledger_is_named(tmp_path):
+    """The file, or its line, and what to do."""
+    kept(tmp_path, [with_ledger()])
+    path = tmp_path / "0.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    with pytest.raises(ConfigError, match=rf"ledger on line \d+, but {path} has 3 lines; measure again"):
+        schema.read_claims(tmp_path)
+    path.unlink()
+
+    with pytest.raises(ConfigError, match=f"{path}: the ledgers of a claim or curve are missing; copy whole direct"):
+        schema.read_claims(tmp_path)
+
+
+def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
+    """Claims, curves and ledgers; also after another process has moved them to a directory of its own."""
+    monkeypatch.setattr(charts, "chart", lambda made: None)
+    monkeypatch.setattr(charts, "curve", lambda made: None)
+    made = with_ledger()
+    curve = CurveRecord(
+        "t",
+        "l",
+        "threads",
+        "throughput",
+        "r",
+        "quick",
+        1,
+        {},
+        (CurvePoint(4, "a", made.rounds["flush_2"], 1.0, 1.0, 2.0),),
+    )
+    theirs, ours = results_directory.Results(tmp_path / "theirs"), results_directory.Results(tmp_path / "ours")
+    files = [theirs.add(record(rounds={})), theirs.add(made)]
+    table = theirs.add_curve(curve, "a table")
+
+    assert comparable(schema.read_claims(theirs.directory)[1]) == comparable(made)
+    assert schema.read_curves(theirs.directory) == [curve]
+    assert comparable(ours.adopt(theirs.directory, files[1].line)) == comparable(made)
+    assert ours.adopt_curve(theirs.directory, table.line) == curve
+    assert comparable(schema.read_claims(ours.directory)) == comparable([made])
+    assert schema.read_curves(ours.directory) == [curve]
+    assert [path.name for path in sorted((ours.directory / "curves").iterdir())] == [
+        "01-l-threads.csv",
+        "01-l-threads.jsonl",
+    ]
+
+
+def test_a_message_comes_back_as_it_was():
+    """What a worker shows, and where it has kept a claim."""
+    for said in (schema.Message("line", "a\nb", "red"), schema.Message("claim", directory="/tmp/gw0", line=3)):
+        assert schema.message_of(schema.message(said)) == said
+    with pytest.raises(ConfigError, match="a message of a worker"):
+        schema.message_of(b"what is this")
