@@ -15,7 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import psutil
 
@@ -82,12 +82,13 @@ def datasets() -> list[DataSet]:
 
 def read_dataset(place: Path) -> DataSet | None:
     """One of them; None where there is none, or what an older program made."""
-    try:
-        said = json.loads((place / FILE).read_text())
-        used = (place / FILE).stat().st_mtime
-        return DataSet(place, said["holds"], said["release"], said["size"], used, redaction.remember(said["password"]))
-    except (OSError, ValueError, KeyError):
-        return None
+    file = place / FILE
+
+    def parse(fields: Mapping[str, Any]) -> DataSet:
+        password = redaction.remember(fields["password"])
+        return DataSet(place, fields["holds"], fields["release"], fields["size"], file.stat().st_mtime, password)
+
+    return cache.read_manifest(file, parse)
 
 
 def dataset_template(
@@ -147,10 +148,9 @@ def _keep(load: Stored, node: Node, place: Path) -> int:
         except OSError:  # another file system
             cast(Trees, node.host).copy_tree(str(data), str(staging / "data"), durable=True)
         _make_durable(staging / "data")
-        said = {"holds": load.store, "release": f"{node.release.name} {node.release.version}", "size": size}
-        description = staging / FILE
-        description.touch(mode=0o600)
-        description.write_text(json.dumps({**said, "password": node.password}))
+        release = f"{node.release.name} {node.release.version}"
+        fields = {"holds": load.store, "release": release, "size": size, "password": node.password}
+        cache.write_manifest(staging / FILE, fields, mode=0o600)
     return size
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -76,11 +75,8 @@ def lock_name(key: str) -> str:
 
 def read(entry: Path) -> ImageManifest | None:
     """What an entry of the cache holds; None where there is none, or one that another program wrote."""
-    try:
-        manifest = ImageManifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    return manifest if manifest.format == FORMAT and (entry / TAR).exists() else None
+    manifest = cache.read_manifest(entry / MANIFEST, lambda fields: ImageManifest(**fields))
+    return manifest if manifest and manifest.format == FORMAT and (entry / TAR).exists() else None
 
 
 def offer(name: str) -> catalogue.Offer:
@@ -127,7 +123,7 @@ def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
                 path.unlink()
         built = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
-        (staging / MANIFEST).write_text(json.dumps(dataclasses.asdict(manifest), indent=1) + "\n", encoding="utf-8")
+        cache.write_manifest(staging / MANIFEST, dataclasses.asdict(manifest))
         size = apt.megabytes((staging / TAR).stat().st_size)
     progress(f"{wanted.name}: {made.exact}, {size} MB, {time.monotonic() - start:.1f} s")
 
