@@ -15,13 +15,14 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, table, tell
+from pytest_dbcluster.cli.text import table, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.proxy import remark
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up, ready_template
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import memory_share, programs, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine

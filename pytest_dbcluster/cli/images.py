@@ -7,7 +7,8 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
-from pytest_dbcluster.cli.text import duration, megabytes, table, tell, turn
+from pytest_dbcluster import formatting
+from pytest_dbcluster.cli.text import known_size, table, tell, turn
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine
 from pytest_dbcluster.hosts.provisioners.container.images import Image
 
@@ -55,7 +56,7 @@ def _engine() -> Iterator[Engine]:
 def _show_images(head: str, images: Sequence[Image]) -> None:
     now = time.time()
     rows = [
-        (one.tag or "(untagged)", one.release, one.exact, megabytes(one.size), duration(now - one.built))
+        (one.tag or "(untagged)", one.release, one.exact, known_size(one.size), formatting.duration(now - one.built))
         for one in images
     ]
     print(table((head, "release", "version", "size", "age"), rows))

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import filelock
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
 
 MANIFEST = "manifest.json"
@@ -204,7 +205,7 @@ def _delete(tree: Path) -> str:
         return ""
     except OSError as error:
         return (
-            f"{tree} is left of an entry that was removed from the cache, {size(tree) / 1e6:.0f} MB: "
+            f"{tree} is left of an entry that was removed from the cache, {formatting.size(size(tree))}: "
             f"{error.strerror or error}; only who may write all of it can delete that"
         )
     return ""

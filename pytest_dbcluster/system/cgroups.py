@@ -24,6 +24,7 @@ from types import MappingProxyType
 
 import psutil
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
 from pytest_dbcluster.system import block_devices
@@ -32,7 +33,6 @@ PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
 # Without swap a kernel has no such file; with it, swap would be a way around a limit of memory.
 IF_THERE = ("memory.memsw.limit_in_bytes", "memory.swap.max")
-MIB = 2**20
 RECORD = "groups"  # in a run's directory
 
 PREFIX = "dbcluster"
@@ -73,7 +73,7 @@ class Group:
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
             return ""
-        return f"the host's memory limit of {self.needs.memory / MIB:g} MiB was reached"
+        return f"the host's memory limit of {formatting.mebibytes(self.needs.memory)} was reached"
 
     def remove(self) -> None:
         """End what is left in it and remove it. Never raises."""

@@ -19,7 +19,7 @@ from typing import Any, Protocol, cast
 
 import psutil
 
-from pytest_dbcluster import redaction
+from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
@@ -192,8 +192,9 @@ def _remove(entry: DataSet, progress: Callable[[str], None]) -> None:
             return
         cache.discard(entry.place)
     progress(
-        f"removed {entry.holds} of {entry.release} ({shown(entry.size)}), used {_age(entry)} ago: loaded "
-        f"databases that are kept may take a {DISK}th of the disk, and go by when they were used last"
+        f"removed {entry.holds} of {entry.release} ({formatting.size(entry.size)}), used "
+        f"{formatting.duration(time.time() - entry.used)} ago: loaded databases that are kept "
+        f"may take a {DISK}th of the disk, and go by when they were used last"
     )
 
 
@@ -210,11 +211,6 @@ def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> li
             found.append(entry)
             total -= entry.size
     return found
-
-
-def _age(entry: DataSet) -> str:
-    days = (time.time() - entry.used) / 86400
-    return f"{days:.0f} days" if days >= 1 else f"{days * 24:.0f} h"
 
 
 class Estimates(Protocol):
@@ -254,7 +250,7 @@ def populate(load: Stored, release: Release, made: Template, options: Mapping[st
                 check(load, cluster)
             _finish_populating(load, node, {**words.alone, **options})
             size = where.keep(node)
-        where.progress(f"filled {load.store} in {time.monotonic() - began:.1f} s: {shown(size)}")
+        where.progress(f"filled {load.store} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
     finally:
         cluster.close()
         where.provisioner.release(cluster.hosts)
@@ -270,15 +266,16 @@ def _free_bytes(load: Stored, made: Template, where: PopulateOn) -> int:
     wanted = cache.size(made.data) + (cast(Estimates, load).stored_bytes if hasattr(load, "stored_bytes") else 0)
     if free < wanted:
         raise Unsupported(
-            f"no room on the disk of {place} to fill {load.store}: {shown(free)} free, {shown(wanted)} needed; "
-            f"{WAYS_OUT}"
+            f"no room on the disk of {place} to fill {load.store}: {formatting.size(free)} free, "
+            f"{formatting.size(wanted)} needed; {WAYS_OUT}"
         )
     kept = cache.root()
     kept.mkdir(parents=True, exist_ok=True)
     if kept.stat().st_dev != Path(place).stat().st_dev and (left := shutil.disk_usage(kept).free) < wanted:
         raise Unsupported(
-            f"no room in the cache {kept} to keep {load.store}: {shown(left)} free, {shown(wanted)} needed; free some "
-            "(dbcluster cache lists what can be made again), or take another disk with XDG_CACHE_HOME"
+            f"no room in the cache {kept} to keep {load.store}: {formatting.size(left)} free, "
+            f"{formatting.size(wanted)} needed; free some (dbcluster cache lists what can be made again), "
+            "or take another disk with XDG_CACHE_HOME"
         )
     return free
 
@@ -307,7 +304,7 @@ def _followed(load: Stored, node: Node, progress: Progress) -> Iterator[Progress
 
     def follow() -> None:
         while not ended.wait(TELL_SECONDS):
-            grown = shown(max(cache.size(data) - empty, 0))
+            grown = formatting.size(max(cache.size(data) - empty, 0))
             tell(f"filling {load.store}: {grown} after {time.monotonic() - began:.0f} s")
 
     following = threading.Thread(target=follow, daemon=True)
@@ -329,10 +326,10 @@ def _explained(load: Stored, release: Release, node: Node) -> Iterator[None]:
     except (DBClusterError, OSError) as error:
         text = f"could not fill {load.store} into {release.name}: {error}"
         if (free := shutil.disk_usage(node.host.directory).free) < FULL:
-            grown = shown(cache.size(Path(node.data)))
+            grown = formatting.size(cache.size(Path(node.data)))
             text += (
-                f"\nthe disk of {node.host.directory} is full: {shown(free)} are left, and the server's data had "
-                f"grown to {grown}; {WAYS_OUT}"
+                f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} are left, and the "
+                f"server's data had grown to {grown}; {WAYS_OUT}"
             )
         kind = ProvisionError if isinstance(error, ProvisionError) else WorkloadError
         raise kind(text) from error
@@ -358,8 +355,3 @@ def _shut_down(node: Node) -> None:
     if status := node.process.status() if node.process else None:
         log = "\n    ".join(node.last_lines())
         raise ProvisionError(f"the server that was filled did not shut down in good order ({status}):\n    {log}")
-
-
-def shown(size: int) -> str:
-    """Bytes as people read them."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, said
 from pytest_dbcluster.releases import apt, catalogue, fetched, sources
@@ -103,7 +103,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Progress, *, again:
         before = found(engine, wanted.name)
         current = next((image for image in before if image.current), None)
         if current and not again:
-            progress(f"{wanted.name}: {current.tag} is there ({current.exact}, {apt.megabytes(current.size)} MB)")
+            progress(f"{wanted.name}: {current.tag} is there ({current.exact}, {formatting.size(current.size)})")
             return current
         entry = directory() / key
         if again or read(entry) is None:
@@ -124,8 +124,8 @@ def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
         built = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
         cache.write_manifest(staging / MANIFEST, dataclasses.asdict(manifest))
-        size = apt.megabytes((staging / TAR).stat().st_size)
-    progress(f"{wanted.name}: {made.exact}, {size} MB, {time.monotonic() - start:.1f} s")
+        size = formatting.size((staging / TAR).stat().st_size)
+    progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
 
 
 def _bring(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[Image], progress: Progress) -> Image:
