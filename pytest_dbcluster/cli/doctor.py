@@ -91,7 +91,7 @@ def memory(total: int | None = None) -> Finding:
     import psutil
 
     machine = total or psutil.virtual_memory().total
-    said = probes._read(probes.CGROUP / "memory.max").strip()
+    said = cgroups.read(probes.CGROUP / "memory.max").strip()
     usable = min(machine, int(said)) if said.isdigit() else machine
     limited = f", limited to {gibibytes(usable)} by the cgroup" if usable < machine else ""
     tight = usable < 4 * GIB
