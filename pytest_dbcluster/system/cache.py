@@ -142,13 +142,11 @@ def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iter
 def if_free(name: str) -> Iterator[bool]:
     """Whether nobody holds a lock; it is held meanwhile then. Raises ProvisionError as ``lock`` does."""
     guard = filelock.FileLock(_lock_file(name), mode=0o600)
-    if not _taken(guard, seconds=0):
-        yield False
-        return
+    free = _taken(guard, seconds=0)
     try:
-        yield True
+        yield free
     finally:
-        guard.release()
+        guard.release()  # nothing, where it was not free
 
 
 def _lock_file(name: str) -> Path:

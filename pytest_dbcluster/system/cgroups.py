@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import functools
 import itertools
 import os
@@ -27,7 +26,7 @@ import psutil
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
-from pytest_dbcluster.system import block_devices
+from pytest_dbcluster.system import block_devices, shared_directory
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
@@ -235,10 +234,7 @@ def enabling(place: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # no such group: whoever makes one in it is going to say so
             descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
-            while time.monotonic() < limit:
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
+            while not shared_directory.try_lock(descriptor) and time.monotonic() < limit:
                 time.sleep(0.005)
         yield
 
