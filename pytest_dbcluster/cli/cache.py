@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, megabytes, tell
+from pytest_dbcluster import formatting, registry
+from pytest_dbcluster.cli.text import known_size, tell
 from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts import runs
@@ -137,10 +137,10 @@ def run_cache(arguments: argparse.Namespace) -> int:
     rows = clean(arguments.names, tell) if arguments.what == "clean" else cached()
     now = time.time()
     shown = [
-        (one.name, megabytes(one.size), one.holds, f"{duration(now - one.used)} ago" if one.used else "")
+        (one.name, known_size(one.size), one.holds, f"{formatting.duration(now - one.used)} ago" if one.used else "")
         for one in rows
     ]
-    total = megabytes(sum(one.size for one in rows)) or "0 MB"
+    total = formatting.size(sum(one.size for one in rows))
     print(layout.plain(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
     print(f"{total} in {cache.root()}")
     return 0

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import duration, tell
+from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
@@ -90,13 +91,13 @@ def memory(total: int | None = None) -> Finding:
     import psutil
 
     machine = total or psutil.virtual_memory().total
-    said = probes._read(probes.CGROUP / "memory.max").strip()
+    said = cgroups.read(probes.CGROUP / "memory.max").strip()
     usable = min(machine, int(said)) if said.isdigit() else machine
-    limited = f", limited to {usable / GIB:.1f} GiB by the cgroup" if usable < machine else ""
+    limited = f", limited to {gibibytes(usable)} by the cgroup" if usable < machine else ""
     tight = usable < 4 * GIB
     return Finding(
         "memory",
-        f"{machine / GIB:.1f} GiB{limited}",
+        f"{gibibytes(machine)}{limited}",
         "two clusters of three nodes do not fit side by side: variants of static options are not paired"
         if tight
         else "",
@@ -114,7 +115,7 @@ def data_directory(directory: Path) -> Finding:
         )
     elif free < 2 * GIB:
         rules_out = "two clusters of three nodes need 2 GiB and more for their data; DBCLUSTER_DATA_DIR=DIRECTORY"
-    return Finding("data directory", f"{directory}: {kind}, {free / GIB:.1f} GiB free", rules_out)
+    return Finding("data directory", f"{directory}: {kind}, {gibibytes(free)} free", rules_out)
 
 
 def fsync(seconds: float, directory: Path) -> Finding:

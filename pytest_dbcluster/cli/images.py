@@ -7,7 +7,8 @@ import contextlib
 import time
 from collections.abc import Iterator, Sequence
 
-from pytest_dbcluster.cli.text import duration, megabytes, tell, turn
+from pytest_dbcluster import formatting
+from pytest_dbcluster.cli.text import known_size, tell, turn
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine
 from pytest_dbcluster.hosts.provisioners.container.images import Image
 from pytest_dbcluster.reporting.tables import layout
@@ -56,7 +57,7 @@ def _engine() -> Iterator[Engine]:
 def _show_images(head: str, images: Sequence[Image]) -> None:
     now = time.time()
     rows = [
-        (one.tag or "(untagged)", one.release, one.exact, megabytes(one.size), duration(now - one.built))
+        (one.tag or "(untagged)", one.release, one.exact, known_size(one.size), formatting.duration(now - one.built))
         for one in images
     ]
     print(layout.plain((head, "release", "version", "size", "age"), rows))

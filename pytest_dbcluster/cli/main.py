@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.cli.text import megabytes, tell, turn
+from pytest_dbcluster.cli.text import known_size, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
@@ -148,7 +148,7 @@ def _image_remove(arguments: argparse.Namespace) -> int:
 def _releases(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.releases import find
 
-    rows = [(row.name, row.state, row.version, megabytes(row.size), row.source) for row in find.known()]
+    rows = [(row.name, row.state, row.version, known_size(row.size), row.source) for row in find.known()]
     print(layout.plain(("release", "state", "version", "size", "where"), rows))
     return 0
 

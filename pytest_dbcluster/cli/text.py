@@ -1,17 +1,11 @@
-"""What several commands print: sizes, ages, progress."""
+"""What several commands print: sizes, progress."""
 
 from __future__ import annotations
 
 import sys
 from contextlib import AbstractContextManager
 
-
-def duration(seconds: float) -> str:
-    """Seconds in the one unit that fits: ``42 s``, ``7 min``, ``5 h``, ``3 d``."""
-    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
-        if seconds >= size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 0):.0f} s"
+from pytest_dbcluster import formatting
 
 
 def tell(line: str) -> None:
@@ -19,9 +13,9 @@ def tell(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def megabytes(size: int) -> str:
-    """Bytes as ``142 MB``; nothing where the size is not known."""
-    return f"{size / 1e6:.0f} MB" if size else ""
+def known_size(size: int) -> str:
+    """Bytes as ``142 MB``; nothing where the size is not known, which is 0."""
+    return formatting.size(size) if size else ""
 
 
 def turn() -> AbstractContextManager[None]:

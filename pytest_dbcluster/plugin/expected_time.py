@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted, duration
 
 MARK = "expected_seconds"
 MARK_HELP = f"{MARK}(N): how long a measuring test takes at a round CV of 10 %; sums up to what a suite says first"
@@ -51,14 +52,14 @@ def lines(found: Expected, budget: float) -> list[str]:
     parts = []
     if found.tests > found.declared:
         parts.append(
-            f"{_count(found.tests - found.declared, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
+            f"{counted(found.tests - found.declared, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
             f"x {ROUND_SECONDS:g} s x {found.factor:g}"
         )
     if found.declared:
-        parts.append(f"{_count(found.declared, 'test')} as declared")
-    parts.append(f"{_count(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
+        parts.append(f"{counted(found.declared, 'test')} as declared")
+    parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
     return [
-        f"expected time: {_duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
+        f"expected time: about {duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
         f"a claim that stays open ends after {budget:g} s of measured time (--db-budget)",
     ]
 
@@ -76,11 +77,3 @@ def _declared(item: Any) -> float | None:
 
 def _release(item: Any) -> str:
     return str(getattr(item, "callspec", None) and item.callspec.params.get("db_release"))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _duration(seconds: float) -> str:
-    return f"about {seconds:.0f} s" if seconds < 90 else f"about {seconds / 60:.0f} min"

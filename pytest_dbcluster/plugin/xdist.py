@@ -25,7 +25,6 @@ from pytest_dbcluster.reporting import allure, results_directory, schema
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.system import machine_lock, worker_files
 
-CONTROLLER = "dbcluster_controller"
 INPUT = "dbcluster"  # what a worker is given
 OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # what it gives at its end
 WHEN = "dbcluster"  # of a report that is a message

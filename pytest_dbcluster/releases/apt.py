@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
@@ -108,7 +109,7 @@ def _fetch(
     packages = private.plan(wanted)
     _check_version(name, candidate, packages)
     size = sum(package.size for package in packages)
-    progress(f"fetching {name} from {suite}: {megabytes(size)} MB in {len(packages)} packages")
+    progress(f"fetching {name} from {suite}: {formatting.size(size)} in {len(packages)} packages")
     start = time.monotonic()
     unpack(private.download(wanted, packages, progress), into)
     progress(f"{name}: unpacked, {time.monotonic() - start:.1f} s")
@@ -122,11 +123,6 @@ def _check_version(name: str, candidate: Candidate, packages: Sequence[Package])
         upstream = package.version.rpartition(":")[2]
         if package.name == candidate.origin.packages[0] and not re.match(rf"{re.escape(version)}\b", upstream):
             raise ProvisionError(f"{candidate.where} has {package.name} {package.version}, not {version}")
-
-
-def megabytes(size: int) -> str:
-    """A size in MB, with a decimal only where the number is small."""
-    return f"{size / 1e6:.1f}" if size < 1e7 else f"{size / 1e6:.0f}"
 
 
 def architecture() -> str:
@@ -229,7 +225,7 @@ class PrivateApt:
                 have = sum(_arrived(archives, package) for package in packages)
                 if total and have * 4 // total > told:
                     told = have * 4 // total
-                    progress(f".. {megabytes(have)} of {megabytes(total)} MB")
+                    progress(f".. {formatting.size(have)} of {formatting.size(total)}")
         try:
             work.result()
         except CommandFailed as error:

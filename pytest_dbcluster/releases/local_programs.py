@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
@@ -45,10 +44,9 @@ def linked(product: str, place: str, programs: Mapping[str, Path], root: Path | 
     """
     name = "at-" + hashlib.sha256(f"{product} {place}".encode()).hexdigest()[:12]
     entry = cache.releases() / name
-    signature = json.dumps([cache.FORMAT, _stamps(programs), str(root or "")], indent=1)
+    signature = [cache.FORMAT, _stamps(programs), str(root or "")]
     with cache.lock(name, progress=lambda line: None):
-        kept = entry / _SIGNATURE
-        if kept.is_file() and kept.read_text(encoding="utf-8") == signature:
+        if cache.read_manifest(entry / _SIGNATURE, lambda kept: kept) == signature:
             return entry
         with cache.staged(name) as staging:
             if root:
@@ -60,7 +58,7 @@ def linked(product: str, place: str, programs: Mapping[str, Path], root: Path | 
                     (staging / "bin" / program).symlink_to(path.resolve())
             shims.add_other_names(staging / "bin", product)
             (staging / "sbin").symlink_to("bin")
-            (staging / _SIGNATURE).write_text(signature, encoding="utf-8")
+            cache.write_manifest(staging / _SIGNATURE, signature)
     return entry
 
 

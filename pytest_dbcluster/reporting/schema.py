@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pytest_dbcluster.claims.verdict import Verdict
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting import rounds_csv

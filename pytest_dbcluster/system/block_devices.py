@@ -8,7 +8,6 @@ import stat
 from pathlib import Path
 
 from pytest_dbcluster.errors import Unsupported
-from pytest_dbcluster.system.probes import _read
 
 MOUNTS = Path("/proc/self/mountinfo")
 BLOCK = Path("/sys/dev/block")
@@ -92,13 +91,10 @@ def _disk(number: str, directory: Path, block: Path = BLOCK) -> str:
         raise Unsupported(f"the kernel does not name the disk {number} of {directory}: {error}") from None
 
 
-def file_system(directory: Path, mounts: str | None = None) -> str:
+def file_system(directory: Path, known: list[Mount] | None = None) -> str:
     """The type of the file system that a directory lies on, ``ext4``; ``unknown`` where the kernel does not say."""
-    found, best = "unknown", -1
-    for line in (_read(Path("/proc/self/mounts")) if mounts is None else mounts).splitlines():
-        _, point, kind, *_ = line.split(" ")
-        mounted = Path(point.replace("\\040", " "))
-        depth = len(mounted.parts)
-        if directory.resolve().is_relative_to(mounted) and depth >= best:  # of two on one point the last is seen
-            found, best = kind, depth
-    return found
+    try:
+        mount = mounted(directory, known)
+    except OSError:  # no list of what is mounted
+        mount = None
+    return mount.kind if mount else "unknown"

@@ -1,6 +1,7 @@
 """The cache: what was fetched once, kept by product, version and architecture.
 
 An entry appears whole or not at all: it is made in a directory beside its place and renamed into it at the end.
+Beside its files lies a manifest, a JSON file that is written last: an entry that has one is whole.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import filelock
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
 REMOVED = ".removed-"
 FORMAT = 2  # of an entry; those of another format are fetched anew
+
+Value = TypeVar("Value")
 
 
 def root() -> Path:
@@ -57,18 +62,37 @@ class Manifest:
 
 
 def read(entry: Path) -> Manifest | None:
-    """The manifest of an entry; None where there is no entry, or one that an older program wrote."""
+    """The manifest of a release; None where there is none, or one that an older program wrote."""
+    return read_manifest(entry / MANIFEST, lambda fields: Manifest(**fields) if fields["format"] == FORMAT else None)
+
+
+def write(entry: Path, manifest: Manifest) -> None:
+    """The manifest of a release, written into an entry that is being made."""
+    write_manifest(entry / MANIFEST, dataclasses.asdict(manifest))
+
+
+def read_manifest(file: Path, parse: Callable[[Any], Value | None]) -> Value | None:
+    """What ``parse`` makes of the JSON value in a manifest; None where there is no manifest, or a half-written one.
+
+    ``parse`` returns None for the manifest of another format. Its KeyError, TypeError and ValueError mean the same.
+    """
     try:
-        fields = json.loads((entry / MANIFEST).read_text(encoding="utf-8"))
-        return Manifest(**fields) if fields["format"] == FORMAT else None
+        return parse(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def write(entry: Path, manifest: Manifest) -> None:
-    """The manifest, written into an entry that is being made."""
-    text = json.dumps(dataclasses.asdict(manifest), indent=1, sort_keys=True)
-    (entry / MANIFEST).write_text(text + "\n", encoding="utf-8")
+def write_manifest(file: Path, value: object, *, mode: int = 0o666) -> None:
+    """Write a JSON value as the manifest of an entry, whole or not at all, after the entry's other files.
+
+    ``mode`` is the file's, less the umask: 0o600 for a manifest that holds a password. Raises OSError.
+    """
+    fresh = file.with_name(f".{file.name}.new")
+    fresh.unlink(missing_ok=True)  # a process that died has left it
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
+        json.dump(value, stream, indent=1, sort_keys=True)
+        stream.write("\n")
+    fresh.replace(file)
 
 
 def entries() -> list[tuple[Path, Manifest]]:
@@ -118,13 +142,11 @@ def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iter
 def if_free(name: str) -> Iterator[bool]:
     """Whether nobody holds a lock; it is held meanwhile then. Raises ProvisionError as ``lock`` does."""
     guard = filelock.FileLock(_lock_file(name), mode=0o600)
-    if not _taken(guard, seconds=0):
-        yield False
-        return
+    free = _taken(guard, seconds=0)
     try:
-        yield True
+        yield free
     finally:
-        guard.release()
+        guard.release()  # nothing, where it was not free
 
 
 def _lock_file(name: str) -> Path:
@@ -181,7 +203,7 @@ def _delete(tree: Path) -> str:
         return ""
     except OSError as error:
         return (
-            f"{tree} is left of an entry that was removed from the cache, {size(tree) / 1e6:.0f} MB: "
+            f"{tree} is left of an entry that was removed from the cache, {formatting.size(size(tree))}: "
             f"{error.strerror or error}; only who may write all of it can delete that"
         )
     return ""

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import fcntl
 import functools
 import itertools
 import os
@@ -22,15 +21,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
-from pytest_dbcluster.system import block_devices, processes
+from pytest_dbcluster.system import block_devices, processes, shared_directory
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
 # Without swap a kernel has no such file; with it, swap would be a way around a limit of memory.
 IF_THERE = ("memory.memsw.limit_in_bytes", "memory.swap.max")
-MIB = 2**20
 RECORD = "groups"  # in a run's directory
 
 PREFIX = "dbcluster"
@@ -71,7 +70,7 @@ class Group:
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
             return ""
-        return f"the host's memory limit of {self.needs.memory / MIB:g} MiB was reached"
+        return f"the host's memory limit of {formatting.mebibytes(self.needs.memory)} was reached"
 
     def remove(self) -> None:
         """End what is left in it and remove it. Never raises."""
@@ -233,10 +232,7 @@ def enabling(place: Path) -> Iterator[None]:
         with contextlib.suppress(OSError):  # no such group: whoever makes one in it is going to say so
             descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
-            while time.monotonic() < limit:
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
+            while not shared_directory.try_lock(descriptor) and time.monotonic() < limit:
                 time.sleep(0.005)
         yield
 

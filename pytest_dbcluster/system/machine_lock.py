@@ -139,7 +139,7 @@ class MachineLock:
         (file,) = self._open(ADMIT)
         tell = time.monotonic() + TOLD_AFTER
         with file:
-            while not _try(file, fcntl.LOCK_EX):
+            while not shared_directory.try_lock(file, fcntl.LOCK_EX):
                 if time.monotonic() >= tell:
                     tell = time.monotonic() + TOLD_AGAIN
                     progress("waiting: another run's servers are starting, and take their memory first")
@@ -160,7 +160,7 @@ class MachineLock:
         found = []
         for path in sorted(self.directory.glob(f"*{NOTE}")):
             with contextlib.suppress(OSError, ValueError, TypeError), _note(path) as file:
-                if _try(file, fcntl.LOCK_SH):
+                if shared_directory.try_lock(file, fcntl.LOCK_SH):
                     path.unlink()
                 else:
                     found.append(Holder(**json.load(file)))
@@ -195,12 +195,12 @@ class _Waiting:
 
     def locked(self, file: IO[str], kind: int) -> bool:
         """Wait for a lock; False when there is no need of it, or no more time."""
-        if _try(file, kind):
+        if shared_directory.try_lock(file, kind):
             return True
         if self._covered():
             return False
         with self._machine.noted(self._run, self._does, waits=True):
-            while not _try(file, kind):
+            while not shared_directory.try_lock(file, kind):
                 waited = time.monotonic() - self._began
                 if self._most is not None and waited >= self._most:
                     return False
@@ -218,14 +218,6 @@ class _Waiting:
         if outer and self._does == MEASURING and all(one.does == BUILDING for one in outer):
             raise ConfigError(INSIDE.format(outer[0]))
         return bool(outer)
-
-
-def _try(file: IO[str], kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _note(path: Path) -> IO[str]:

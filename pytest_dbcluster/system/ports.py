@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import random
 import socket
@@ -75,9 +74,7 @@ class PortLocks:
             file = os.fdopen(os.open(f"{port}.lock", how, 0o666, dir_fd=place), "rb")
         except OSError:  # another user's lock file; the port may be in use by that user. Or a link, which says nothing
             return False
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not shared_directory.try_lock(file):
             file.close()
             return False
         self._held[port] = file

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.system import cgroups
 
 BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
@@ -41,7 +42,7 @@ def fsync_seconds(directory: str | Path) -> float:
 def usable_cores(count: int | None = None) -> float:
     """The CPUs that we may use, which need not be a whole number where a quota of our cgroup limits them."""
     usable = count or len(os.sched_getaffinity(0))
-    quota, _, period = _read(CGROUP / "cpu.max").partition(" ")
+    quota, _, period = cgroups.read(CGROUP / "cpu.max").partition(" ")
     limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
     return min(limit, float(usable))
 
@@ -49,10 +50,3 @@ def usable_cores(count: int | None = None) -> float:
 def shared_cores(usable: float) -> str:
     """What is ruled out where all nodes run on these cores."""
     return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError:
-        return ""

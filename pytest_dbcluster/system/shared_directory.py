@@ -1,14 +1,17 @@
 """Directories that all users of a machine share. They lie where any of them may put something else by their name.
 
-So no link is ever followed there, and what is made open to all is only what we have made ourselves.
+So no link is ever followed there, and what is made open to all is only what we have made ourselves. Locks there are
+the kernel's (flock), which drops those of a dead holder.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO, Any
 
 from pytest_dbcluster.errors import ProvisionError
 
@@ -53,3 +56,15 @@ def lock_file(place: int, name: str) -> int:
             os.close(made)
     # What is no file at all, such as a pipe, must not keep us waiting.
     return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+
+
+def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:
+    """Lock an open file or directory where that takes no waiting; False where another process holds its lock.
+
+    ``kind`` is LOCK_EX or LOCK_SH of fcntl. The lock ends when the file is closed. Raises OSError.
+    """
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

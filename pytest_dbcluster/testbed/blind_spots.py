@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import probes
@@ -43,11 +44,8 @@ def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> 
         compared = one.nodes != other.nodes and (kind == "scales" or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (one, other)):
             return (
-                f"{probes.shared_cores(usable)} ({one} has {_nodes(one)}, {other} {_nodes(other)}); "
+                f"{probes.shared_cores(usable)} ({one} has {counted(one.nodes, 'node')}, "
+                f"{other} {counted(other.nodes, 'node')}); "
                 "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
             )
     return ""
-
-
-def _nodes(spec: ClusterSpec) -> str:
-    return f"{spec.nodes} node{'' if spec.nodes == 1 else 's'}"

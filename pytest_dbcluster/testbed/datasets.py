@@ -15,10 +15,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from pytest_dbcluster import redaction
+from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
@@ -86,12 +87,13 @@ def datasets() -> list[DataSet]:
 
 def read_dataset(path: Path) -> DataSet | None:
     """The data set in this directory; None where there is none, or what an older program made."""
-    try:
-        document = json.loads((path / FILE).read_text())
-        used, password = (path / FILE).stat().st_mtime, redaction.remember(document["password"])
-        return DataSet(path, document["holds"], document["release"], document["size"], used, password)
-    except (OSError, ValueError, KeyError):
-        return None
+    file = path / FILE
+
+    def parse(fields: Mapping[str, Any]) -> DataSet:
+        password = redaction.remember(fields["password"])
+        return DataSet(path, fields["holds"], fields["release"], fields["size"], file.stat().st_mtime, password)
+
+    return cache.read_manifest(file, parse)
 
 
 def dataset_template(
@@ -151,10 +153,9 @@ def _keep(load: HasDataSet, node: Node, path: Path) -> int:
         except OSError:  # another file system
             node.host.copy_tree(str(data), str(staging / "data"), durable=True)
         _make_durable(staging / "data")
-        document = {"holds": load.data_set, "release": f"{node.release.name} {node.release.version}", "size": size}
-        description = staging / FILE
-        description.touch(mode=0o600)
-        description.write_text(json.dumps({**document, "password": node.password}))
+        release = f"{node.release.name} {node.release.version}"
+        fields = {"holds": load.data_set, "release": release, "size": size, "password": node.password}
+        cache.write_manifest(staging / FILE, fields, mode=0o600)
     return size
 
 
@@ -196,7 +197,8 @@ def _remove(data_set: DataSet, progress: Callable[[str], None]) -> None:
             return
         cache.discard(data_set.path)
     progress(
-        f"removed {data_set.name} of {data_set.release} ({shown(data_set.size)}), used {_age(data_set)} ago: data sets "
+        f"removed {data_set.name} of {data_set.release} ({formatting.size(data_set.size)}), used "
+        f"{formatting.duration(time.time() - data_set.used)} ago: data sets "
         f"that are kept may take a {DISK}th of the disk, and go by when they were used last"
     )
 
@@ -214,11 +216,6 @@ def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> li
             removed.append(data_set)
             total -= data_set.size
     return removed
-
-
-def _age(data_set: DataSet) -> str:
-    days = (time.time() - data_set.used) / 86400
-    return f"{days:.0f} days" if days >= 1 else f"{days * 24:.0f} h"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -251,7 +248,7 @@ def populate(load: HasDataSet, release: Release, made: Template, options: Mappin
                 check(load, cluster)
             _finish_populating(load, node, {**words.alone, **options})
             size = where.keep(node)
-        where.progress(f"populated {load.data_set} in {time.monotonic() - began:.1f} s: {shown(size)}")
+        where.progress(f"populated {load.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
     finally:
         cluster.close()
         where.provisioner.give_back(cluster.hosts)
@@ -267,15 +264,15 @@ def _free_bytes(load: HasDataSet, made: Template, where: PopulateOn) -> int:
     wanted = cache.size(made.data) + load.data_set_bytes
     if free < wanted:
         raise Unsupported(
-            f"no room on the disk of {directory} to populate {load.data_set}: {shown(free)} free, "
-            f"{shown(wanted)} needed; {WAYS_OUT}"
+            f"no room on the disk of {directory} to populate {load.data_set}: {formatting.size(free)} free, "
+            f"{formatting.size(wanted)} needed; {WAYS_OUT}"
         )
     kept = cache.root()
     kept.mkdir(parents=True, exist_ok=True)
     if kept.stat().st_dev != Path(directory).stat().st_dev and (left := shutil.disk_usage(kept).free) < wanted:
         raise Unsupported(
-            f"no room in the cache {kept} to keep {load.data_set}: {shown(left)} free, {shown(wanted)} needed; "
-            "free some (dbcluster cache lists what can be made again), or take another disk with XDG_CACHE_HOME"
+            f"no room in the cache {kept} to keep {load.data_set}: {formatting.size(left)} free, "
+            f"{formatting.size(wanted)} needed; free some (dbcluster cache lists what can be made again), or take another disk with XDG_CACHE_HOME"
         )
     return free
 
@@ -304,7 +301,7 @@ def _followed(load: HasDataSet, node: Node, progress: Progress) -> Iterator[Prog
 
     def follow() -> None:
         while not ended.wait(TELL_SECONDS):
-            grown = shown(max(cache.size(data) - empty, 0))
+            grown = formatting.size(max(cache.size(data) - empty, 0))
             tell(f"populating {load.data_set}: {grown} after {time.monotonic() - began:.0f} s")
 
     following = threading.Thread(target=follow, daemon=True)
@@ -326,10 +323,10 @@ def _explained(load: HasDataSet, release: Release, node: Node) -> Iterator[None]
     except (DBClusterError, OSError) as error:
         text = f"could not populate {load.data_set} on {release.name}: {error}"
         if (free := shutil.disk_usage(node.host.directory).free) < FULL:
-            grown = shown(cache.size(Path(node.data)))
+            grown = formatting.size(cache.size(Path(node.data)))
             text += (
-                f"\nthe disk of {node.host.directory} is full: {shown(free)} are left, and the server's data had "
-                f"grown to {grown}; {WAYS_OUT}"
+                f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} are left, and the "
+                f"server's data had grown to {grown}; {WAYS_OUT}"
             )
         kind = ProvisionError if isinstance(error, ProvisionError) else WorkloadError
         raise kind(text) from error
@@ -355,8 +352,3 @@ def _shut_down(node: Node) -> None:
     if status := node.process.status() if node.process else None:
         log = "\n    ".join(node.last_lines())
         raise ProvisionError(f"the server that was populated did not shut down in good order ({status}):\n    {log}")
-
-
-def shown(size: int) -> str:
-    """Bytes as people read them."""
-    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"

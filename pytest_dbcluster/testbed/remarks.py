@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 
 SHOWN = 20  # of the variables that differ; those of two vendors are hundreds
@@ -21,14 +22,10 @@ def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
 
 def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
     """One line: the nodes of each variant and the proxy before them; none where all are of one shape."""
-    said = {name: f"{_counted(one.nodes)} behind {one.proxy or 'no proxy'}" for name, one in specs.items()}
+    said = {name: f"{counted(one.nodes, 'node')} behind {one.proxy or 'no proxy'}" for name, one in specs.items()}
     if len(set(said.values())) == 1:
         return []
     return [f"clusters: {', '.join(f'{name} {words}' for name, words in said.items())}"]
-
-
-def _counted(nodes: int) -> str:
-    return "1 node" if nodes == 1 else f"{nodes} nodes"
 
 
 def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:

@@ -13,9 +13,6 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
-
-from filelock import FileLock
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
@@ -109,6 +106,14 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
     return dataclasses.replace(variant, static=tuple(sorted(static.items())), dynamic=tuple(sorted(dynamic.items())))
 
 
+@dataclasses.dataclass(frozen=True)
+class Reference:
+    """What a switch to a variant sets: ``changes`` by variable, and the ``obstacle`` that rules a switch out."""
+
+    changes: dict[str, str]
+    obstacle: str
+
+
 class References:
     """What a switch to a variant has to set, found on the smallest clusters of the topology and kept in the cache."""
 
@@ -124,11 +129,10 @@ class References:
         """
         if not variant.dynamic:
             return {}
-        said = self._reference(variant, variables)
-        changes: dict[str, str] = said["changes"]
-        return None if said["obstacle"] else changes
+        reference = self._reference(variant, variables)
+        return None if reference.obstacle else reference.changes
 
-    def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, Any]:
+    def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> Reference:
         release, topology = variant.release, variant.spec.topology
         # Where nodes have roles, options may ask for as many of them as the spec has.
         nodes = 1 if variant.topology.minimum_nodes == 1 else variant.spec.nodes
@@ -136,20 +140,18 @@ class References:
         key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         file = cache.root() / "references" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(f"{file}.lock"):
-            if not file.exists():
+        waits_for = f"another process that reads the cold-start reference {file.stem}"
+        with cache.held(file.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
+            reference = cache.read_manifest(file, lambda fields: Reference(**fields))
+            if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
-                said = self._find(variant, variables, nodes)
-                if said["obstacle"]:
-                    self._progress(f"{variant.spec} gets servers of its own: {said['obstacle']}")
-                fresh = file.with_suffix(".new")
-                fresh.write_text(json.dumps(said))
-                fresh.rename(file)
-            found: dict[str, Any] = json.loads(file.read_text())
-        return found
+                reference = self._find(variant, variables, nodes)
+                if reference.obstacle:
+                    self._progress(f"{variant.spec} gets servers of its own: {reference.obstacle}")
+                cache.write_manifest(file, dataclasses.asdict(reference))
+        return reference
 
-    def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> dict[str, Any]:
+    def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> Reference:
         with self._server(variant, variant.options, nodes) as server:
             wanted = server.nodes[0].variables()
         # A lone node applies nothing, so its surplus appliers never wake and end; two nodes write to each other.
@@ -167,7 +169,7 @@ class References:
                     there_and_back.to({})
                 except ProvisionError as error:
                     obstacle = str(error)
-        return {"changes": changes, "obstacle": obstacle}
+        return Reference(changes, obstacle)
 
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:

@@ -6,9 +6,8 @@ import os
 import re
 
 import psutil
-import pytest
 
-from pytest_dbcluster.cli import clusters, main, text
+from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.hosts import runs
 from tests.support.command import left, sleeping_run
 
@@ -88,11 +87,3 @@ def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
     monkeypatch.setattr(runs.psutil, "process_iter", lambda: [Ending()])
 
     assert left("ab12") == []
-
-
-@pytest.mark.parametrize(
-    ("seconds", "shown"), [(-3, "0 s"), (42, "42 s"), (420, "7 min"), (5 * 3600, "5 h"), (3 * 86400, "3 d")]
-)
-def test_a_duration_has_one_unit(seconds, shown):
-    """Ages are read at a glance."""
-    assert text.duration(seconds) == shown

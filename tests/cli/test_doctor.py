@@ -18,9 +18,9 @@ from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
 from tests.support import engines
 
 MOUNTS = """\
-/dev/vda / ext4 rw 0 0
-tmpfs /tmp tmpfs rw 0 0
-/dev/vdb /tmp/real\\040disk xfs rw 0 0
+22 1 254:0 / / rw - ext4 /dev/vda rw
+23 22 0:41 / /tmp rw - tmpfs tmpfs rw
+24 23 254:16 / /tmp/real\\040disk rw - xfs /dev/vdb rw
 """
 
 
@@ -136,12 +136,14 @@ def test_little_memory_is_named(tmp_path, monkeypatch):
 )
 def test_the_deepest_mount_holds_a_directory(directory, kind):
     """The file system is that of the longest mount point above it, blanks in its name included."""
-    assert block_devices.file_system(Path(directory), MOUNTS) == kind
+    assert block_devices.file_system(Path(directory), block_devices.mounts(MOUNTS)) == kind
 
 
-def test_an_unknown_file_system_is_unknown():
+def test_an_unknown_file_system_is_unknown(tmp_path, monkeypatch):
     """A kernel without a list of mounts is no error."""
-    assert block_devices.file_system(Path("/x"), "") == "unknown"
+    assert block_devices.file_system(Path("/x"), []) == "unknown"
+    monkeypatch.setattr(block_devices, "MOUNTS", tmp_path / "missing")
+    assert block_devices.file_system(Path("/x")) == "unknown"
 
 
 def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):

@@ -17,7 +17,7 @@ from pytest_dbcluster.system import cache
 ROOT = Path(__file__).parents[2]
 FETCH = """\
 import sys
-from pytest_dbcluster.releases.release import find
+from pytest_dbcluster.releases.find import find
 print(find(sys.argv[1], progress=lambda line: print(line, flush=True)).bin, flush=True)
 """
 

@@ -243,3 +243,35 @@ def test_size_counts_each_file_once(tmp_path):
     (tmp_path / "b").hardlink_to(tmp_path / "a")
 
     assert cache.size(tmp_path) == 1000
+
+
+@pytest.mark.parametrize("text", [None, "", '{"size": 1', "[]", "7", '{"length": 1}', '{"size": "many"}'])
+def test_a_manifest_that_cannot_be_read_is_none(tmp_path, text):
+    """Where it is missing, half-written, of another shape or of another format."""
+    file = tmp_path / "entry.json"
+    if text is not None:
+        file.write_text(text)
+
+    assert cache.read_manifest(file, lambda fields: int(fields["size"])) is None
+
+
+def test_a_manifest_is_whole_or_not_there(tmp_path):
+    """What a process that died has left of one is no obstacle; a value that is no JSON leaves the old one as it is."""
+    file = tmp_path / "entry.json"
+    (tmp_path / ".entry.json.new").write_text("{")
+    cache.write_manifest(file, {"size": 1})
+
+    with pytest.raises(TypeError):
+        cache.write_manifest(file, {"size": 1, "time": object()})
+
+    assert cache.read_manifest(file, lambda fields: fields) == {"size": 1}
+
+
+def test_a_manifest_with_a_password_is_its_owners(tmp_path):
+    """From its first byte on, also where another mode was left."""
+    file = tmp_path / "entry.json"
+    (tmp_path / ".entry.json.new").touch(mode=0o644)
+    cache.write_manifest(file, {"password": "never told"}, mode=0o600)
+
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["entry.json"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
@@ -259,6 +260,16 @@ def test_a_reference_is_read_once(changes, empty_references, again):
     assert changes(again, lock_wait_timeout="40") == first == {"lock_wait_timeout": "40"}
     assert changes.said == []
     assert len(list(empty_references.glob("*.json"))) == 1
+
+
+def test_a_half_written_reference_is_read_anew(changes, empty_references):
+    """As one is that another program has left."""
+    first = changes(ONE, lock_wait_timeout="40")
+    file = next(empty_references.glob("*.json"))
+    file.write_text('{"changes": {"lock_wait_')
+
+    assert changes(ONE, lock_wait_timeout="40") == first
+    assert json.loads(file.read_text()) == {"changes": first, "obstacle": ""}
 
 
 def test_galera_of_any_size_has_one_reference(changes, empty_references):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import DBClusterError
@@ -117,5 +116,4 @@ class Endpoint:
     user: str
     password: str = dataclasses.field(repr=False)
     nodes: tuple[str, ...] = ()
-    directory: Path | None = None
     tls: bool = False

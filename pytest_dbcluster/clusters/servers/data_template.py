@@ -21,11 +21,13 @@ from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
 
 READ_ONLY_VARIABLE, SESSION_VARIABLE = 1238, 1228  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_LOCAL_VARIABLE
+FILE = "template.json"  # the manifest
 FORMAT = 2  # raised when what a template holds changes
 # What belongs to the server that made the data, and not to those that start from it.
 OWN_FILES = ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf")
@@ -73,13 +75,25 @@ def template(
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
     place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
     with lock(place, progress):
-        if not (place / "template.json").exists():
+        found = _read(place, initial)
+        if found is None:
             progress(f"making the data template of {release.name} {release.version}")
             _make(release, host(), dict(initial), place)
-        said = json.loads((place / "template.json").read_text())  # a removal waits for the lock
-    variables = {row["name"]: Variable(**{**row, "choices": tuple(row["choices"])}) for row in said["variables"]}
-    password = redaction.remember(said["password"])
-    return Template(place / "data", password, variables, frozenset(said["words"]), dict(initial))
+            found = _read(place, initial)
+    if found is None:
+        raise ProvisionError(f"the data template of {release.name} was made and is gone again from {place}")
+    return found
+
+
+def _read(place: Path, initial: Mapping[str, str]) -> Template | None:
+    """The template that lies in ``place``; None where there is none, or one that is not whole."""
+
+    def parse(fields: Mapping[str, Any]) -> Template:
+        rows = [Variable(**{**row, "choices": tuple(row["choices"])}) for row in fields["variables"]]
+        password, words = redaction.remember(fields["password"]), frozenset(fields["words"])
+        return Template(place / "data", password, {row.name: row for row in rows}, words, dict(initial))
+
+    return cache.read_manifest(place / FILE, parse)
 
 
 def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
@@ -185,6 +199,4 @@ def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
         for leftover in OWN_FILES:
             (data / leftover).unlink(missing_ok=True)
         shutil.copytree(data, fresh / "data")
-        description = fresh / "template.json"
-        description.touch(mode=0o600)
-        description.write_text(json.dumps(said))
+        cache.write_manifest(fresh / FILE, said, mode=0o600)

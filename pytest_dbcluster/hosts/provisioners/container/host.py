@@ -17,6 +17,7 @@ from typing import Any
 
 import psutil
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process
 from pytest_dbcluster.hosts.local_host import LocalHost
@@ -202,7 +203,7 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         """Which limit has ended a program here, or that the whole host has ended; empty for neither."""
         limit = self.container.attrs["HostConfig"]["Memory"]
         if limit and self._killed_for_memory():
-            return f"the host's memory limit of {limit / 2**20:g} MiB was reached"
+            return f"the host's memory limit of {formatting.mebibytes(limit)} was reached"
         if not self.agent.gone:
             return ""
         try:

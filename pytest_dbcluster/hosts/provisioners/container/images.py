@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, said
 from pytest_dbcluster.releases import apt, catalogue, fetched, sources
@@ -76,11 +75,8 @@ def lock_name(key: str) -> str:
 
 def read(entry: Path) -> ImageManifest | None:
     """What an entry of the cache holds; None where there is none, or one that another program wrote."""
-    try:
-        manifest = ImageManifest(**json.loads((entry / MANIFEST).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
-    return manifest if manifest.format == FORMAT and (entry / TAR).exists() else None
+    manifest = cache.read_manifest(entry / MANIFEST, lambda fields: ImageManifest(**fields))
+    return manifest if manifest and manifest.format == FORMAT and (entry / TAR).exists() else None
 
 
 def offer(name: str) -> catalogue.Offer:
@@ -107,7 +103,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Progress, *, again:
         before = found(engine, wanted.name)
         current = next((image for image in before if image.current), None)
         if current and not again:
-            progress(f"{wanted.name}: {current.tag} is there ({current.exact}, {apt.megabytes(current.size)} MB)")
+            progress(f"{wanted.name}: {current.tag} is there ({current.exact}, {formatting.size(current.size)})")
             return current
         entry = directory() / key
         if again or read(entry) is None:
@@ -127,9 +123,9 @@ def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
                 path.unlink()
         built = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         manifest = ImageManifest(wanted.name, made.exact, made.suite, made.source, made.packages, built, FORMAT)
-        (staging / MANIFEST).write_text(json.dumps(dataclasses.asdict(manifest), indent=1) + "\n", encoding="utf-8")
-        size = apt.megabytes((staging / TAR).stat().st_size)
-    progress(f"{wanted.name}: {made.exact}, {size} MB, {time.monotonic() - start:.1f} s")
+        cache.write_manifest(staging / MANIFEST, dataclasses.asdict(manifest))
+        size = formatting.size((staging / TAR).stat().st_size)
+    progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
 
 
 def _bring(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[Image], progress: Progress) -> Image:

@@ -1,0 +1,40 @@
+"""Sizes, durations and counts in messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import formatting
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-3, "0 s"), (42, "42 s"), (420, "7 min"), (5 * 3600, "5 h"), (3 * 86400, "3 d"), (89, "89 s"), (90, "2 min")],
+)
+def test_a_duration_has_one_unit(seconds, shown):
+    """Ages are read at a glance."""
+    assert formatting.duration(seconds) == shown
+
+
+@pytest.mark.parametrize(
+    ("count", "shown"),
+    [
+        *[(0, "0 MB"), (112_000, "0.1 MB"), (3_000_000, "3 MB"), (9_800_000, "9.8 MB"), (38_200_000, "38 MB")],
+        *[(271_600_000, "272 MB"), (999_000_000, "999 MB"), (1_540_000_000, "1.5 GB")],
+    ],
+)
+def test_a_size_is_decimal(count, shown):
+    """Megabytes below a gigabyte, as packages and disks are counted; small sizes have a decimal."""
+    assert formatting.size(count) == shown
+
+
+def test_memory_is_binary():
+    """As limits of containers and options of servers are written."""
+    assert (formatting.mebibytes(48 * 2**20), formatting.mebibytes(2**19)) == ("48 MiB", "0.5 MiB")
+    assert formatting.gibibytes(2**31) == "2.0 GiB"
+
+
+@pytest.mark.parametrize(("number", "shown"), [(0, "0 nodes"), (1, "1 node"), (3, "3 nodes")])
+def test_one_alone_has_no_plural(number, shown):
+    """A count has its noun."""
+    assert formatting.counted(number, "node") == shown
