@@ -26,7 +26,7 @@ FOLDERS = ("releases", "images", "templates", "stored")  # of the cache; data se
 class Cached:
     """An entry of the cache; ``holds`` is said of data sets and images, ``used``, a time, of the former."""
 
-    place: Path
+    path: Path
     size: int
     holds: str = ""
     used: float | None = None
@@ -34,25 +34,25 @@ class Cached:
     @property
     def name(self) -> str:
         """Its name, as ``dbcluster cache`` lists it."""
-        return str(self.place.relative_to(cache.root()))
+        return str(self.path.relative_to(cache.root()))
 
 
 def cached() -> list[Cached]:
     """Everything in the cache that can be made again: releases, images, templates, data sets, readings."""
-    places = [place for folder in FOLDERS for place in sorted((cache.root() / folder).glob("[!.]*")) if place.is_dir()]
-    found = [_cached(place) for place in places]
+    paths = [path for folder in FOLDERS for path in sorted((cache.root() / folder).glob("[!.]*")) if path.is_dir()]
+    found = [_cached(path) for path in paths]
     references = cache.root() / "references"
     return [*found, Cached(references, cache.size(references))] if any(references.glob("*.json")) else found
 
 
-def _cached(place: Path) -> Cached:
-    image = images.read(place) if place.parent == images.directory() else None
+def _cached(path: Path) -> Cached:
+    image = images.read(path) if path.parent == images.directory() else None
     if image:
-        return Cached(place, cache.size(place), f"container image of {image.release} {image.exact}")
-    data_set = datasets.read_dataset(place) if place.parent == datasets.datasets_directory() else None
+        return Cached(path, cache.size(path), f"container image of {image.release} {image.exact}")
+    data_set = datasets.read_dataset(path) if path.parent == datasets.datasets_directory() else None
     if data_set is None:
-        return Cached(place, cache.size(place))
-    return Cached(place, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
+        return Cached(path, cache.size(path))
+    return Cached(path, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
 
 
 def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
@@ -71,7 +71,7 @@ def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _:
     problems: list[str] = []
     for number, one in enumerate(wanted):
         try:
-            _remove(one.place, progress)
+            _remove(one.path, progress)
             removed.append(one)
         except ProvisionError as error:
             problems.append(str(error))
@@ -101,32 +101,32 @@ def _refuse_in_use() -> None:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 
 
-def _remove(place: Path, progress: Callable[[str], None]) -> None:
+def _remove(path: Path, progress: Callable[[str], None]) -> None:
     """Remove an entry. Raises ProvisionError where it cannot be, ConfigError when a run has begun by then."""
-    if place.parent == cache.root():
+    if path.parent == cache.root():
         _refuse_in_use()
         try:
-            for file in place.glob("*.json"):
+            for file in path.glob("*.json"):
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise ProvisionError(
-                f"{place} in the cache cannot be emptied: {error.strerror}; only who may write it can do that"
+                f"{path} in the cache cannot be emptied: {error.strerror}; only who may write it can do that"
             ) from error
         return
-    with _held(place, progress):
+    with _held(path, progress):
         _refuse_in_use()  # again: the lock may have been waited for, for minutes
-        cache.discard(place)
+        cache.discard(path)
 
 
-def _held(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
+def _held(path: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
     """The lock of an entry, which its maker holds too."""
-    if place.parent == cache.root() / "templates":
-        return data_template.lock(place, progress)
-    name = place.name
-    if place.parent == images.directory():
+    if path.parent == cache.root() / "templates":
+        return data_template.lock(path, progress)
+    name = path.name
+    if path.parent == images.directory():
         name = images.lock_name(name)
-    elif place.parent == datasets.datasets_directory():
-        name = datasets.lock_name(place)
+    elif path.parent == datasets.datasets_directory():
+        name = datasets.lock_name(path)
     return cache.lock(name, progress=progress, does="makes")
 
 

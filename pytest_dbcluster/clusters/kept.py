@@ -128,8 +128,8 @@ def read(directory: Path) -> list[Kept]:
 
 
 def _kept(said: dict[str, Any]) -> Kept:
-    places = {key: tuple(Listener(**place) for place in said[key]) for key in ("nodes", "proxy")}
-    return Kept(**{**said, **places})
+    listeners = {key: tuple(Listener(**fields) for fields in said[key]) for key in ("nodes", "proxy")}
+    return Kept(**{**said, **listeners})
 
 
 def describe(kept: Kept) -> str:
@@ -139,11 +139,11 @@ def describe(kept: Kept) -> str:
         f"cluster {kept.name} (run {kept.run_id}): {len(kept.nodes)} x {kept.release} {kept.version}, {kept.topology}"
     ]
     lines += [
-        f"  {place.name:8} {command} --host={place.address} --port={place.port}" for place in (*kept.nodes, *kept.proxy)
+        f"  {each.name:8} {command} --host={each.address} --port={each.port}" for each in (*kept.nodes, *kept.proxy)
     ]
     lines.append("logs")
-    lines += [f"  {place.name:8} {place.log}" for place in kept.nodes]
-    lines += [f"  {'proxy':8} {place.log}" for place in kept.proxy[:1]]
+    lines += [f"  {each.name:8} {each.log}" for each in kept.nodes]
+    lines += [f"  {'proxy':8} {each.log}" for each in kept.proxy[:1]]
     if kept.statistics:
         lines.append(f"the proxy's own page: {kept.statistics}")
     return "\n".join([*lines, f"end it: dbcluster down {kept.run_id}"])

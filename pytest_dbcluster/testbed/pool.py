@@ -143,12 +143,12 @@ class Pool:
 
     def _admit_copies(self, copies: Sequence[tuple[int, Template]], needed: Sequence[tuple[object, ...]]) -> None:
         """The same for the disk that so many nodes of each need. Raises Unsupported."""
-        place = next(iter(self._clients.values())).directory
+        directory = next(iter(self._clients.values())).directory
         nodes = sum(many for many, _ in copies)
         wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
-        if (free := self._made_free(lambda: shutil.disk_usage(place).free, wanted, needed)) < wanted:
+        if (free := self._made_free(lambda: shutil.disk_usage(directory).free, wanted, needed)) < wanted:
             raise Unsupported(
-                f"no room on the disk of {place} for {nodes} copies of data sets, which go with their servers: "
+                f"no room on the disk of {directory} for {nodes} copies of data sets, which go with their servers: "
                 f"{free / 2**20:.0f} MiB free, {wanted / 2**20:.0f} MiB needed; free some, or take another disk with "
                 "DBCLUSTER_DATA_DIR=DIRECTORY"
             )

@@ -228,5 +228,5 @@ def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_data_
     """It is no entry, so nobody could name it."""
     (two_data_sets / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
 
-    assert [one.place.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]
+    assert [one.path.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]
     assert [path.name for path in two_data_sets.iterdir()] == ["mariadb-1"]
