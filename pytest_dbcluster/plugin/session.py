@@ -22,6 +22,7 @@ from pytest_dbcluster.reporting import allure, report
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
+    Asked,
     CurveRecord,
     Curves,
     claim_record,
@@ -104,18 +105,11 @@ class DBSession:
     def _finished(self, testbed: Testbed, item: Any) -> Callable[[Answer], None]:
         """What keeps and shows each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
+        asked = Asked(item.nodeid, self.settings.profile, self._repeat(item))
         began = time.monotonic()
 
         def finished(answer: Answer) -> None:
-            record = claim_record(
-                answer,
-                testbed,
-                published,
-                test=item.nodeid,
-                profile=self.settings.profile,
-                wall_seconds=time.monotonic() - began,
-                repeat=self._repeat(item),
-            )
+            record = claim_record(answer, testbed, published, asked, time.monotonic() - began)
             with self.pool.turns.building():  # a chart takes a core
                 self.report.claim(record)
 

@@ -5,6 +5,7 @@ A *record* is what is kept of one claim or one curve. The *results directory* ho
 progress and the closing table; *Allure* gets each claim as a step of its test.
 
 - ``records``: ``ClaimRecord`` and ``CurveRecord``, and how they are made.
+- ``schema``: the typed documents that are written to and read from the results directory.
 - ``report``: who is told of a claim; in a worker of pytest-xdist that is the controller.
 - ``results_directory``, ``rounds_csv``, ``charts``: what is written.
 - ``terminal``, ``tables/``: what is printed.
@@ -14,4 +15,4 @@ progress and the closing table; *Allure* gets each claim as a step of its test.
 A new report is a module here and one line in ``report``.
 """
 
-__all__ = ["allure", "published", "records", "report", "results_directory", "tables"]
+__all__ = ["allure", "published", "records", "report", "results_directory", "schema", "tables"]

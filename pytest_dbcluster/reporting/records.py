@@ -87,23 +87,26 @@ class ClaimRecord:
     limited: str = ""
 
 
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Where and how a claim was asked: the test's node id, the profile, the command that repeats it."""
+
+    test: str
+    profile: str
+    repeat: str
+
+
 def claim_record(
-    answer: Answer,
-    testbed: Testbed,
-    published: Published | None,
-    *,
-    test: str,
-    profile: str,
-    wall_seconds: float,
-    repeat: str,
+    answer: Answer, testbed: Testbed, published: Published | None, asked: Asked, wall_seconds: float
 ) -> ClaimRecord:
-    """What an answer leaves behind; ``test``, ``profile``, ``wall_seconds`` and ``repeat`` are fields of the record."""
-    candidate, baseline = compared = answer.compared
+    """What an answer leaves behind; ``wall_seconds`` counts resets, switches and settling too."""
+    candidate, baseline = answer.compared
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
+    of_both = {variant.name: variant.rounds for variant in (candidate, baseline)}
     variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
     ratio, seconds = _published_beside(answer, variants, testbed.mode, published)
     return ClaimRecord(
-        test=test,
+        test=asked.test,
         text=answer.text,
         load=testbed.load,
         candidate=candidate.name,
@@ -117,15 +120,15 @@ def claim_record(
         wall_seconds=wall_seconds,
         seed=answer.seed,
         release=releases(list(variants.values())),
-        profile=profile,
+        profile=asked.profile,
         durability={variant.name: testbed.durability(variant.number) for variant in answer.variants},
         differences=testbed.differences(candidate.number, baseline.number),
         fingerprint=fingerprint(),
-        repeat=repeat,
+        repeat=asked.repeat,
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=remarks.drained_ratio({variant.name: variant.rounds for variant in compared}, answer.metric),
+        drained=remarks.drained_ratio(of_both, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),

@@ -272,7 +272,8 @@ def _free_bytes(load: HasDataSet, made: Template, where: PopulateOn) -> int:
     if kept.stat().st_dev != Path(directory).stat().st_dev and (left := shutil.disk_usage(kept).free) < wanted:
         raise Unsupported(
             f"no room in the cache {kept} to keep {load.data_set}: {formatting.size(left)} free, "
-            f"{formatting.size(wanted)} needed; free some (dbcluster cache lists what can be made again), or take another disk with XDG_CACHE_HOME"
+            f"{formatting.size(wanted)} needed; free some (dbcluster cache lists what can be made again), or take "
+            "another disk with XDG_CACHE_HOME"
         )
     return free
 

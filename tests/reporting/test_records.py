@@ -10,7 +10,7 @@ from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
-from pytest_dbcluster.reporting.records import claim_record
+from pytest_dbcluster.reporting.records import Asked, claim_record
 from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
 
@@ -53,7 +53,7 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
     names = tuple(drains)
     source = RoundSource(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, source, Published(), test="test_a", profile="quick", wall_seconds=1.0, repeat="")
+    record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
 
     assert (record.candidate, record.baseline) == (candidate, baseline)
     assert record.published == len(candidate) / len(baseline)
@@ -67,7 +67,7 @@ def test_a_record_is_kept_whole(tmp_path):
     """What an answer leaves behind is read from its results directory as it was, types included."""
     source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
-    record = claim_record(answer, source, Published(), test="test_a", profile="quick", wall_seconds=1.0, repeat="")
+    record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
     results_directory.Results(tmp_path).add(record)
 
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
