@@ -19,13 +19,23 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.system import cache
+from pytest_dbcluster.system import cache, machine_lock
+from pytest_dbcluster.system.machine_lock import MachineLock
 from pytest_dbcluster.testbed.pool import Pool
 from tests.support import engines
 
 pytest_plugins = ["pytester"]
 
 Bring = Callable[..., Cluster]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineLock]:
+    """The lock of a machine of the tests' own: rounds of others do not keep them waiting, and theirs nobody else."""
+    own = MachineLock(tmp_path_factory.mktemp("machine") / "locks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_lock, "this", lambda: own)
+        yield own
 
 
 @pytest.fixture(scope="session")

@@ -14,6 +14,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.system import cache
+from tests.support import conftests
 
 SUITE = """\
 from pytest_dbcluster.spec import ClusterSpec
@@ -52,6 +53,8 @@ class Run:
 
     def __init__(self, place, queries, environment, *further):
         (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
+        with (place / "conftest.py").open("a") as conftest:
+            conftest.write(conftests.OWN_MACHINE + conftests.NO_CHARTS)
         self.place = place
         self.data = place / "runs"
         self.ids: set[str] = set()
