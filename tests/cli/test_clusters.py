@@ -55,7 +55,7 @@ def test_a_kept_run_whose_servers_ended_says_so(data):
     provisioner = sleeping_run(leave=True)
     for process in left(provisioner.run_id):
         process.kill()
-        psutil.wait_procs([process], timeout=5)
+        psutil.wait_procs([process], timeout=60)
 
     assert [row.state for row in clusters.rows()] == ["kept, its servers have ended"]
     assert clusters.down(provisioner.run_id)[1] == 0

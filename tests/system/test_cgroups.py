@@ -128,7 +128,7 @@ def test_programs_of_a_limited_host_are_in_its_group(local):
     inside, outside = (
         host.spawn(words, log=f"{host.directory}/log", directory=host.directory) for host in (limited, free)
     )
-    wait.until(lambda: [] if limited.pull(f"{limited.directory}/log") else ["nothing printed"], "it", seconds=10)
+    wait.until(lambda: [] if limited.pull(f"{limited.directory}/log") else ["nothing printed"], "it", seconds=60)
     said = limited.pull(f"{limited.directory}/log").decode()
 
     assert all(place.name in said for place in limited.group.places)
@@ -203,10 +203,10 @@ def test_no_group_outlives_a_killed_owner(data, supervised):
             os.kill(int(supervisor), signal.SIGKILL)
         owner.kill()
     if not supervised:
-        wait.until(lambda: ["runs"] if psutil.pid_exists(int(program)) else [], "the program", seconds=10)
+        wait.until(lambda: ["runs"] if psutil.pid_exists(int(program)) else [], "the program", seconds=60)
         runs.reap()  # unless another run of this machine has been quicker
 
-    wait.until(lambda: [str(group)] if group.exists() else [], "the end of the group", seconds=10)
+    wait.until(lambda: [str(group)] if group.exists() else [], "the end of the group", seconds=60)
     assert not psutil.pid_exists(int(program))
 
 

@@ -97,7 +97,7 @@ def test_every_node_says_what_it_may_be_used_for(cluster):
     stopped.query("STOP REPLICA SQL_THREAD")
     assert [well(node) for node in (primary, replica, stopped)] == [[False, True], [True, False], [False, False]]
     stopped.query("START REPLICA")
-    wait.until(cluster.problems, "the cluster", seconds=10)
+    wait.until(cluster.problems, "the cluster", seconds=60)
 
 
 def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
@@ -152,12 +152,12 @@ def test_the_error_that_keeps_a_replica_from_reading_ends_the_waiting(cluster):
     replica.query("START REPLICA")
 
     with pytest.raises(ProvisionError, match=r"^replica node3 has stopped reading from node1: error \d+: .*server ids"):
-        wait.until(lambda: cluster.problems() or ["not yet refused"], "the error", seconds=10)
+        wait.until(lambda: cluster.problems() or ["not yet refused"], "the error", seconds=60)
 
     replica.query("STOP REPLICA")
     replica.query("SET GLOBAL server_id = 3")
     replica.query("START REPLICA")
-    wait.until(cluster.problems, "the cluster", seconds=10)
+    wait.until(cluster.problems, "the cluster", seconds=60)
 
 
 def test_a_primary_that_takes_no_writes_is_a_problem(cluster):
