@@ -79,7 +79,7 @@ def test_replicas_take_no_write_of_a_load(cluster):
             with pytest.raises(SQLError, match="read-only"):
                 connection.query(write)
         connection.close()
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     assert cluster.topology.violations(cluster.nodes) == []
 
 
@@ -116,7 +116,7 @@ def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
     assert cluster.problems() == [f"node3: {words.applying} is 'No', wanted 'Yes'"]
 
     late.query("START REPLICA")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert cluster.problems() == []
     assert rows(cluster)[0] == rows(cluster)[2]
 
@@ -140,7 +140,7 @@ def test_the_error_that_stops_a_replica_ends_the_waiting(cluster):
 
     unlogged(replica, "DELETE FROM kept.t WHERE id = 100")
     replica.query("START REPLICA")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     cluster.dirty = ""
 
 
@@ -180,7 +180,7 @@ def test_a_killed_replica_catches_up_by_gtid(cluster):
     cluster.topology.rejoin(replica, cluster.nodes)
 
     wait.until(cluster.problems, "the cluster", seconds=30)
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert rows(cluster)[1] == rows(cluster)[0]
     assert cluster.topology.violations(cluster.nodes) == []
 
@@ -196,7 +196,7 @@ def test_a_killed_primary_is_found_again_by_its_replicas(cluster):
 
     wait.until(cluster.problems, "the cluster", seconds=30)
     primary.query("REPLACE INTO kept.t VALUES (31)")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     found = rows(cluster)
     assert {30, 31} <= set(found[0])
     assert found == [found[0]] * 3
@@ -212,7 +212,7 @@ def test_transactions_that_only_one_has_are_violations(bring, release):
     primary.query("CREATE DATABASE late")
     assert cluster.topology.violations(cluster.nodes)[0].startswith("node2 lacks ")
     replica.query("START REPLICA")
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     cluster.check()
 
     with writable(replica):

@@ -36,7 +36,7 @@ def test_conflicts_between_nodes_leave_every_condition_true(loaded):
     assert sum(ledger.errors.values()) == total.tried - total.good > 0
     assert max(total.attempts) > 1
     assert ledger.abort_share > 0.05
-    assert setting.cluster.settle(30)
+    assert setting.cluster.settle(60)
     assert load.violations(setting.cluster) == []
     setting.cluster.check(load.tables)
 

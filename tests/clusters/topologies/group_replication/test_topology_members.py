@@ -258,7 +258,7 @@ def test_every_member_of_a_multi_primary_group_takes_writes(multi2):
     for node in nodes:
         table = written(node, f"from_{node.name}")
         as_load(node).query(f"INSERT INTO {table} VALUES (4)")
-        assert multi2.settle(10), multi2.backlog()
+        assert multi2.settle(60), multi2.backlog()
         multi2.check([table])
         health = form.health(node, nodes)
         assert health.reader.items() <= health.writer.items() <= node.pairs(health.statement).items()
@@ -270,7 +270,7 @@ def test_a_conflict_of_two_members_is_one(multi2):
     """Both members certify and count it; the one that came second is told, and has rolled back."""
     first, second = multi2.nodes
     table = written(first, "both_want")
-    assert multi2.settle(10), multi2.backlog()
+    assert multi2.settle(60), multi2.backlog()
     before = sampler.read_counters(multi2.nodes)
     late = as_load(second)
     late.query(f"LOCK TABLES {table} WRITE")  # what the first one writes is certified there, and cannot be applied
@@ -278,7 +278,7 @@ def test_a_conflict_of_two_members_is_one(multi2):
     with pytest.raises(SQLError) as caught:
         late.query(f"UPDATE {table} SET id = 5 WHERE id = 1")
     late.query("UNLOCK TABLES")
-    assert multi2.settle(10), multi2.backlog()
+    assert multi2.settle(60), multi2.backlog()
     found = counters.deltas(before, sampler.read_counters(multi2.nodes), seconds=1.0, commits=1)
 
     assert caught.value.number == ROLLED_BACK
@@ -296,7 +296,7 @@ def test_a_majority_that_is_lost_is_given_back(multi2):
     wait.until(multi2.problems, "the group", seconds=60)
     assert any("not able to reach a majority" in line for line in survivor.new_errors())
     table = written(killed, "after_the_kill")
-    assert multi2.settle(10), multi2.backlog()
+    assert multi2.settle(60), multi2.backlog()
     multi2.check([table])
     # It has a new port, because others try its old one again only after seconds; and everybody is as patient as before.
     addresses = [node.query("SELECT @@global.group_replication_local_address")[0][0] for node in multi2.nodes]
