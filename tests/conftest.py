@@ -49,6 +49,10 @@ LONG = (
     "clusters/test_cluster.py",
     "clusters/test_kept.py",
     "reporting/tables/test_matrix_run.py",
+    "whole/test_leaks_containers.py",
+    "workloads/test_sysbench.py",
+    "hosts/provisioners/container/test_provisioner_engine_lost.py",
+    "testbed/test_pool.py",
 )
 
 
