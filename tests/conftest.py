@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,8 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from pytest_dbcluster.system import cache
+from pytest_dbcluster.system import cache, machine_lock
+from pytest_dbcluster.system.machine_lock import MachineLock
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support import engines
@@ -26,7 +28,58 @@ from tests.support.clusters import bring_up
 
 pytest_plugins = ["pytester"]
 
+# What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
+LONG = (
+    "contracts/test_topologies.py",
+    "workloads/tpcc/test_workload_population.py",
+    "workloads/tpcc/test_workload.py",
+    "plugin/test_xdist.py",
+    "contracts/test_workloads.py",
+    "clusters/topologies/group_replication/test_topology_members.py",
+    "whole/test_leaks.py",
+    "whole/test_end_to_end.py",
+    "workloads/tpcc/test_workload_contained.py",
+    "workloads/tpcc/test_workload_on_nodes.py",
+    "testbed/test_variants.py",
+    "clusters/topologies/test_semisync.py",
+    "clusters/proxies/haproxy/test_proxy.py",
+    "plugin/test_hooks.py",
+    "clusters/topologies/test_galera.py",
+    "clusters/topologies/test_async_replication_replicas.py",
+    "hosts/provisioners/container/test_provisioner_troubles.py",
+    "clusters/test_cluster.py",
+    "clusters/test_kept.py",
+    "reporting/tables/test_matrix_run.py",
+    "whole/test_leaks_containers.py",
+    "workloads/test_sysbench.py",
+    "hosts/provisioners/container/test_provisioner_engine_lost.py",
+    "testbed/test_pool.py",
+)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C is heard in the background as well."""
+    config.option.loadscopereorder = False
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has what it starts with & ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Modules that take long come first."""
+    place = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
+    items.sort(key=lambda item: place.get(item.path, len(LONG)))
+
+
 Bring = Callable[..., Cluster]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_machine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MachineLock]:
+    """The lock of a machine of the tests' own: rounds of others do not keep them waiting, and theirs nobody else."""
+    own = MachineLock(tmp_path_factory.mktemp("machine") / "locks")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine_lock, "this", lambda: own)
+        yield own
 
 
 @pytest.fixture(scope="session")

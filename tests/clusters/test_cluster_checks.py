@@ -20,7 +20,7 @@ def test_tables_that_differ_between_nodes_void_the_rounds(bring):
     one, other = cluster.nodes
     one.query("CREATE DATABASE apart")
     one.query("CREATE TABLE apart.t (id INT PRIMARY KEY)")
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     cluster.check(["apart.t"])
     other.query("SET SESSION wsrep_on = OFF")
     other.query("INSERT INTO apart.t VALUES (1)")
@@ -87,7 +87,7 @@ def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):
     one, other = galera2.nodes
     one.query("CREATE DATABASE IF NOT EXISTS late")
     one.query("CREATE TABLE IF NOT EXISTS late.t (id INT AUTO_INCREMENT PRIMARY KEY)")
-    assert galera2.settle(10)
+    assert galera2.settle(60)
     other.query("FLUSH TABLES WITH READ LOCK")
     try:
         one.query("INSERT INTO late.t VALUES ()")
@@ -96,7 +96,7 @@ def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):
         assert any("wsrep_l" in problem for problem in galera2.backlog())
     finally:
         other.query("UNLOCK TABLES")
-    assert galera2.settle(10) is True
+    assert galera2.settle(60) is True
 
 
 def test_settling_flushes_a_log_that_commits_do_not(standalone):

@@ -109,11 +109,11 @@ def test_an_up_that_is_interrupted_leaves_nothing(data, number):
     up = subprocess.Popen(
         [sys.executable, "-c", UP], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
-    limit = time.monotonic() + 30
+    limit = time.monotonic() + 200
     while not (started := [run for run in runs.known() if len(run.processes()) >= 3]) and time.monotonic() < limit:
         time.sleep(0.02)
     up.send_signal(number)
-    output, errors = up.communicate(timeout=30)
+    output, errors = up.communicate(timeout=100)
     while (data / started[0].run_id).exists() and time.monotonic() < limit:
         time.sleep(0.02)
 

@@ -47,7 +47,7 @@ def setting(containers, imaged):
 def load(request, setting):
     """Each load, prepared on both nodes, to which the proxy leads it in turn, and cleaned up afterwards."""
     request.param.prepare(setting)
-    assert setting.cluster.settle(30), setting.cluster.backlog()
+    assert setting.cluster.settle(60), setting.cluster.backlog()
     yield request.param
     request.param.clean(setting)
 

@@ -67,13 +67,13 @@ def written(cluster, node, word):
     node.query("CREATE DATABASE IF NOT EXISTS contract")
     node.query("CREATE TABLE IF NOT EXISTS contract.words (id INT PRIMARY KEY, word VARCHAR(20))")
     node.query(f"REPLACE INTO contract.words VALUES (1, '{word}')")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
 
 
 def test_ready_means_that_nothing_is_missing(cluster):
     """A cluster that was handed out has no problem, it settles, and every node answers for itself."""
     assert cluster.problems() == []
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert [node.query("SELECT @@port")[0][0] for node in cluster.nodes] == [node.port for node in cluster.nodes]
 
 
@@ -120,7 +120,7 @@ def test_who_takes_no_writes_refuses_a_load(cluster):
         else:
             connection.query("REPLACE INTO contract.words VALUES (1, 'role')")
         connection.close()
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert value_everywhere(cluster) == [[(1, "role")]] * cluster.spec.nodes
 
 

@@ -56,7 +56,7 @@ def load(request, setting):
 
 def sums(setting, load):
     """What each node's tables hold."""
-    assert setting.cluster.settle(30), setting.cluster.backlog()
+    assert setting.cluster.settle(60), setting.cluster.backlog()
     return [[node.query(f"CHECKSUM TABLE {table}")[0][1] for table in load.tables] for node in setting.cluster.nodes]
 
 

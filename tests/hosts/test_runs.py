@@ -128,7 +128,7 @@ def test_a_server_whose_directory_was_removed_is_reaped(data):
         try:
             # A program that is just being loaded has no environment yet.
             marked = runs.Run(Path("feedgone"), 0, 0.0, kept=False).processes
-            wait.until(lambda: [] if lost.pid in [one.pid for one in marked()] else ["no mark"], "it", seconds=10)
+            wait.until(lambda: [] if lost.pid in [one.pid for one in marked()] else ["no mark"], "it", seconds=60)
             assert psutil.Process(lost.pid) not in runs.orphans()
             place.rmdir()
 

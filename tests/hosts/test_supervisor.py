@@ -79,7 +79,7 @@ def ended(pid):
 
 def wait_ended(pid):
     """Wait for its end."""
-    wait.until(lambda: [] if ended(pid) else ["it runs"], f"the end of {pid}", seconds=10)
+    wait.until(lambda: [] if ended(pid) else ["it runs"], f"the end of {pid}", seconds=60)
 
 
 def test_a_child_may_open_as_many_files_as_the_system_allows(script, tmp_path):
@@ -95,7 +95,7 @@ def test_output_is_added_to_the_log(script, tmp_path):
     (tmp_path / "log").write_text("before\n")
     pid = started(script, tmp_path, "sh", "-c", "echo out; echo err >&2")
 
-    wait.until(lambda: [] if ask(script, "status", pid=pid)["status"] == 0 else ["runs"], "its end", seconds=10)
+    wait.until(lambda: [] if ask(script, "status", pid=pid)["status"] == 0 else ["runs"], "its end", seconds=60)
     assert (tmp_path / "log").read_text() == "before\nout\nerr\n"
 
 

@@ -8,7 +8,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +16,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.system import cache
+from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
 CACHE = cache.root().parent  # read before pytester gives its runs a home of their own
@@ -38,12 +38,13 @@ MODULE = """
         assert other.beats(one)
 """
 WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
+QUICK = FAKE.read_text() + conftests.NO_CHARTS
 
 
 @pytest.fixture
 def made_up(pytester, monkeypatch):
     """A suite on made-up rounds: three modules, the first and the last of which share a cluster."""
-    pytester.makeconftest(FAKE.read_text())
+    pytester.makeconftest(QUICK)
     monkeypatch.setenv("COLUMNS", "120")
     for name, topology, nodes in (("a", "galera", 3), ("b", "standalone", 1), ("c", "galera", 3)):
         pytester.makepyfile(**{f"test_{name}": MODULE.format(topology=topology, nodes=nodes)})
@@ -69,6 +70,7 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     for stale in ("allure-results/of-before-result.json", "rounds/07-of-before.csv"):
         (made_up.path / "reports" / "latest" / stale).parent.mkdir(parents=True, exist_ok=True)
         (made_up.path / "reports" / "latest" / stale).touch()
+    made_up.makeconftest(FAKE.read_text())
     result = run(made_up, "--junit-xml=junit.xml", "--db-seed=4")
 
     result.assert_outcomes(passed=6)
@@ -103,7 +105,7 @@ FakeSession.close = lambda self: self.report.line("said at the end") or DBSessio
 
 def test_what_is_said_after_the_last_test_is_no_test(made_up):
     """The lines reach the terminal, and the JUnit file has the tests alone."""
-    made_up.makeconftest(FAKE.read_text() + LATE)
+    made_up.makeconftest(QUICK + LATE)
     result = run(made_up, "--junit-xml=junit.xml")
 
     result.assert_outcomes(passed=6)
@@ -125,7 +127,7 @@ OTHERS = """
 @pytest.mark.parametrize("measures", [True, False])
 def test_a_test_that_does_not_measure_has_a_turn_beside_those_that_do(made_up, measures):
     """It takes cores, which the rounds of the other worker need; in a run without rounds nobody waits."""
-    made_up.makeconftest(FAKE.read_text() + textwrap.dedent(OWN_MACHINE))
+    made_up.makeconftest(QUICK + conftests.OWN_MACHINE)
     made_up.makepyfile(test_others=OTHERS)
     run(made_up, "--junit-xml=junit.xml", *(() if measures else ["test_others.py"])).assert_outcomes(
         passed=7 if measures else 1
@@ -143,7 +145,7 @@ FakeSession.group_ends = lambda self: self.report.line(f"{os.getpid()} ended a g
 
 def test_the_clusters_of_a_group_end_with_it(made_up):
     """Before the first test of the next one: the other worker may need their memory."""
-    made_up.makeconftest(FAKE.read_text() + ENDS)
+    made_up.makeconftest(QUICK + ENDS)
     made_up.makepyfile(test_d=MODULE.format(topology="galera", nodes=2))
     result = made_up.runpytest_subprocess(*WORDS, "-n1", "--junit-xml=junit.xml")
 
@@ -189,6 +191,7 @@ DIES = """
 
 def test_a_crashed_worker_loses_its_own_test_alone(made_up):
     """The others of its group go to another worker, and what it had told stays told."""
+    made_up.makeconftest(FAKE.read_text())
     made_up.makepyfile(test_a=DIES)
     result = run(made_up, "--junit-xml=junit.xml")
 
@@ -231,14 +234,6 @@ REAL = """
         if str(db_release) == os.environ.get("DIES_ON"):
             os.kill(os.getpid(), signal.SIGKILL)
 """
-# The runs of a test share a machine of their own, so that others of this one do not keep them waiting.
-OWN_MACHINE = """
-    from pathlib import Path
-    from pytest_dbcluster.system import machine_lock as machine
-
-    own = machine.MachineLock(Path(__file__).with_name("machine"))
-    machine.this = lambda: own
-"""
 
 
 def rounds(place):
@@ -254,7 +249,7 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
     """Two workers and a run of its own, on real servers; those of a worker that is killed end with it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     pytester.makepyfile(test_real=REAL)
-    pytester.makeconftest(OWN_MACHINE)
+    pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     words = [sys.executable, "-m", "pytest", *WORDS, "--db-max-pairs=8"]
     both = ["--db-release=mariadb:10.11", "--db-release=mariadb:11.8"]
     with (
@@ -263,11 +258,11 @@ def test_no_two_rounds_of_any_run_overlap(pytester, monkeypatch, data):
         ) as two,
         subprocess.Popen([*words, "--db-results=alone"]) as alone,
     ):
-        assert (two.wait(100), alone.wait(100)) == (1, 0)
+        assert (two.wait(300), alone.wait(300)) == (1, 0)
 
     several = {name: rounds(pytester.path / name) for name in ("two", "alone")}
     assert {name: len(many) for name, many in several.items()} == {"two": 2 * 16, "alone": 16}
     for (_, ended), (began, _) in itertools.pairwise(sorted(itertools.chain.from_iterable(several.values()))):
         assert began >= ended
     # A supervisor ends the servers of a dead run a moment later.
-    wait.until(lambda: [str(one) for run in runs.known() for one in run.processes()], "the end of all", seconds=20)
+    wait.until(lambda: [str(one) for run in runs.known() for one in run.processes()], "the end of all", seconds=60)

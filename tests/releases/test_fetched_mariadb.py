@@ -85,7 +85,7 @@ def test_a_process_has_its_programs_name(found):
     process = subprocess.Popen([found.program("socat"), "-u", "PIPE", "STDOUT"], env={"PATH": "/usr/bin:/bin"})
     try:
         comm = Path(f"/proc/{process.pid}/comm")
-        wait.until(lambda: [] if comm.read_text() == "socat\n" else [comm.read_text()], "socat", seconds=10)
+        wait.until(lambda: [] if comm.read_text() == "socat\n" else [comm.read_text()], "socat", seconds=60)
     finally:
         process.kill()
         process.wait()
@@ -193,7 +193,7 @@ def test_a_killed_fetch_leaves_nothing_and_two_at_once_are_one(tmp_path, monkeyp
 
     first = fetching(tmp_path)
     assert first.stdout.readline().startswith("reading ")
-    wait.until(lambda: [str(stale)] if stale.exists() else [], "removing what the killed one left", seconds=10)
+    wait.until(lambda: [str(stale)] if stale.exists() else [], "removing what the killed one left", seconds=60)
     second = fetching(tmp_path)
     said = [process.communicate(timeout=300)[0].splitlines() for process in (first, second)]
 

@@ -128,7 +128,7 @@ def counted(briefly):
             before = sampler.read_counters(nodes)
             for _ in range(20):
                 node.query("INSERT INTO counted.table_of_it VALUES ()")
-            assert cluster.settle(10)
+            assert cluster.settle(60)
             return counters.deltas(before, sampler.read_counters(nodes), seconds=1.0, commits=20)
 
         return counted

@@ -128,7 +128,7 @@ def test_programs_of_a_limited_host_are_in_its_group(local):
     inside, outside = (
         host.spawn(words, log=f"{host.directory}/log", directory=host.directory) for host in (limited, free)
     )
-    wait.until(lambda: [] if limited.pull(f"{limited.directory}/log") else ["nothing printed"], "it", seconds=10)
+    wait.until(lambda: [] if limited.pull(f"{limited.directory}/log") else ["nothing printed"], "it", seconds=60)
     said = limited.pull(f"{limited.directory}/log").decode()
 
     assert all(place.name in said for place in limited.group.places)

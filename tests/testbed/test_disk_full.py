@@ -9,6 +9,8 @@ import sys
 import psutil
 import pytest
 
+from tests.support import conftests
+
 SUITE = """\
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -64,6 +66,7 @@ def small_disk(tmp_path):
 def test_a_disk_that_fills_in_mid_round_is_named(small_disk, tmp_path, clients, words):
     """The test fails with the words of whoever met it, without a traceback; no server and no file stays."""
     (tmp_path / "test_claim.py").write_text(SUITE.format(clients=clients))
+    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     pytest_ = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-W", "error"]
     result = small_disk(*pytest_, "--db-max-pairs=1", "--override-ini=addopts=", "test_claim.py")
 

@@ -9,6 +9,8 @@ import sys
 import psutil
 import pytest
 
+from tests.support import conftests
+
 SUITE = """\
 import pytest
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -103,6 +105,7 @@ def place(tmp_path_factory):
     (place / "test_suite.py").write_text(SUITE)
     (place / "site.cnf").write_text("[mysqld]\ninnodb_io_capacity = 250\nlock_wait_timeout = 55\n")
     (place / "pytest.ini").write_text("[pytest]\n")
+    (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     return place
 
 

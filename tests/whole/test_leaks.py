@@ -14,6 +14,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.system import cache
+from tests.support import conftests
 
 SUITE = """\
 from pytest_dbcluster.spec import ClusterSpec
@@ -52,6 +53,8 @@ class Run:
 
     def __init__(self, place, queries, environment, *further):
         (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
+        with (place / "conftest.py").open("a") as conftest:
+            conftest.write(conftests.OWN_MACHINE + conftests.NO_CHARTS)
         self.place = place
         self.data = place / "runs"
         self.ids: set[str] = set()
@@ -80,7 +83,7 @@ class Run:
         """End it, when nobody has."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(30)
+        self.process.wait(100)
 
     def programs(self):
         """The command lines of what carries the mark of this run."""
@@ -100,7 +103,7 @@ class Run:
             assert self.process.poll() is None, (self.place / "out").read_text()
             return [] if stage() else ["not there yet"]
 
-        wait.until(problems, "the stage", seconds=60, poll=0.005)
+        wait.until(problems, "the stage", seconds=300, poll=0.005)
 
     def running(self, word, where=""):
         """Whether a program of the run has both words in its command line."""
@@ -155,7 +158,7 @@ def run(request, tmp_path):
 def test_ctrl_c_ends_every_server_at_once(run):
     """When the prompt is back nothing of the run is there: no process, no directory."""
     run.process.send_signal(signal.SIGINT)
-    run.process.wait(30)
+    run.process.wait(100)
 
     assert run.programs() == []
     assert list(run.data.glob("*")) == []
@@ -165,7 +168,7 @@ def test_ctrl_c_ends_every_server_at_once(run):
 def test_sigkill_ends_every_server_within_seconds(run):
     """Nobody is asked to clean up, and still nothing of the run stays."""
     run.process.kill()
-    run.process.wait(30)
+    run.process.wait(100)
 
     wait.until(run.programs, "the end of the servers", seconds=10)
     wait.until(lambda: [str(path) for path in run.data.glob("*")], "the end of the files", seconds=10)

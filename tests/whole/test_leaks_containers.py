@@ -43,7 +43,7 @@ def test_ctrl_c_at_bring_up_leaves_nothing(begin):
     assert any(name.startswith("dbcluster-") for name in left(run))
 
     run.process.send_signal(signal.SIGINT)
-    run.process.wait(30)
+    run.process.wait(100)
 
     assert left(run) == []
     assert "KeyboardInterrupt" in (run.place / "out").read_text()
@@ -55,6 +55,6 @@ def test_sigkill_in_mid_round_leaves_nothing_within_seconds(begin):
     run.reach(run.running("slap", "--query"))
 
     run.process.kill()
-    run.process.wait(30)
+    run.process.wait(100)
 
     wait.until(lambda: left(run), "the end of everything", seconds=20)

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import filelock
 import pytest
 
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -25,8 +26,16 @@ Loaded = Callable[..., Setting]
 def tpcc_templates(
     provisioner: LocalProvisioner, mariadb: Release, mysql: Release, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[[str], Any]]:
-    """``tpcc_templates("mysql")``: the data of one warehouse, loaded with two threads on MariaDB and three on MySQL."""
-    own = tmp_path_factory.mktemp("cache") / "stored"
+    """``tpcc_templates("mysql")``: the data of one warehouse, loaded with two threads on MariaDB and three on MySQL.
+
+    The workers of a run share it: one loads, the others wait for that.
+    """
+    several = "PYTEST_XDIST_WORKER" in os.environ
+    shared = tmp_path_factory.getbasetemp().parent / "tpcc" if several else tmp_path_factory.mktemp("tpcc")
+    own, user = shared / "stored", shared / f"user-{os.getpid()}"
+    with filelock.FileLock(shared.with_suffix(".lock")):
+        shared.mkdir(exist_ok=True)
+        user.touch()
     client = provisioner.acquire(ClusterSpec("standalone", name="client"))[0]
     made: dict[str, Any] = {}
 
@@ -41,7 +50,10 @@ def tpcc_templates(
 
     yield template
     provisioner.give_back([client])
-    shutil.rmtree(own, ignore_errors=True)  # each is a third of a GB, and pytest keeps the files of three runs
+    with filelock.FileLock(shared.with_suffix(".lock")):
+        user.unlink()
+        if not list(shared.glob("user-*")):  # each is a third of a GB, and pytest keeps the files of three runs
+            shutil.rmtree(own, ignore_errors=True)
 
 
 @pytest.fixture(scope="module")

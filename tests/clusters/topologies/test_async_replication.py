@@ -27,7 +27,7 @@ def test_a_commit_waits_for_no_replica(bring, release):
     assert cluster.backlog() != []
 
     replica.query("START REPLICA")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     cluster.check(["kept.t"])
     assert [node.query("SELECT @@global.innodb_lock_wait_timeout")[0][0] for node in cluster.nodes] == [7, 7]
     cluster.close()

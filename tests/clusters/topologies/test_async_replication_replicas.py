@@ -81,7 +81,7 @@ def test_replicas_take_no_write_of_a_load(cluster):
             with pytest.raises(SQLError, match="read-only"):
                 connection.query(write)
         connection.close()
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     assert cluster.topology.violations(cluster.nodes) == []
 
 
@@ -99,7 +99,7 @@ def test_every_node_says_what_it_may_be_used_for(cluster):
     stopped.query("STOP REPLICA SQL_THREAD")
     assert [well(node) for node in (primary, replica, stopped)] == [[False, True], [True, False], [False, False]]
     stopped.query("START REPLICA")
-    wait.until(cluster.problems, "the cluster", seconds=10)
+    wait.until(cluster.problems, "the cluster", seconds=60)
 
 
 def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
@@ -118,7 +118,7 @@ def test_what_a_replica_has_not_applied_is_a_backlog(cluster):
     assert cluster.problems() == [f"node3: {words.applying} is 'No', wanted 'Yes'"]
 
     late.query("START REPLICA")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert cluster.problems() == []
     assert rows(cluster)[0] == rows(cluster)[2]
 
@@ -142,7 +142,7 @@ def test_the_error_that_stops_a_replica_ends_the_waiting(cluster):
 
     unlogged(replica, "DELETE FROM kept.t WHERE id = 100")
     replica.query("START REPLICA")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     cluster.dirty = ""
 
 
@@ -154,12 +154,12 @@ def test_the_error_that_keeps_a_replica_from_reading_ends_the_waiting(cluster):
     replica.query("START REPLICA")
 
     with pytest.raises(ProvisionError, match=r"^replica node3 has stopped reading from node1: error \d+: .*server ids"):
-        wait.until(lambda: cluster.problems() or ["not yet refused"], "the error", seconds=10)
+        wait.until(lambda: cluster.problems() or ["not yet refused"], "the error", seconds=60)
 
     replica.query("STOP REPLICA")
     replica.query("SET GLOBAL server_id = 3")
     replica.query("START REPLICA")
-    wait.until(cluster.problems, "the cluster", seconds=10)
+    wait.until(cluster.problems, "the cluster", seconds=60)
 
 
 def test_a_primary_that_takes_no_writes_is_a_problem(cluster):
@@ -182,7 +182,7 @@ def test_a_killed_replica_catches_up_by_gtid(cluster):
     cluster.topology.rejoin(replica, cluster.nodes)
 
     wait.until(cluster.problems, "the cluster", seconds=30)
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     assert rows(cluster)[1] == rows(cluster)[0]
     assert cluster.topology.violations(cluster.nodes) == []
 
@@ -198,7 +198,7 @@ def test_a_killed_primary_is_found_again_by_its_replicas(cluster):
 
     wait.until(cluster.problems, "the cluster", seconds=30)
     primary.query("REPLACE INTO kept.t VALUES (31)")
-    assert cluster.settle(10), cluster.backlog()
+    assert cluster.settle(60), cluster.backlog()
     found = rows(cluster)
     assert {30, 31} <= set(found[0])
     assert found == [found[0]] * 3
@@ -214,7 +214,7 @@ def test_transactions_that_only_one_has_are_violations(bring, release):
     primary.query("CREATE DATABASE late")
     assert cluster.topology.violations(cluster.nodes)[0].startswith("node2 lacks ")
     replica.query("START REPLICA")
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     cluster.check()
 
     with writable(replica):

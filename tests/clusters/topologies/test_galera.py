@@ -121,7 +121,7 @@ def test_a_node_without_state_is_sent_everything(bring, release):
     donor.query("CREATE DATABASE kept")
     donor.query("CREATE TABLE kept.t (id INT PRIMARY KEY)")
     donor.query("INSERT INTO kept.t VALUES (1), (2), (3)")
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     joiner.stop()
     joiner.host.run(["sh", "-c", f"rm -rf {joiner.data}/* {joiner.data}/.[!.]*"])
     offset = len(joiner.host.pull(joiner.log))

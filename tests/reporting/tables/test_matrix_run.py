@@ -8,6 +8,7 @@ import json
 from pytest_dbcluster.reporting.tables import matrix
 from pytest_dbcluster.system import cache
 from tests.plugin.test_outcomes import FAKE
+from tests.support import conftests
 
 CACHE = cache.root().parent  # read before pytester gives its runs a home of their own
 SUITE = """
@@ -34,6 +35,7 @@ def test_a_run_on_two_vendors_ends_with_its_matrix(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     pytester.makepyfile(SUITE)
     words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "--db-max-pairs=6", "--db-seed=1"]
     result = pytester.runpytest_subprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")
@@ -81,7 +83,7 @@ def test_workers_have_one_matrix(pytester, monkeypatch):
     """What each of them measured and skipped stands in the table of the process that the user started."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("COLUMNS", "100")
-    pytester.makeconftest(FAKE.read_text())
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
     pytester.makepyfile(MADE_UP)
     words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "xdist", "-n2", "--db-seed=1"]
     result = pytester.runpytest_subprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")

@@ -29,7 +29,7 @@ def filled(client):
         sysbench_driver.command(
             call(setting, "oltp_read_write", script="oltp_read_write.lua"), setting, "prepare", seconds=60
         )
-        assert cluster.settle(30)
+        assert cluster.settle(60)
         return setting
 
     yield filled

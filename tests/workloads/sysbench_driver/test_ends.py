@@ -37,8 +37,8 @@ def drop_table(node):
 def test_a_lost_connection_ends_no_run(standalone, filled, event):
     """Its thread connects again; only what may have been committed is unknown, everything else is tried again."""
     setting, node = filled(standalone), standalone.nodes[0]
-    killer = in_the_middle(lambda: kill_connections(node), after=0.1)
-    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=0.6)
+    killer = in_the_middle(lambda: kill_connections(node), node)
+    outcome, _ = sysbench_driver.run(call(setting, event), setting, seconds=1.0)
     killer.join()
     total, lost = outcome.ledger.total, sum(outcome.ledger.errors.values())
 
@@ -66,8 +66,9 @@ def lock_out(node, seconds):
 def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled, event):
     """Whose attempt lost its connection waits for the next one; a statement that may have been committed does too."""
     setting = filled(standalone)
-    locked = in_the_middle(lambda: lock_out(standalone.nodes[0], 0.5), after=0.1)
-    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.0)
+    node = standalone.nodes[0]
+    locked = in_the_middle(lambda: lock_out(node, 0.5), node)
+    outcome, _ = sysbench_driver.run(call(setting, event, threads=1), setting, seconds=1.5)
     locked.join()
     total = outcome.ledger.total
 
@@ -79,8 +80,8 @@ def test_the_time_until_there_is_a_connection_again_is_lost(standalone, filled, 
 def test_what_was_acknowledged_is_there_after_a_loss(standalone, filled):
     """Every insert that the load counts as committed is in the table, and no more besides than the unknown ones."""
     setting, node = filled(standalone), standalone.nodes[0]
-    killer = in_the_middle(lambda: kill_connections(node), after=0.1)
-    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=0.6)
+    killer = in_the_middle(lambda: kill_connections(node), node)
+    outcome, _ = sysbench_driver.run(call(setting, "oltp_insert"), setting, seconds=1.0)
     killer.join()
     more = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1")[0][0] - ROWS
     total = outcome.ledger.total
@@ -93,8 +94,10 @@ def test_a_run_can_outlive_a_node(bring, filled):
     """Its reports are there although nobody answers any more; without being asked to, it says which node has died."""
     cluster = bring("standalone")
     setting = filled(cluster)
-    in_the_middle(lambda: os.kill(cluster.nodes[0].process.pid, signal.SIGKILL), after=0.3)
+    node = cluster.nodes[0]
+    killer = in_the_middle(lambda: os.kill(node.process.pid, signal.SIGKILL), node)
     outcome, reports = sysbench_driver.run(call(setting, "oltp_update_index"), setting, seconds=0.8, outlive=True)
+    killer.join()
 
     assert len(reports) == 4
     assert outcome.good > 0
@@ -106,7 +109,7 @@ def test_a_run_can_outlive_a_node(bring, filled):
 def test_what_no_retry_cures_ends_the_run_in_the_servers_words(galera2, filled):
     """A table that vanishes: the error with its number, and the node by its name."""
     setting = filled(galera2)
-    dropped = in_the_middle(lambda: drop_table(galera2.nodes[0]))
+    dropped = in_the_middle(lambda: drop_table(galera2.nodes[0]), galera2.nodes[0])
     with pytest.raises(WorkloadError) as caught:
         sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=3)
     dropped.join()

@@ -28,7 +28,7 @@ def test_passwords_are_not_on_the_command_line(standalone, filled):
         mine = [one for one in psutil.Process().children() if "oltp.lua" in str(one.cmdline())]
         seen.extend(" ".join(one.cmdline()) for one in mine)
 
-    looked = in_the_middle(look)
+    looked = in_the_middle(look, standalone.nodes[0])
     sysbench_driver.run(call(setting, "oltp_point_select"), setting, seconds=0.8)
     looked.join()
 

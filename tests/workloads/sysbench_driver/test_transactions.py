@@ -13,7 +13,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
-from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_middle
+from tests.workloads.sysbench_driver.calls import ROWS, SCHEMA, call, in_the_middle, when
 
 
 def test_threads_go_round_the_nodes(galera2, filled):
@@ -74,6 +74,14 @@ def test_conflicts_end_no_run_and_the_ledger_adds_up(galera2, filled, prepared):
     assert galera2.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1") == [(ROWS,)]
 
 
+def executed(asked):
+    """What threads of loads have executed, as the server's log has it."""
+    rows = asked.query(
+        f"SELECT argument FROM mysql.general_log WHERE user_host LIKE '{LOAD}%' AND command_type = 'Execute'"
+    )
+    return [argument for (argument,) in rows]
+
+
 def sent(node, deed):
     """What the load's threads execute while something is done, as the server's log has it."""
     node.query("SET GLOBAL log_output = 'TABLE'")
@@ -84,10 +92,7 @@ def sent(node, deed):
     finally:
         node.query("SET GLOBAL general_log = OFF")
         node.query("SET GLOBAL log_output = 'FILE'")
-    rows = node.query(
-        f"SELECT argument FROM mysql.general_log WHERE user_host LIKE '{LOAD}%' AND command_type = 'Execute'"
-    )
-    return [argument for (argument,) in rows]
+    return executed(node)
 
 
 def test_a_retry_sends_the_same_statements(standalone, filled):
@@ -96,13 +101,20 @@ def test_a_retry_sends_the_same_statements(standalone, filled):
     node.query("SET GLOBAL innodb_lock_wait_timeout = 1")
     other = Connection("other", node.endpoint)
     other.run(["SET autocommit = 0", f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1 FOR UPDATE"])
-    unlock = in_the_middle(other.close, after=1.2)
+    watcher = Connection("watcher", node.endpoint)
+
+    def no_retry():
+        return [] if len(executed(watcher)) >= 4 else ["no second attempt"]
+
     outcomes = []
+    writing = call(setting, "oltp_write_only", threads=1)
+    node.query("TRUNCATE mysql.general_log")
+    unlock = when(no_retry, "a retry", other.close)
     try:
-        writing = call(setting, "oltp_write_only", threads=1)
         said = sent(node, lambda: outcomes.append(sysbench_driver.run(writing, setting, seconds=1.4)[0]))
     finally:
         unlock.join()
+        watcher.close()
         node.query("SET GLOBAL innodb_lock_wait_timeout = DEFAULT")
 
     assert outcomes[0].ledger.errors == {(1205, "node1"): 1}
@@ -154,7 +166,7 @@ def test_an_open_loop_counts_from_the_intended_start(standalone, filled):
         time.sleep(0.4)
         os.kill(pid, signal.SIGCONT)
 
-    stalled = in_the_middle(stall)
+    stalled = in_the_middle(stall, standalone.nodes[0])
     outcome, _ = sysbench_driver.run(call(setting, "oltp_point_select", threads=2), setting, seconds=1, rate=300)
     stalled.join()
     latencies = outcome.ledger.total.latencies

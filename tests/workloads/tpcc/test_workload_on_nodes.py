@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.workloads.tpcc.conditions import acknowledged, missing, violations
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
@@ -35,7 +36,7 @@ def test_conflicts_between_nodes_leave_every_condition_true(loaded):
     assert sum(ledger.errors.values()) == total.tried - total.good > 0
     assert max(total.attempts) > 1
     assert ledger.abort_share > 0.05
-    assert setting.cluster.settle(30)
+    assert setting.cluster.settle(60)
     assert load.violations(setting.cluster) == []
     setting.cluster.check(load.tables)
 
@@ -50,7 +51,18 @@ def test_no_acknowledged_order_is_lost_with_a_node(loaded):
     cluster.settle(30)
     before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
     victim, survivors = cluster.nodes[2], cluster.nodes[:2]
-    killed = threading.Timer(1.0, lambda: os.kill(victim.process.pid, signal.SIGKILL))
+    watcher = Connection("watcher", victim.endpoint)
+
+    def kill_in_the_middle():
+        def few():
+            there = watcher.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] - before
+            return [] if there >= 50 else [f"{there} orders"]
+
+        wait.until(few, "orders", seconds=60)
+        watcher.close()
+        os.kill(victim.process.pid, signal.SIGKILL)
+
+    killed = threading.Thread(target=kill_in_the_middle)
     killed.start()
     load = TPCC(threads=6, seconds=2.0, to="all", acknowledged=True)
     outcome, reports = load.observe(setting, outlive=True)

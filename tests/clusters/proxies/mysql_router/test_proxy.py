@@ -134,7 +134,7 @@ def test_a_router_that_has_ended_is_named_with_its_last_words(single, provisione
         made.start()
         made.follow()
         with pytest.raises(ProvisionError, match="mysql_router before 1 nodes ended with 1; its last words") as caught:
-            wait.until(lambda: made.problems() or ["it runs"], "the router", seconds=10)
+            wait.until(lambda: made.problems() or ["it runs"], "the router", seconds=60)
     finally:
         made.close()
 
@@ -148,7 +148,7 @@ def test_a_killed_router_is_found_by_the_check(start, mysql):
     cluster.proxy.processes["mysql_router"].signal(9)
 
     with pytest.raises(ProvisionError, match="mysql_router before 1 nodes ended with -9; its last words"):
-        wait.until(lambda: cluster.problems() or ["it runs"], "the router", seconds=10)
+        wait.until(lambda: cluster.problems() or ["it runs"], "the router", seconds=60)
     assert cluster.topology.problems(cluster.nodes) == []
 
 

@@ -216,7 +216,7 @@ def test_one_member_is_a_group_with_the_options_of_its_start(bring, mysql, provi
     leader = "SELECT write_consensus_single_leader_capable FROM performance_schema."
     assert node.query(f"{leader}replication_group_communication_information") == [(1,)]
     assert cluster.problems() == []
-    assert cluster.settle(10)
+    assert cluster.settle(60)
     assert cluster.topology.writers(cluster.nodes) == cluster.topology.readers(cluster.nodes) == [node]
     cluster.close()
 

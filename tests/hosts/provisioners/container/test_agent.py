@@ -136,7 +136,7 @@ def test_a_signal_reaches_the_children_of_a_program(host, tmp_path):
     host.signal(number, "TERM")
 
     assert host.wait(number, 10) == -signal.SIGTERM
-    wait.until(lambda: [child] if psutil.pid_exists(int(child)) else [], "the end of the child", seconds=10)
+    wait.until(lambda: [child] if psutil.pid_exists(int(child)) else [], "the end of the child", seconds=60)
 
 
 def test_a_signal_to_what_has_ended_does_nothing(host, tmp_path):

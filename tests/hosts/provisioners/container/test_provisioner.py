@@ -84,9 +84,9 @@ def test_a_program_is_seen_from_here(host):
 
     assert process.status() is None
     words = psutil.Process(process.pid).cmdline  # it becomes the program a moment after it has begun
-    wait.until(lambda: [] if words() == ["sleep", "66"] else words(), "the program", seconds=10)
+    wait.until(lambda: [] if words() == ["sleep", "66"] else words(), "the program", seconds=60)
     process.signal(signal.SIGTERM)
-    wait.until(lambda: [] if process.status() is not None else ["it runs"], "its end", seconds=10)
+    wait.until(lambda: [] if process.status() is not None else ["it runs"], "its end", seconds=60)
     assert process.status() == -signal.SIGTERM
 
 
@@ -118,7 +118,7 @@ def test_a_killed_host_has_no_program_left_and_can_be_used_again(host):
     host.kill()
 
     assert [program.status() for program in programs] == [-signal.SIGKILL] * 3
-    wait.until(lambda: [f"{pid}" for pid in pids if runs_on(pid)], "their end", seconds=10)
+    wait.until(lambda: [f"{pid}" for pid in pids if runs_on(pid)], "their end", seconds=60)
     assert host.run(["ls"]).stdout.split() == ["log"]
 
 

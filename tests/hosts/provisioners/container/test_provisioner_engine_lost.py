@@ -70,7 +70,7 @@ class Daemon:
         containerd = int((self.place / "exec" / "containerd" / "containerd.pid").read_text())
         self.process.send_signal(number)
         self.process.wait(30)
-        wait.until(lambda: ["it runs"] if psutil.pid_exists(containerd) else [], "the end of containerd", seconds=10)
+        wait.until(lambda: ["it runs"] if psutil.pid_exists(containerd) else [], "the end of containerd", seconds=60)
 
     def unmount(self):
         """Undo the mounts that a killed daemon has left, which the next one takes for somebody else's."""
@@ -119,7 +119,7 @@ def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, 
     node.process = first.spawn(["sleep", "501"], **sleep)
 
     daemon.end(signal.SIGKILL)
-    wait.until(lambda: [] if first.agent.gone and second.agent.gone else ["they live"], "the end", seconds=10)
+    wait.until(lambda: [] if first.agent.gone and second.agent.gone else ["they live"], "the end", seconds=60)
 
     gone = rf"the container engine on {daemon.place}/socket is gone"
     calls = [

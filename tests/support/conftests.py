@@ -1,0 +1,19 @@
+"""Parts of the conftest of runs that tests start."""
+
+from __future__ import annotations
+
+# A run on a machine of its own waits for no other run of this one, and none for it.
+OWN_MACHINE = """
+from pathlib import Path
+
+from pytest_dbcluster.system import machine_lock
+
+own = machine_lock.MachineLock(Path(__file__).with_name("machine"))
+machine_lock.this = lambda: own
+"""
+# matplotlib takes each process of a run longer to import than all else.
+NO_CHARTS = """
+from pytest_dbcluster.reporting import charts
+
+charts.available = lambda: False
+"""
