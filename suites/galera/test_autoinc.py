@@ -10,7 +10,7 @@ pytestmark = pytest.mark.published("galera-parameters-2022", table=4, columns={"
 
 @pytest.mark.parametrize("mode", READING + WRITING)
 def test_autoinc_lock_mode_changes_nothing(measure, mode):
-    """Mysqlslap inserts row by row, so the lock mode for bulk inserts makes no difference."""
+    """Mysqlslap inserts single rows, so the lock mode for bulk inserts makes no difference."""
     default, autoinc_2 = measure(slap(mode), on=[GALERA, AUTOINC_2])
 
     assert autoinc_2.same_as(default, within=0.10)

@@ -1,4 +1,4 @@
-"""Published table 1: Does a buffer pool of 80 % of memory help when the data fits the default one?"""
+"""Published table 1: Does a buffer pool of 80 % of memory help when the data set fits the default buffer pool?"""
 
 import pytest
 

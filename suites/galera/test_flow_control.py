@@ -1,4 +1,4 @@
-"""What does it cost that no node may fall behind, and what does a retry inside the server save?"""
+"""What do flow control and causal reads cost, and what do retries inside the server save?"""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ RETRY_10 = GALERA.with_options(wsrep_retry_autocommit=10).named("retry_10")
 
 
 def test_a_longer_queue_pauses_less(measure, db_profile):
-    """Writers are paused when a node has more writesets to apply than the limit; a high one is met rarely."""
+    """Flow control pauses writers while a node's queue exceeds gcs.fc_limit; a limit of 1000 is rarely exceeded."""
     default, longer = measure(tpcc(db_profile, to="all"), on=[GALERA, LIMIT_1000])
 
     assert longer.lower("paused_share", than=default)
@@ -24,7 +24,7 @@ def test_a_longer_queue_pauses_less(measure, db_profile):
 
 
 def test_reading_only_what_is_applied_costs_throughput(measure, db_profile):
-    """With wsrep_sync_wait a read first waits until its node has applied all that was committed before it."""
+    """With wsrep_sync_wait a read waits until its node has applied all earlier commits."""
     sync_wait, default = measure(tpcc(db_profile), on=[SYNC_WAIT, GALERA])
 
     assert default.lower("causal_reads_per_commit", than=sync_wait)
@@ -32,17 +32,17 @@ def test_reading_only_what_is_applied_costs_throughput(measure, db_profile):
 
 
 def test_reading_only_what_is_applied_aborts_less(measure, db_profile):
-    """Where nodes conflict, a transaction that has read what others committed is certified more often."""
+    """A transaction that has read the commits of other nodes passes certification more often."""
     default, sync_wait = measure(tpcc(db_profile, to="all"), on=[GALERA, SYNC_WAIT])
 
     assert sync_wait.lower("abort_share", than=default)
-    sync_wait.against(default)  # what the waits cost is less than what the aborts did, on the cores that nodes share
+    sync_wait.against(default)  # on shared cores the waits cost less than the aborts did
 
 
 def test_retries_in_the_server_spare_the_client_errors(measure, db_profile):
-    """A statement that commits by itself and fails certification is tried again by the server."""
-    # So few rows that writers meet; and as text, because the server retries no prepared statement.
-    load = dataclasses.replace(oltp("update_index", db_profile, to="all"), size=1000, prepared=False)
-    without, with_retries = measure(load, on=[NO_RETRY, RETRY_10])
+    """The server retries an autocommit statement that fails certification."""
+    # Few rows, so that writers conflict. Text protocol, because the server does not retry prepared statements.
+    workload = dataclasses.replace(oltp("update_index", db_profile, to="all"), size=1000, prepared=False)
+    without, with_retries = measure(workload, on=[NO_RETRY, RETRY_10])
 
     assert with_retries.lower("abort_share", than=without)

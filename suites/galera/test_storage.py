@@ -1,7 +1,7 @@
-"""Published tables 2, 3 and 6 on volumes like the published ones: How much of it was the disk?
+"""Published tables 2, 3 and 6 on volumes like the published ones: How much of the effect was the disk?
 
-The published nodes had gp2 volumes, a fast local disk hides most of what flushing costs. Here each node may write 3000
-times a second, as gp2 does while it bursts. Reads write nothing: test_threads.py has them.
+The published nodes had gp2 volumes. A fast local disk hides most of the cost of flushing. Here each node may write 3000
+times a second, as gp2 does while it bursts. Reads do not write; their claims are in test_threads.py.
 """
 
 import pytest
@@ -31,8 +31,8 @@ pytestmark = pytest.mark.storage
 
 @TABLE_3
 @pytest.mark.parametrize("mode", WRITING)
-def test_a_lazy_log_beats_the_default(measure, mode):
-    """Where a flush costs what it did there, not waiting for it makes every kind of write faster."""
+def test_flush_2_beats_the_default(measure, mode):
+    """If flushing costs as much as on gp2, every kind of write is faster without waiting for it."""
     default, flush_2 = measure(slap(mode), on=[GALERA_GP2, FLUSH_2_GP2])
 
     assert flush_2.beats(default)
@@ -42,7 +42,7 @@ def test_a_lazy_log_beats_the_default(measure, mode):
 @TABLE_2
 @pytest.mark.parametrize("mode", WRITING)
 def test_4_threads_beat_the_default(measure, mode):
-    """Four appliers share flushes for which one waits each time."""
+    """Four appliers share flushes; a single applier waits for each flush."""
     default, threads_4 = measure(slap(mode), on=[GALERA_GP2, SLAVE_THREADS_4_GP2])
 
     assert threads_4.beats(default)
@@ -59,7 +59,7 @@ def test_2_threads_beat_the_default(measure):
 @TABLE_2
 @pytest.mark.parametrize("mode", ["mixed", "update"])
 def test_2_threads_beside(measure, mode):
-    """Published: two appliers leave update as it is, and make mixed faster. Shown, not claimed."""
+    """Published: two appliers do not change update and make mixed faster. Shown, not claimed."""
     default, threads_2 = measure(slap(mode), on=[GALERA_GP2, SLAVE_THREADS_2_GP2])
 
     threads_2.against(default)
@@ -76,7 +76,7 @@ def test_tuned_beats_the_default(measure, tuned, mode):
 
 
 @TABLE_6
-def test_tuned_a_beside_the_log_alone(measure):
+def test_tuned_a_beside_flush_2(measure):
     """Published: tuned A inserts a little slower than flush=2 alone. Shown, not claimed."""
     flush_2, tuned_a = measure(slap("write"), on=[FLUSH_2_GP2, TUNED_A_GP2])
 

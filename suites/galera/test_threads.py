@@ -10,16 +10,16 @@ pytestmark = pytest.mark.published("galera-parameters-2022", table=2)
 
 @pytest.mark.parametrize("mode", WRITING)
 def test_4_threads_beat_the_default(measure, mode):
-    """Four appliers keep up where one lets flow control hold the writers back."""
+    """Four appliers keep up; with one applier flow control pauses the writers."""
     default, threads_4 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_4])
 
-    assert threads_4.lower("paused_share", than=default)  # the cause, even where the cores are the limit
+    assert threads_4.lower("paused_share", than=default)  # the cause; visible even if the cores limit the throughput
     assert threads_4.beats(default)
 
 
 @pytest.mark.parametrize("mode", READING)
 def test_4_threads_leave_reads_alone(measure, mode):
-    """Appliers have nothing to do while everybody reads."""
+    """Appliers are idle in a read-only workload."""
     default, threads_4 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_4])
 
     assert threads_4.same_as(default, within=0.10)
@@ -34,7 +34,7 @@ def test_2_threads_beat_the_default(measure):
 
 @pytest.mark.parametrize("mode", ["mixed", "update"])
 def test_2_threads_beside(measure, mode):
-    """Published: two appliers leave update as it is. That depends on the disk, so it is shown and not claimed."""
+    """Published: two appliers do not change update. The result depends on the disk: shown, not claimed."""
     default, threads_2 = measure(slap(mode), on=[GALERA, SLAVE_THREADS_2])
 
     threads_2.against(default)

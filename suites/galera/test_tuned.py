@@ -1,4 +1,4 @@
-"""Published table 6: What do all parameters together give?"""
+"""Published table 6: How much do all parameters together gain?"""
 
 import pytest
 
@@ -17,15 +17,15 @@ def test_tuned_beats_the_default(measure, tuned, mode):
     assert candidate.beats(default)
 
 
-def test_tuned_a_beside_the_log_alone(measure):
-    """Published: tuned A inserts a little slower than flush=2 alone. That depends on the disk; shown, not claimed."""
+def test_tuned_a_beside_flush_2(measure):
+    """Published: tuned A inserts a little slower than flush=2 alone. It depends on the disk: shown, not claimed."""
     flush_2, tuned_a = measure(slap("write"), on=[FLUSH_2, TUNED_A])
 
     tuned_a.against(flush_2)
 
 
 def test_tuned_b_beside_tuned_a(measure):
-    """Published: tuned B is close to tuned A. How close depends on the disk; shown, not claimed."""
+    """Published: tuned B is close to tuned A. The difference depends on the disk: shown, not claimed."""
     tuned_a, tuned_b = measure(slap("write"), on=[TUNED_A, TUNED_B])
 
     tuned_b.against(tuned_a)

@@ -1,4 +1,4 @@
-"""What do promises about a commit cost in TPC-C?"""
+"""How much TPC-C throughput do stronger acknowledgement guarantees cost?"""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = [pytest.mark.releases("mysql:9.7"), pytest.mark.expected_seconds(15
 
 
 def test_a_group_that_waits_for_all_to_apply_is_slower(measure, db_profile):
-    """With AFTER a commit returns when every member has applied it; by default when a majority has received it."""
+    """With AFTER a commit waits until every member has applied it; with EVENTUAL until a majority has received it."""
     after, eventual = (
         GROUP.with_options(group_replication_consistency=level).named(level.lower()) for level in ("AFTER", "EVENTUAL")
     )
@@ -19,7 +19,8 @@ def test_a_group_that_waits_for_all_to_apply_is_slower(measure, db_profile):
 
 
 def test_waiting_for_a_replica_costs_throughput(measure, db_profile):
-    """A semi-synchronous commit waits for one replica, and that is the question: what does the promise cost?"""
+    """A semi-synchronous commit waits for one replica; an asynchronous commit waits for none."""
+    # The acknowledgement guarantees differ on purpose: the claim is about their cost.
     semisync, async_ = measure(tpcc(db_profile), on=[SEMISYNC, ASYNC], across_durability=True)
 
     assert async_.lower("semisync_wait_us_per_commit", than=semisync)

@@ -1,4 +1,4 @@
-"""Published: tuning Group Replication gave nothing, or up to 10 % less."""
+"""Published: tuning Group Replication gains nothing, or costs up to 10 %."""
 
 import pytest
 
@@ -23,14 +23,14 @@ OTHERS = {
 
 @pytest.mark.parametrize("name", TUNED)
 def test_tuning_the_group_gains_nothing(measure, name):
-    """Neither compressing no message nor spinning before sleeping makes writes a tenth faster."""
+    """Neither uncompressed messages nor spinning before sleeping makes writes 10 % faster."""
     default, tuned = measure(cluster_slap("write"), on=[GROUP, GROUP.with_options(TUNED[name]).named(name)])
 
     assert default.no_slower_than(tuned, by=0.10)
 
 
 def test_waiting_until_all_have_applied_costs_throughput(measure):
-    """With AFTER a commit returns when every member has applied it; the default waits for a majority to receive it."""
+    """With AFTER a commit waits until every member has applied it; with EVENTUAL until a majority has received it."""
     eventual = GROUP.with_options(group_replication_consistency="EVENTUAL").named("eventual")
     after = GROUP.with_options(group_replication_consistency="AFTER").named("after")
     eventual_, after_ = measure(cluster_slap("write"), on=[eventual, after])
@@ -39,15 +39,15 @@ def test_waiting_until_all_have_applied_costs_throughput(measure):
 
 
 def test_an_applier_for_each_writer_spares_the_coordinator(measure, db_release):
-    """While all four appliers of a member are busy its coordinator spins: cores that servers beside it would use."""
-    default, many = measure(cluster_slap("write"), on=[GROUP, with_appliers(GROUP, db_release, 32)])
+    """A member's coordinator spins while all four appliers are busy; it takes CPU time from the other servers."""
+    default, appliers_32 = measure(cluster_slap("write"), on=[GROUP, with_appliers(GROUP, db_release, 32)])
 
-    assert many.beats(default)
+    assert appliers_32.beats(default)
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_settings_beside(measure, name):
-    """What they do depends on the lag that a machine allows: measured and printed, not claimed."""
+    """The effect of these options depends on the machine's replication lag: shown, not claimed."""
     default, other = measure(cluster_slap("write"), on=[GROUP, GROUP.with_options(OTHERS[name]).named(name)])
 
     other.against(default)

@@ -1,4 +1,4 @@
-"""Does a replica that applies in parallel keep up better?"""
+"""Does a replica with parallel appliers keep up better?"""
 
 import pytest
 
@@ -10,9 +10,9 @@ pytestmark = pytest.mark.releases("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 
 @pytest.mark.parametrize("mode", ["write", "update"])
 def test_4_appliers_drain_faster_than_1(measure, db_profile, db_release, mode):
-    """The backlog that a round leaves behind is gone sooner when four threads apply it."""
+    """Four applier threads drain the backlog of a round faster than one."""
     if db_profile == "paper":
-        pytest.skip("the published call leaves the backlog of all its repetitions behind, and of filling their tables")
+        pytest.skip("with --db-profile paper the backlog also holds the repetitions and their table population")
     one, four = measure(
         cluster_slap(mode), on=[with_appliers(ASYNC, db_release, 1), with_appliers(ASYNC, db_release, 4)]
     )

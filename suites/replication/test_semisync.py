@@ -13,8 +13,8 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", WRITING)
 def test_async_beats_semisync(measure, mode):
-    """A commit that waits for a replica's acknowledgement is slower than one that waits for nobody."""
-    # What a commit is worth differs between the two, and that is the question: what does the promise cost?
+    """A commit that waits for a replica's acknowledgement is slower than a commit that does not wait."""
+    # The acknowledgement guarantees differ on purpose: the claim is about their cost.
     semisync, async_ = measure(cluster_slap(mode), on=[SEMISYNC, ASYNC], across_durability=True)
 
     assert async_.beats(semisync)

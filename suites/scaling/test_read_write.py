@@ -1,4 +1,4 @@
-"""Published: not measurable, because conflicts between nodes ended the tool. Ours retries, counts and goes on."""
+"""Published: not measurable, because conflicts aborted sysbench. The workload here retries and counts conflicts."""
 
 import pytest
 
@@ -10,10 +10,10 @@ pytestmark = pytest.mark.expected_seconds(120)
 
 @pytest.mark.parametrize("nodes", [2, 3, 4])
 def test_more_writers_conflict_more(measure, db_profile, nodes):
-    """The same rows are written on several nodes, and only one of two writers passes certification."""
+    """Only one of two conflicting writes on different nodes passes certification."""
     threads = SCALES[db_profile].threads[-1]
-    load = oltp("read_write", db_profile, threads, to="all")
-    several, one = measure(load, on=[galera(nodes), galera(1)])
+    workload = oltp("read_write", db_profile, threads, to="all")
+    several, one = measure(workload, on=[galera(nodes), galera(1)])
 
     assert one.lower("abort_share", than=several)
-    several.against(one)  # goodput: nodes share the machine's cores, so it is shown and not claimed
+    several.against(one)  # goodput: shown, not claimed, because nodes share the machine's cores
