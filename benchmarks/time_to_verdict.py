@@ -5,8 +5,8 @@
 Both begin and end without running servers; programs and templates are cached. Published method: for each variant a
 cluster starts with the variant's options, and mysqlslap's published command line runs 10 iterations. With fewer
 iterations (--iterations) the time of the call is scaled to 10. The plugin starts these clusters too, which favours the
-published method. The published method gives two averages without an error probability; a verdict of the plugin is wrong
-in 1 of 2000 cases.
+published method. The published method gives two averages without an error probability; the plugin's verdict may be
+wrong in 1 of 2000 cases.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting
 
-# The tables of all clients, about 100 MB per warehouse each, fit in memory, so that clients do not evict each other's.
+# The tables of all clients, about 100 MB per warehouse each, fit in memory, so that none evicts another's pages.
 SERVER = ClusterSpec("standalone").with_options(innodb_buffer_pool_size="1G")
 ACCOUNT = "tpcc_peer"  # has access only to the schemas of the comparison, because its password is on a command line
 LOAD_SECONDS = 600.0
@@ -159,15 +159,9 @@ class Connector:
         """Run the standard mix with the same number of connections, one thread per connection."""
         to = comparison.setting.cluster.writer()
         server = ["--host", to.host, "--port", str(to.port), "--user", to.user, "--schema", SCHEMA]
-        size = [
-            "--threads",
-            str(comparison.threads),
-            "--warehouses",
-            str(comparison.warehouses),
-            "--seconds",
-            str(seconds),
-        ]
-        comparison.client([sys.executable, str(CONNECTOR), *server, *size], seconds + GRACE, text=to.password)
+        size = ["--threads", str(comparison.threads), "--warehouses", str(comparison.warehouses)]
+        command = [sys.executable, str(CONNECTOR), *server, *size, "--seconds", str(seconds)]
+        comparison.client(command, seconds + GRACE, text=to.password)
 
 
 def arguments(description: str | None, runs: int, what: str) -> argparse.ArgumentParser:
