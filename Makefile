@@ -1,4 +1,4 @@
-# What can be done in this checkout; `make help` lists it. ARGS are passed on to pytest: make bench ARGS="--db-seed 7".
+# The tasks of this checkout; `make help` lists them. ARGS is passed to pytest: make bench ARGS="--db-seed 7".
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -7,39 +7,39 @@ SHELL := bash
 BIN := .venv/bin
 ARGS ?=
 MAIN_RELEASE := mariadb:10.11
-# What suites and tests name beside it.
+# The other releases of suites and tests.
 OTHER_RELEASES := mariadb:10.5 mariadb:11.8 mysql:9.7
-# What tests in containers run on.
+# The releases of tests in containers.
 IMAGES := mariadb:10.11 mysql:9.7
 RESULTS := reports/latest
-# Why no test in a container was run; not there when they were.
+# Holds the reason why container tests did not run; the file does not exist if they ran.
 UNTESTED := .venv/untested.txt
-# One claim of each further suite; make suites runs all.
+# One claim of each other suite; make suites runs all claims.
 FLAGSHIPS := "suites/innodb_cluster/test_order.py::test_more_acknowledgements_cost_throughput[write]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
 	"suites/versions/test_versions.py::test_the_newer_version_is_no_slower[mariadb:10.11-mariadb:11.8-write]" \
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
-# Recording and replaying noise and calibrating the table take longer: benchmarks/README.md.
+# Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
 	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
-setup: ## make .venv with the project and its packages; every target that needs it does this itself
+setup: ## make .venv with the project and its packages; other targets run this when they need it
 	@scripts/setup.sh
 
-images: setup ## set up, start the container engine where that is allowed, and make the images that it needs
+images: setup ## set up, start the container engine if permitted, and build the images of the main releases
 	@scripts/engine.sh
 	@$(BIN)/dbcluster image build $(IMAGES)
 
-bench: setup ## set up, fetch the server, and run the main job: pytest suites/galera -k flush
+bench: setup ## set up, fetch the server, and run the main claims: pytest suites/galera -k flush
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) haproxy
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 
-test: setup ## set up, fetch servers, tools and images, and run the plugin's own tests and each suite's flagship claims
+test: setup ## set up, fetch servers and tools, build images, and run the plugin's own tests and each suite's flagship claims
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
-# Without an engine tests of containers are skipped, and why is said last of all. Where one answers CI needs the images.
+# Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
 	$(BIN)/pytest tests -n 2 --dist loadfile
@@ -66,6 +66,6 @@ lint: setup ## check style, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 
-clean: ## remove what was made in this checkout; `dbcluster cache clean` removes the fetched servers
+clean: ## remove generated files of this checkout; `dbcluster cache clean` removes the fetched servers
 	rm -rf .venv dist $(RESULTS) .mypy_cache .ruff_cache .import_linter_cache .pytest_cache .hypothesis .benchmarks
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,10 +1,11 @@
-"""How long three nodes take until all are ready, by us and by bare servers in the naive order.
+"""Time until three nodes are ready: with the plugin, and as bare servers in the naive order.
 
     python benchmarks/bring_up.py [--runs 5] [--only group_replication]
 
-All start from fresh copies of the same template, programs and template cached; copying is part of the time.
-Naive: the first node alone, and when it is ready the others, together or one by one; each is told to join when it
-answers, and the next step waits until all so far are ready and their commands have returned.
+Both start from fresh copies of the same template. Programs and template are cached; copying is part of the time.
+Naive order: the first node starts alone. When it is ready, the other nodes start, together or one by one. Each node
+gets its join command when it answers. The next step begins when all nodes so far are ready and their commands have
+returned.
 """
 
 from __future__ import annotations
@@ -32,24 +33,24 @@ ONE_BY_ONE = ((0,), (1,), (2,))
 
 
 def join_galera(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """The first node bootstraps, the others find it."""
+    """Start the nodes of a step; the first node of the cluster bootstraps it, the others join."""
     for node in step:
         node.start(*(["--wsrep-new-cluster"] if node is nodes[0] else []))
 
 
 def join_group(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """START GROUP_REPLICATION on servers that answer."""
+    """Start the nodes of a step, and run START GROUP_REPLICATION on each when it answers."""
     for node in step:
         node.start()
     for node in step:
         node.wait_answering()
     with concurrent.futures.ThreadPoolExecutor() as joining:
         statements = [form.before_start(node, nodes, bootstrap=node is nodes[0]) for node in step]
-        list(joining.map(lambda node, told: node.sql.run([*told, "START GROUP_REPLICATION"]), step, statements))
+        list(joining.map(lambda node, before: node.sql.run([*before, "START GROUP_REPLICATION"]), step, statements))
 
 
 def follow_primary(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> None:
-    """Replicas that answer are pointed at the first node."""
+    """Start the nodes of a step, and let each replica that answers follow the first node."""
     for node in step:
         node.start()
     for node in step:
@@ -60,7 +61,7 @@ def follow_primary(form: Any, step: Sequence[Node], nodes: Sequence[Node]) -> No
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """A cluster of three nodes, the seconds that ours may take, and how bare servers join."""
+    """A kind of three-node cluster, the target of the plugin in seconds, and how bare servers join."""
 
     topology: str
     release: str
@@ -69,7 +70,7 @@ class Kind:
 
     @property
     def spec(self) -> ClusterSpec:
-        """What is brought up."""
+        """The cluster to start."""
         return ClusterSpec(self.topology, nodes=NODES)
 
     def __str__(self) -> str:
@@ -85,7 +86,7 @@ KINDS = (
 
 
 def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
-    """Seconds of one bring-up as tests do it."""
+    """The seconds of one bring-up by the plugin."""
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
@@ -97,7 +98,7 @@ def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
 
 
 def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Sequence[Sequence[int]]) -> float:
-    """Seconds of one bring-up of bare servers; ``steps`` says which nodes start together."""
+    """The seconds of one bring-up of bare servers; ``steps`` lists the 0-based nodes that start together."""
     nodes: list[Node] = []
     with contextlib.ExitStack() as stack:
 
@@ -116,33 +117,33 @@ def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Se
 
 def _join(kind: Kind, nodes: Sequence[Node], steps: Sequence[Sequence[int]]) -> None:
     form = topology(kind.topology)
-    living: list[Node] = []
+    started: list[Node] = []
     for node in nodes:
         node.configure(form.options(node, nodes))
     for step in steps:
         joining = [nodes[number] for number in step]
         kind.join(form, joining, nodes)
-        living += joining
-        wait.until(functools.partial(form.problems, living), f"the naive {kind}", seconds=READY_SECONDS, poll=0.01)
+        started += joining
+        wait.until(functools.partial(form.problems, started), f"the naive {kind}", seconds=READY_SECONDS, poll=0.01)
 
 
 def measured(kind: Kind, runs: int) -> list[str]:
-    """The rows of one kind of cluster, and whether its target is met."""
+    """The table rows of one kind of cluster, with its target."""
     release = find.find(kind.release, progress=stage.tell)
     with stage.hosts() as provisioner:
         ready_template(release, provisioner, {}, stage.tell)
         stage.tell(f"{kind}: {runs} bring-ups of each way")
-        one, together, one_by_one = ratios.alternate(
+        plugin, together, one_by_one = ratios.alternate(
             runs,
             lambda: ours(kind, release, provisioner),
             lambda: naive(kind, release, provisioner, TOGETHER),
             lambda: naive(kind, release, provisioner, ONE_BY_ONE),
         )
-    median = ratios.Figure.of(one)
+    median = ratios.Figure.of(plugin)
     return [
         f"| {kind}: ours | {median} | | {ratios.met(median.median, kind.target)} |",
-        f"| naive, the others together | {ratios.Figure.of(together)} | {ratios.ratio(one, together)} | |",
-        f"| naive, one by one | {ratios.Figure.of(one_by_one)} | {ratios.ratio(one, one_by_one)} | |",
+        f"| naive, the others together | {ratios.Figure.of(together)} | {ratios.ratio(plugin, together)} | |",
+        f"| naive, one by one | {ratios.Figure.of(one_by_one)} | {ratios.ratio(plugin, one_by_one)} | |",
     ]
 
 
@@ -150,11 +151,11 @@ def main() -> None:
     """Reads the command line and prints the table."""
     parser = ratios.arguments(__doc__, 5, "bring-ups of each way")
     parser.add_argument("--only", choices=sorted({kind.topology for kind in KINDS}), help="one topology, not all")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     print(f"| {NODES} nodes ready | seconds | ours / this | seconds of ours |\n|---|---|---|---|")
     for kind in KINDS:
-        if said.only in (None, kind.topology):
-            print("\n".join(measured(kind, said.runs)), flush=True)
+        if arguments.only in (None, kind.topology):
+            print("\n".join(measured(kind, arguments.runs)), flush=True)
 
 
 if __name__ == "__main__":

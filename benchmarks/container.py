@@ -1,11 +1,12 @@
-"""What containers cost over hosts of this machine: until three nodes are ready, and in a round beside what it measures.
+"""The cost of containers over local processes: time until three nodes are ready, and unmeasured time of a round.
 
     python benchmarks/container.py [--runs 5] [--blocks 10] [--modes write key]
 
-Ready: three Galera nodes, from the call of bring_up to its return; images, programs, templates and the run's network
-are there. Beside: switch, reset, settle, counters, the load's start and drain of quick rounds as tests draw them, but
-for the random pause before them, on clusters behind haproxy. Both sides alternate. The throughput is a fact and has no
-target: packets of containers pass two virtual interfaces and a bridge, those of local servers the loopback.
+Ready: three Galera nodes, from the call of bring_up to its return. Images, programs, templates and the run's network
+exist already. Unmeasured time ("beside"): switch, reset, settle, counters, start of the load generator, and drain. The
+rounds are quick rounds as in tests, without the random pause before them, on clusters behind HAProxy. Both sides
+alternate. The throughput is shown without a target: packets of containers pass two virtual interfaces and a bridge,
+packets of local servers only the loopback interface.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ Sides = tuple[Provisioner, Provisioner]
 
 @contextlib.contextmanager
 def sides() -> Iterator[Sides]:
-    """Containers and hosts of this machine, ended with the block, however it ends."""
+    """A container provisioner and a local one; both stop their hosts when the block ends, also after an error."""
     with contextlib.closing(ContainerProvisioner()) as contained, stage.hosts() as local:
         yield contained, local
 
 
 def ready(release: Release, provisioner: Provisioner) -> float:
-    """Seconds of one bring-up as tests do it."""
+    """The seconds of one bring-up, done as in tests."""
     with contextlib.ExitStack() as stack:
 
         def start() -> None:
@@ -54,55 +55,58 @@ def ready(release: Release, provisioner: Provisioner) -> float:
 
 
 def started(made: Sides, runs: int) -> str:
-    """The line about bring-ups."""
+    """The table line about bring-ups."""
     name = ReleaseName.parse(DEFAULT_RELEASE)
-    found = [(each.supply(name, stage.tell), each) for each in made]
-    for release, each in found:
-        ready_template(release, each, {}, stage.tell)
-        ready(release, each)  # of neither side the first one counts
-    contained, local = ratios.alternate(runs, *(lambda one=one: ready(*one) for one in found))
+    pairs = [(provisioner.supply(name, stage.tell), provisioner) for provisioner in made]
+    for release, provisioner in pairs:
+        ready_template(release, provisioner, {}, stage.tell)
+        ready(release, provisioner)  # the first bring-up of each side does not count
+    contained, local = ratios.alternate(runs, *(lambda pair=pair: ready(*pair) for pair in pairs))
     return line("three Galera nodes ready", contained, local, READY)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """Rounds of one load on either side, pair by pair."""
+    """Rounds of one workload on both sides; rounds with the same index form a pair."""
 
     contained: Sequence[Round]
     local: Sequence[Round]
 
     def lines(self, mode: str) -> list[str]:
-        """Of the time beside, of the whole round, and of the throughput."""
-        beside = [[one.wall - one.seconds for one in each] for each in (self.contained, self.local)]
-        wall = [[one.wall for one in each] for each in (self.contained, self.local)]
-        speed = [[one.throughput for one in each] for each in (self.contained, self.local)]
-        more = [one - other for one, other in zip(*beside, strict=True)]
-        share = ratios.Figure.of([one / all_of_it for one, all_of_it in zip(more, wall[1], strict=True)])
+        """The table lines about the unmeasured time, the whole round, and the throughput."""
+        both = (self.contained, self.local)
+        beside = [[drawn.wall - drawn.seconds for drawn in side] for side in both]
+        wall = [[drawn.wall for drawn in side] for side in both]
+        speed = [[drawn.throughput for drawn in side] for side in both]
+        more = [contained - local for contained, local in zip(*beside, strict=True)]
+        share = ratios.Figure.of([seconds / whole for seconds, whole in zip(more, wall[1], strict=True)])
         return [
-            line(f"{mode}: beside what a round measures", beside[0], beside[1], BESIDE),
-            f"| {mode}: what is more, of a local round | | | {share} | |",
+            line(f"{mode}: unmeasured seconds of a round", beside[0], beside[1], BESIDE),
+            f"| {mode}: additional seconds / a whole local round | | | {share} | |",
             line(f"{mode}: a whole round", wall[0], wall[1], None),
             line(f"{mode}: operations a second", speed[0], speed[1], None),
         ]
 
 
 def rounds(pools: Sequence[Pool], mode: str, blocks: int) -> Rounds:
-    """Blocks of one round on either side, each beginning with the other one; the first block is dropped."""
-    rooms = [stage.stage_of(pool, MySQLSlap(mode), [GALERA]) for pool in pools]
-    found: list[dict[int, Round]] = []
+    """Blocks of one round on each side; the side that goes first alternates, and the first block is dropped."""
+    testbeds = [stage.stage_of(pool, MySQLSlap(mode), [GALERA]) for pool in pools]
+    drawn: list[dict[int, Round]] = []
     for block in range(blocks + 1):
         order = (0, 1) if block % 2 else (1, 0)
-        found.append({side: rooms[side].round(0, block=block - 1, position=place) for place, side in enumerate(order)})
-    for room in rooms:
-        room.check()
-    return Rounds([each[0] for each in found[1:]], [each[1] for each in found[1:]])
+        drawn.append(
+            {side: testbeds[side].round(0, block=block - 1, position=number) for number, side in enumerate(order)}
+        )
+    for source in testbeds:
+        source.check()
+    return Rounds([block[0] for block in drawn[1:]], [block[1] for block in drawn[1:]])
 
 
 def line(what: str, contained: Sequence[float], local: Sequence[float], target: float | None) -> str:
-    """A line of the table; what is a fact has no target."""
-    found = ratios.ratio(contained, local)
-    judged = "" if target is None else ratios.met(found.median, target)
-    return f"| {what} | {ratios.Figure.of(contained)} | {ratios.Figure.of(local)} | {found} | {judged} |"
+    """A line of the table; without a target the ratio is only shown."""
+    quotient = ratios.ratio(contained, local)
+    judged = "" if target is None else ratios.met(quotient.median, target)
+    return f"| {what} | {ratios.Figure.of(contained)} | {ratios.Figure.of(local)} | {quotient} | {judged} |"
 
 
 def main() -> None:
@@ -110,14 +114,14 @@ def main() -> None:
     parser = ratios.arguments(__doc__, 5, "bring-ups of each side")
     parser.add_argument("--blocks", type=ratios.positive, default=10, metavar="N", help="rounds of each (default 10)")
     parser.add_argument("--modes", nargs="*", choices=MODES, default=["write", "key"], metavar="MODE")
-    said = parser.parse_args()
-    testbed.JITTER = 0.0  # the pause before a round is a share of the last one's length: of the slower side's more
+    arguments = parser.parse_args()
+    testbed.JITTER = 0.0  # its pause is a share of the previous round's length, so the slower side would pause longer
     with sides() as made:
         print("| | containers | local | containers / local | |\n|---|---|---|---|---|")
-        print(started(made, said.runs), flush=True)
+        print(started(made, arguments.runs), flush=True)
         with stage.clusters(made[0]) as contained, stage.clusters(made[1]) as local:
-            for mode in said.modes:
-                print("\n".join(rounds((contained, local), mode, said.blocks).lines(mode)), flush=True)
+            for mode in arguments.modes:
+                print("\n".join(rounds((contained, local), mode, arguments.blocks).lines(mode)), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""The table of pytest_dbcluster/claims/critical_values.py: calibrates it by simulation and prints it.
+"""Calibrates the table of pytest_dbcluster/claims/critical_values.py by simulation, prints it, and checks it.
 
     nice -n 19 env OPENBLAS_NUM_THREADS=1 python benchmarks/critical_values.py    # calibrate
     python benchmarks/critical_values.py --check --runs 1000000    # errors of the shipped table
 
-A claim looks after 6, 8, 11, ... 160 pairs. At every look it rejects at the same nominal level, found so that
-the chance to reject at any look, when nothing differs, is the promised one. Below 15 pairs a look is a t test
-whose p-value counts four times and which needs all signs equal; from 15 on it is Wilcoxon's signed rank. The
-level is the worst (smallest) of those for normal, uniform and two-mode differences. Student's tail is that of
-Abramowitz and Stegun 26.7.3 and 26.7.4; the signed-rank distribution is counted exactly.
+A claim checks the data (a "look") after 6, 8, 11, ... 160 pairs. Every look rejects at the same nominal level. The
+level is chosen so that the probability to reject at any look, if nothing differs, is the promised one. Below 15 pairs
+a look is a t test that needs equal signs and multiplies its p-value by four. From 15 pairs on it is Wilcoxon's
+signed-rank test. The nominal level is the smallest of the levels for normal, uniform and two-mode differences. The tail
+of Student's t follows Abramowitz and Stegun 26.7.3 and 26.7.4; the signed-rank distribution is exact.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], npt.NDArray[np.float32]]
 
 BATCH = 4_000
-KEEP = 0.06  # no nominal level of the table lies above this, so larger p-values are not stored
+KEEP = 0.06  # every nominal level of the table is smaller, so larger p-values are not kept
 PENALTY = 4.0
 
 
@@ -42,14 +42,14 @@ def uniform(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
 
 
 def two_mode(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
-    """Differences of rounds that are fast or 1.5 times slower at even odds, shape (runs, pairs)."""
+    """Differences of rounds that are fast or 1.5 times slower with equal probability, shape (runs, pairs)."""
     shape = (runs, critical_values.LOOKS[-1])
     modes = rng.integers(0, 2, shape, dtype=np.int8) - rng.integers(0, 2, shape, dtype=np.int8)
     return (modes * math.log(1.5) + 0.028 * rng.standard_normal(shape, dtype=np.float32)).astype(np.float32)
 
 
 def arcsine(rng: np.random.Generator, runs: int) -> npt.NDArray[np.float32]:
-    """Differences that crowd at their extremes, the worst kind known; checked, not calibrated against."""
+    """Differences concentrated at their extremes, shape (runs, pairs): the worst case known; for --check only."""
     angles: npt.NDArray[np.float32] = np.float32(2 * math.pi) * uniform(rng, runs)
     return np.sin(angles)
 
@@ -81,7 +81,7 @@ def student_p(t: Floats, df: int) -> Floats:
 
 @functools.cache
 def signed_rank_p(pairs: int) -> Floats:
-    """Two-sided p-values of the signed-rank sum W, by W: twice the exact chance of a sum of at least W."""
+    """Two-sided p-values of the signed-rank sum, indexed by the sum W: twice the exact P(sum >= W)."""
     chance = np.zeros(pairs * (pairs + 1) // 2 + 1)
     chance[0] = 1.0
     for rank in range(1, pairs + 1):
@@ -92,7 +92,7 @@ def signed_rank_p(pairs: int) -> Floats:
 
 
 def t_look(values: npt.NDArray[np.float32]) -> Floats:
-    """Penalised two-sided p-values of one t look; 1 unless all signs agree."""
+    """Two-sided p-values of one t look, shape (runs,), times ``PENALTY``; 1 unless all signs agree."""
     pairs = values.shape[1]
     positive = (values > 0).sum(1)
     agree = np.flatnonzero((positive == 0) | (positive == pairs))
@@ -104,7 +104,7 @@ def t_look(values: npt.NDArray[np.float32]) -> Floats:
 
 
 def rank_sums(values: npt.NDArray[np.float32], looks: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    """Signed-rank sums of the first n differences, shape (looks, runs), from one sort of all of them."""
+    """Signed-rank sums at each look, shape (looks, runs), from one sort of all differences."""
     order = np.argsort(np.abs(values), axis=1).astype(np.uint8)
     positive = np.take_along_axis(values > 0, order, 1)
     sums = np.empty((len(looks), len(values)), np.int32)
@@ -117,25 +117,25 @@ def rank_sums(values: npt.NDArray[np.float32], looks: tuple[int, ...]) -> npt.ND
 
 def p_values(values: npt.NDArray[np.float32]) -> Floats:
     """Two-sided p-values at every look, shape (looks, runs)."""
-    many = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
+    rank_looks = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
     parts = [t_look(values[:, :pairs]) for pairs in critical_values.LOOKS if pairs < critical_values.RANKS_FROM]
-    for pairs, sums in zip(many, rank_sums(values, many), strict=True):
+    for pairs, sums in zip(rank_looks, rank_sums(values, rank_looks), strict=True):
         total = pairs * (pairs + 1) // 2
         parts.append(signed_rank_p(pairs)[np.maximum(sums, total - sums)])
     return np.array(parts)
 
 
 def first_look(one_sided: float) -> int:
-    """Position of the first look that may reject at this level.
+    """The 0-based index of the first look that may reject at this level.
 
-    Two modes at even odds give n equal steps with the chance 4**-n, and no t value tells them from an effect:
-    a look at which this alone would use more than half of the level stays silent.
+    Two-mode differences give n equal steps with probability 4**-n, and no t value distinguishes them from an effect.
+    A look does not reject if this probability alone exceeds half of the level.
     """
     return next(k for k, pairs in enumerate(critical_values.LOOKS) if 2 * 4.0**-pairs <= one_sided)
 
 
 def smallest_p(noise: Noise, runs: int, seed: int) -> dict[int, Floats]:
-    """For each first look the smallest p-value of a run from it on: sorted, without those above ``KEEP``."""
+    """By first look: the smallest p-value of each run from that look on, sorted, without values above ``KEEP``."""
     rng = np.random.default_rng(seed)
     kept: dict[int, list[Floats]] = {first_look(level): [] for level in critical_values.LEVELS}
     for _ in range(runs // BATCH):
@@ -147,13 +147,13 @@ def smallest_p(noise: Noise, runs: int, seed: int) -> dict[int, Floats]:
 
 
 def nominal_level(lowest: Floats, runs: int, one_sided: float) -> float:
-    """The largest two-sided level at which no more than ``2 * one_sided`` of the runs reject."""
+    """The largest two-sided level at which at most a share of ``2 * one_sided`` of the runs rejects."""
     allowed = int(2 * one_sided * runs)
     return float(lowest[np.searchsorted(lowest, lowest[allowed]) - 1])
 
 
 def critical_t(level: float, pairs: int) -> float:
-    """The t that a look of ``pairs`` pairs must exceed, rounded up at the fourth digit."""
+    """The t value that a look of ``pairs`` pairs must exceed, rounded up to four decimals."""
     low, high = 0.0, 1e4
     for _ in range(200):
         middle = (low + high) / 2
@@ -163,13 +163,13 @@ def critical_t(level: float, pairs: int) -> float:
 
 
 def critical_rank_sum(level: float, pairs: int) -> int:
-    """The signed-rank sum that a look must reach; one more than there is if none is strong enough."""
+    """The signed-rank sum that a look must reach; the maximum sum plus 1 if no sum suffices."""
     strong = np.flatnonzero(signed_rank_p(pairs) <= level * (1 + 1e-9))
     return int(strong[0]) if len(strong) else pairs * (pairs + 1) // 2 + 1
 
 
 def boundary(level: float, first: int) -> critical_values.Boundary:
-    """The critical values of all looks at one nominal two-sided level; infinite before the first look."""
+    """The critical values of all looks at a nominal two-sided level; infinite before look ``first``."""
     values: list[float] = []
     for k, pairs in enumerate(critical_values.LOOKS):
         if pairs >= critical_values.RANKS_FROM:
@@ -180,9 +180,9 @@ def boundary(level: float, first: int) -> critical_values.Boundary:
 
 
 def calibrate(runs: int, seed: int) -> None:
-    """Prints the literal table, and before each row the level that each kind of noise would have allowed.
+    """Prints the table as Python source, and before each row the level that each kind of noise allows.
 
-    A stricter row never asks for less than a looser one, so that intervals nest.
+    A stricter row never has a larger nominal level than a looser row, so that intervals nest.
     """
     lowest = {}
     for kind, noise in CALIBRATED.items():
@@ -195,16 +195,16 @@ def calibrate(runs: int, seed: int) -> None:
         allowed = {kind: nominal_level(p[first], runs, one_sided) for kind, p in lowest.items()}
         print(f"# {one_sided:.3g}: " + ", ".join(f"{kind} {p / 2:.4g}" for kind, p in allowed.items()))
         level = min(level, *allowed.values())
-        found = boundary(level, first)
-        values = ", ".join(f"{value:g}" if value > 99 else f"{value:.4f}" for value in found.critical)
-        print(f"    {one_sided!r}: Boundary({found.nominal!r}, ({values})),", flush=True)
+        row = boundary(level, first)
+        values = ", ".join(f"{value:g}" if value > 99 else f"{value:.4f}" for value in row.critical)
+        print(f"    {one_sided!r}: Boundary({row.nominal!r}, ({values})),", flush=True)
 
 
 def rejections(values: npt.NDArray[np.float32]) -> list[int]:
-    """How many runs each row of the shipped table rejects towards faster, at any look."""
-    many = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
-    few = len(critical_values.LOOKS) - len(many)
-    sums = rank_sums(values, many)
+    """For each row of the shipped table, the number of runs that it rejects as faster at any look."""
+    rank_looks = tuple(pairs for pairs in critical_values.LOOKS if pairs >= critical_values.RANKS_FROM)
+    few = len(critical_values.LOOKS) - len(rank_looks)
+    sums = rank_sums(values, rank_looks)
     ups, ts = [], []
     for pairs in critical_values.LOOKS[:few]:
         up = np.flatnonzero((values[:, :pairs] > 0).all(1))
@@ -221,7 +221,7 @@ def rejections(values: npt.NDArray[np.float32]) -> list[int]:
 
 
 def check(runs: int, seed: int) -> None:
-    """Prints the error of the shipped table towards one side under each kind of noise."""
+    """Prints the one-sided error probability of the shipped table under each kind of noise."""
     print("| noise | " + " | ".join(f"{level:.3g}" for level in critical_values.LEVELS) + " |")
     print("|---" * (1 + len(critical_values.LEVELS)) + "|")
     for kind, noise in CHECKED.items():

@@ -1,10 +1,10 @@
-"""How long `pytest suites/galera -k "flush and write"` takes until its first verdict stands on the screen.
+"""Time until `pytest suites/galera -k "flush and write"` shows its first verdict.
 
     python benchmarks/first_verdict.py [--runs 3] [--empty-runs 1]
 
-Whole wall time from the start of the process. Cached: programs, templates and references are there (one run
-before makes sure). Empty: the cache is a new directory, so the programs are fetched from the package mirror and
-the time is partly the network's; --empty-runs 0 leaves it out.
+Wall time from the start of the process. Cached: programs, templates and references are in the cache (an unmeasured run
+first populates it). Empty: the cache is a new directory, so the run downloads the programs, and the time depends on the
+network; --empty-runs 0 skips it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ END_SECONDS = 60.0
 
 @contextlib.contextmanager
 def process(results: Path, environment: dict[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """The run; what is left of it after the block is interrupted, and its servers end with it."""
+    """The pytest run as a process. The end of the block interrupts it, so that its servers stop."""
     command = [sys.executable, "-m", "pytest", *SELECTED, f"--db-results={results}", "-p", "no:cacheprovider"]
     with subprocess.Popen(
         command,
@@ -40,7 +40,7 @@ def process(results: Path, environment: dict[str, str]) -> Iterator[subprocess.P
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-        start_new_session=True,  # Ctrl-C reaches it once, through us
+        start_new_session=True,  # Ctrl-C reaches it only once, through this process
         env={**os.environ, "PYTHONUNBUFFERED": "1", **environment},
     ) as started:
         try:
@@ -54,7 +54,7 @@ def process(results: Path, environment: dict[str, str]) -> Iterator[subprocess.P
 
 
 def until_verdict(environment: dict[str, str]) -> float:
-    """Seconds to the first verdict, whatever it says. Raises ProvisionError with the output without any."""
+    """The seconds to the first verdict of any outcome. Raises ProvisionError with the output if there is none."""
     began, seen = time.monotonic(), []
     with (
         tempfile.TemporaryDirectory(prefix="dbcluster-results-") as results,
@@ -70,29 +70,29 @@ def until_verdict(environment: dict[str, str]) -> float:
 
 
 def from_empty() -> float:
-    """The same with a cache of its own, beside ours because the servers' data goes to the same disk."""
+    """The seconds to the first verdict with an empty cache, on the same disk as the normal cache."""
     cache.root().parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix="dbcluster-empty-", dir=cache.root().parent) as place:
-        return until_verdict({"XDG_CACHE_HOME": place})
+    with tempfile.TemporaryDirectory(prefix="dbcluster-empty-", dir=cache.root().parent) as directory:
+        return until_verdict({"XDG_CACHE_HOME": directory})
 
 
-def row(kind: str, found: list[float]) -> str:
-    """The line of the table."""
-    figure = ratios.Figure.of(found)
-    return f"| {kind} | {len(found)} | {figure} | {ratios.met(figure.median, TARGETS[kind])} |"
+def row(kind: str, times: list[float]) -> str:
+    """The table line of one kind of cache."""
+    figure = ratios.Figure.of(times)
+    return f"| {kind} | {len(times)} | {figure} | {ratios.met(figure.median, TARGETS[kind])} |"
 
 
 def main() -> None:
     """Reads the command line and prints the table."""
     parser = ratios.arguments(__doc__, 3, "runs with everything cached")
     parser.add_argument("--empty-runs", type=int, default=1, metavar="N", help="runs with an empty cache (default 1)")
-    said = parser.parse_args()
-    until_verdict({})  # fills the cache
+    arguments = parser.parse_args()
+    until_verdict({})  # not measured: populates the cache
     print("| cache | runs | seconds to the first verdict | |")
     print("|---|---|---|---|")
-    print(row("cached", [until_verdict({}) for _ in range(said.runs)]), flush=True)
-    if said.empty_runs > 0:
-        print(row("empty", [from_empty() for _ in range(said.empty_runs)]))
+    print(row("cached", [until_verdict({}) for _ in range(arguments.runs)]), flush=True)
+    if arguments.empty_runs > 0:
+        print(row("empty", [from_empty() for _ in range(arguments.empty_runs)]))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""Wrong verdicts on recorded noise: claims about a server and itself, replayed from a trace of real rounds.
+"""Counts wrong verdicts on recorded noise: claims that compare a server with itself, replayed from a trace.
 
     python benchmarks/noise_replay.py trace.json ... [--experiments 3000] [--effect 0.10] [--limit 0.001]
 
-A trace is rounds of one workload on one unchanged server, one after the other, as one JSON object; seconds:
+A trace is one JSON object with consecutive rounds of one workload on one unchanged server, in seconds:
 {"workload": "write", "recorded": "2026-02-03T04:05:06Z", "rounds": [0.412, ...], "fingerprint": {...}}
-An experiment takes a window of consecutive rounds at a random place, gives each block's rounds to two
-variants by fresh coins, and asks the claims. Nothing differs, so every red verdict is wrong, and so is every
-``beats`` that holds. With --effect the candidate's rounds are made faster by that fraction, and the table
-shows what the claims find. Ends with 1 when a rate of wrong verdicts lies significantly above --limit.
+An experiment takes a window of consecutive rounds at a random offset, assigns the rounds of each block to two variants
+at random, and evaluates the claims. Nothing differs, so every failed claim is wrong, and so is every ``beats`` that
+holds. --effect makes the candidate's rounds faster by that fraction; the table then shows the verdicts. The exit status
+is 1 if a rate of wrong verdicts is significantly above --limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Trace:
-    """Consecutive rounds of one workload, in seconds, and where they were recorded."""
+    """Consecutive rounds of one workload in seconds, with the date of the recording and the machine's fingerprint."""
 
     workload: str
     recorded: str
@@ -43,7 +43,7 @@ class Trace:
 
 
 def read_trace(path: Path) -> Trace:
-    """The trace in a file; SystemExit that names the file for anything else."""
+    """The trace in a file. Raises SystemExit with the file name if the file is no trace."""
     try:
         raw = json.loads(path.read_text(encoding="utf-8"))
         rounds = tuple(map(float, raw["rounds"]))
@@ -56,7 +56,7 @@ def read_trace(path: Path) -> Trace:
 
 
 def log_ratios(rounds: Sequence[float], seed: int, effect: float) -> tuple[list[float], list[bool]]:
-    """Log speed ratios of rounds given to two variants by coins, and whether the baseline ran first."""
+    """Per block: the log speed ratio of two rounds assigned at random, and whether the baseline ran first."""
     ratios, baseline_first = [], []
     for block, order in enumerate(islice(block_orders(2, seed), len(rounds) // 2)):
         first, second = rounds[2 * block], rounds[2 * block + 1]
@@ -67,13 +67,13 @@ def log_ratios(rounds: Sequence[float], seed: int, effect: float) -> tuple[list[
 
 
 def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
-    """The verdicts of one claim on so many windows; a window as short as the trace ends as out of rounds."""
-    coin = random.Random(seed)
+    """The verdicts of one claim on ``experiments`` windows; a verdict that needs more rounds is out of budget."""
+    generator = random.Random(seed)
     length = min(2 * critical_values.LOOKS[-1], len(trace.rounds))
     verdicts = []
     for _ in range(experiments):
-        start = int(coin.random() * (len(trace.rounds) - length + 1))
-        ratios, orders = log_ratios(trace.rounds[start : start + length], coin.getrandbits(32), effect)
+        start = int(generator.random() * (len(trace.rounds) - length + 1))
+        ratios, orders = log_ratios(trace.rounds[start : start + length], generator.getrandbits(32), effect)
         verdict = replay(claim, ratios, Terms(out_of_budget="end of the trace"), orders=orders)
         assert verdict is not None
         verdicts.append(verdict)
@@ -81,14 +81,14 @@ def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: fl
 
 
 def wrong(verdict: Verdict) -> bool:
-    """Whether an answer about two equal variants is wrong."""
+    """Whether a verdict about two equal variants is wrong."""
     if verdict.outcome is Outcome.FAILS:
         return True
     return verdict.outcome is Outcome.HOLDS and not verdict.claim.guard
 
 
 def at_most(count: int, of: int, rate: float) -> float:
-    """Chance of no more than ``count`` events in ``of`` trials, each with chance ``rate``."""
+    """The probability of at most ``count`` events in ``of`` trials, each with probability ``rate``."""
     if rate <= 0 or rate >= 1:
         return float(rate <= 0 or count >= of)
     odds, none = math.log(rate) - math.log1p(-rate), of * math.log1p(-rate)
@@ -97,7 +97,7 @@ def at_most(count: int, of: int, rate: float) -> float:
 
 
 def upper_bound(count: int, of: int) -> float:
-    """The rate above which so few events have a chance under 5 % (Clopper and Pearson 1934, one-sided)."""
+    """The rate above which ``count`` events or fewer have a probability under 5 % (one-sided Clopper-Pearson, 1934)."""
     low, high = 0.0, 1.0
     for _ in range(60):
         rate = (low + high) / 2
@@ -106,7 +106,7 @@ def upper_bound(count: int, of: int) -> float:
 
 
 def report(trace: Trace, experiments: int, seed: int, effect: float) -> Iterator[tuple[int, str]]:
-    """Per claim: how many verdicts are wrong, and its line of the table."""
+    """For each claim: the number of wrong verdicts, and the table line."""
     cv = statistics.stdev(trace.rounds) / statistics.fmean(trace.rounds)
     for claim in CLAIMS:
         verdicts = replayed(trace, claim, experiments, seed, effect)
@@ -124,12 +124,12 @@ def report(trace: Trace, experiments: int, seed: int, effect: float) -> Iterator
 
 
 def main() -> int:
-    """Reads the command line, prints the table, and tells whether the limit was kept."""
+    """Reads the command line and prints the table; returns the exit status, 1 if the limit was exceeded."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("traces", nargs="+", type=Path)
     parser.add_argument("--experiments", type=int, default=3000, help="windows per trace and claim")
     parser.add_argument("--effect", type=float, default=0.0, help="make the candidate faster by this fraction")
-    parser.add_argument("--limit", type=float, default=0.001, help="rate of wrong verdicts that is promised")
+    parser.add_argument("--limit", type=float, default=0.001, help="the promised rate of wrong verdicts")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     kept = True

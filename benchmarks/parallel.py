@@ -1,11 +1,11 @@
-"""What two workers gain: the wall time of a suite with -n2 over that with -n0, and how much of it is measuring.
+"""The gain of two workers: wall time of a suite with -n2 over its wall time with -n0, and the measured share.
 
     python benchmarks/parallel.py [--runs 2] [--workers 2] [-- suites/galera -k "flush and write" ...]
 
-Whole wall time from the start of the process to its end, programs and templates cached (a run before makes sure).
-The suite runs on two releases, each claim for 6 pairs, so that both ways measure the same rounds. Measured rounds have
-the machine alone: workers can only save what is not measuring. The share is the seconds of all rounds in the results
-over the wall time; reset, switch, settle and warm-up are not among them.
+Wall time from the start of the process to its end; programs and templates are cached (an unmeasured run first makes
+sure). The suite runs on two releases with 6 pairs per claim, so that both sides measure the same rounds. Measured
+rounds have the machine to themselves, so workers can only save unmeasured time. The measured share is the seconds of
+all rounds in the results divided by the wall time; it excludes reset, switch, settle and warm-up.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ TARGET = 0.95
 RELEASES = ("--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
 PAIRS = 6
 SUITE = ("suites/galera", "-k", "flush and write")
-DONE = (0, 1)  # what pytest ends with when all tests have run
+DONE = (0, 1)  # pytest's exit status after all tests have run
 
 
 def run(selected: Sequence[str], workers: int) -> tuple[float, float]:
-    """Wall time and measured seconds of one run. Raises ProvisionError with the output of one that measured nothing."""
+    """Wall time and measured time of one run, in seconds. Raises ProvisionError if the run measured nothing."""
     with tempfile.TemporaryDirectory(prefix="dbcluster-results-") as results:
-        words = [*selected, *RELEASES, f"--db-max-pairs={PAIRS}", "--db-seed=1", f"--db-results={results}"]
+        options = [*selected, *RELEASES, f"--db-max-pairs={PAIRS}", "--db-seed=1", f"--db-results={results}"]
         began = time.monotonic()
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", f"-n{workers}", "-p", "no:cacheprovider", *words],
+            [sys.executable, "-m", "pytest", f"-n{workers}", "-p", "no:cacheprovider", *options],
             cwd=stage.ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -49,12 +49,12 @@ def run(selected: Sequence[str], workers: int) -> tuple[float, float]:
 
 
 def measured(results: Path) -> float:
-    """The seconds of all rounds of a run, each once: a second claim is about the rounds of the first."""
-    found: dict[tuple[str, str], float] = {}
+    """The seconds of all rounds of a run; a round used by two claims counts once."""
+    rounds: dict[tuple[str, str], float] = {}
     for path in results.glob("rounds/*.csv"):
         with path.open() as file:
-            found |= {(row["variant"], row["started"]): float(row["seconds"]) for row in csv.DictReader(file)}
-    return sum(found.values())
+            rounds |= {(row["variant"], row["started"]): float(row["seconds"]) for row in csv.DictReader(file)}
+    return sum(rounds.values())
 
 
 def main() -> None:
@@ -62,24 +62,24 @@ def main() -> None:
     parser = ratios.arguments(__doc__, 2, "pairs of runs")
     parser.add_argument("--workers", type=ratios.positive, default=2, metavar="N", help="workers (default 2)")
     parser.add_argument(
-        "selected", nargs="*", default=SUITE, help="what pytest runs, behind -- (default the flush suite)"
+        "selected", nargs="*", default=SUITE, help="the arguments of pytest, after -- (default the flush suite)"
     )
-    said = parser.parse_args()
-    run(said.selected, 0)
-    several: dict[int, list[tuple[float, float]]] = {0: [], said.workers: []}
+    arguments = parser.parse_args()
+    run(arguments.selected, 0)
+    runs_of: dict[int, list[tuple[float, float]]] = {0: [], arguments.workers: []}
 
-    def one(workers: int) -> float:
-        several[workers].append(run(said.selected, workers))
-        return several[workers][-1][0]
+    def timed(workers: int) -> float:
+        runs_of[workers].append(run(arguments.selected, workers))
+        return runs_of[workers][-1][0]
 
-    alone, beside = ratios.alternate(said.runs, lambda: one(0), lambda: one(said.workers))
+    alone, beside = ratios.alternate(arguments.runs, lambda: timed(0), lambda: timed(arguments.workers))
     print("| workers | runs | wall seconds | share measured |")
     print("|---|---|---|---|")
-    for workers, found in several.items():
-        share = ratios.Figure.of([seconds / wall for wall, seconds in found])
-        print(f"| {workers} | {len(found)} | {ratios.Figure.of([wall for wall, _ in found])} | {share} |")
+    for workers, times in runs_of.items():
+        share = ratios.Figure.of([seconds / wall for wall, seconds in times])
+        print(f"| {workers} | {len(times)} | {ratios.Figure.of([wall for wall, _ in times])} | {share} |")
     gain = ratios.ratio(beside, alone)
-    print(f"\n-n{said.workers} over -n0: {gain} ({ratios.met(gain.median, TARGET)})")
+    print(f"\n-n{arguments.workers} over -n0: {gain} ({ratios.met(gain.median, TARGET)})")
 
 
 if __name__ == "__main__":

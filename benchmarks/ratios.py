@@ -1,4 +1,4 @@
-"""What the scripts share that needs no server: alternating runs, their ratio pair by pair, and met or not met."""
+"""Shared code without servers: alternating runs, their ratios pair by pair, and whether a target is met."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ INTERRUPTED = 130  # what a shell reports for SIGINT
 
 @dataclass(frozen=True)
 class Figure:
-    """The median of some runs with the least and the most of them."""
+    """The median of some runs, with their minimum and maximum."""
 
     median: float
     least: float
@@ -25,7 +25,7 @@ class Figure:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Figure:
-        """The figure of these runs; ValueError for none."""
+        """The figure of these runs. Raises ValueError if there are none."""
         if not values:
             raise ValueError("a figure needs one run or more")
         return cls(statistics.median(values), min(values), max(values))
@@ -36,34 +36,34 @@ class Figure:
 
 def ratio(ours: Sequence[float], others: Sequence[float]) -> Figure:
     """The quotient ours / others, run by run."""
-    return Figure.of([one / other for one, other in zip(ours, others, strict=True)])
+    return Figure.of([mine / theirs for mine, theirs in zip(ours, others, strict=True)])
 
 
 def difference(ours: Sequence[float], others: Sequence[float]) -> Figure:
     """The difference ours - others, run by run."""
-    return Figure.of([one - other for one, other in zip(ours, others, strict=True)])
+    return Figure.of([mine - theirs for mine, theirs in zip(ours, others, strict=True)])
 
 
 def seconds(action: Callable[[], object]) -> float:
-    """How long an action takes."""
+    """The wall time of an action in seconds."""
     began = time.monotonic()
     action()
     return time.monotonic() - began
 
 
 def alternate(runs: int, *actions: Callable[[], float]) -> list[list[float]]:
-    """What each action says, ``runs`` times each: A B A B, so that a slow minute falls on all of them."""
+    """The results of each action, ``runs`` of each. The order is A B A B, so that a slow minute affects all actions."""
     rows = [[action() for action in actions] for _ in range(runs)]
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def met(value: float, target: float) -> str:
-    """``target <= 3: met``, by the median alone."""
+    """The text ``target <= 3: met`` or ``target <= 3: not met``."""
     return f"target <= {target:g}: {'met' if value <= target else 'not met'}"
 
 
 def arguments(description: str | None, runs: int, what: str) -> argparse.ArgumentParser:
-    """A parser with --runs; ``what`` says what one run is."""
+    """A parser with --runs; ``what`` is the help text of --runs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=positive, default=runs, metavar="N", help=f"{what} (default {runs})")
     return parser
@@ -77,7 +77,7 @@ def positive(text: str) -> int:
 
 
 def run(main: Callable[[], None]) -> None:
-    """Run a script: 0 whether its target is met or not, 1 when it could not measure, 130 for Ctrl-C."""
+    """Run a script. Exit status: 0 whether its target is met or not, 1 if it could not measure, 130 for Ctrl-C."""
     try:
         main()
     except DBClusterError as error:

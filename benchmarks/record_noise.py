@@ -1,10 +1,10 @@
-"""Records real rounds of one load on one unchanged cluster, as the trace that noise_replay.py reads.
+"""Records rounds of one workload on one unchanged cluster, as a trace for noise_replay.py.
 
     python benchmarks/record_noise.py [--mode write] [--runs 2000] [--trace reports/latest/noise-write.json]
 
-Saves every 50 rounds, and at Ctrl-C. A trace that exists is continued up to --runs rounds; one of another load or
-machine is refused. Rounds are drawn as claims draw them: reset, settle, then measure; ten before the first, and
-before each continuation, are dropped.
+Saves every 50 rounds, and at Ctrl-C. An existing trace is continued up to --runs rounds; a trace of another workload or
+machine is refused. Rounds run as in claims: reset, settle, then measure. Ten rounds before the first one, and before
+each continuation, are dropped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WARM_UPS = 10
 
 
 class Trace(TypedDict):
-    """The file: ``rounds`` are seconds, ``begins`` the rounds at which a recording began or went on."""
+    """The file: ``rounds`` in seconds, ``begins`` with the 0-based rounds at which a recording started or continued."""
 
     workload: str
     recorded: str
@@ -37,25 +37,25 @@ class Trace(TypedDict):
 
 
 def opened(path: Path, workload: str, machine: dict[str, str]) -> Trace:
-    """The trace to continue, or a new one. Raises ConfigError for one of something else."""
+    """The trace to continue, or a new trace. Raises ConfigError for a trace of another workload or machine."""
     if not path.exists():
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         return Trace(workload=workload, recorded=now, rounds=[], begins=[], fingerprint=machine)
     try:
-        found: Trace = json.loads(path.read_text(encoding="utf-8"))
-        theirs = {"workload": found["workload"], **found["fingerprint"]}
-        found["rounds"], found["begins"] = list(found["rounds"]), list(found["begins"])
+        trace: Trace = json.loads(path.read_text(encoding="utf-8"))
+        theirs = {"workload": trace["workload"], **trace["fingerprint"]}
+        trace["rounds"], trace["begins"] = list(trace["rounds"]), list(trace["begins"])
     except (ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path} is no trace of rounds: {error!r}") from None
     ours = {"workload": workload, **machine}
     differ = [f"{name} {theirs.get(name)} and not {value}" for name, value in ours.items() if theirs.get(name) != value]
     if differ:
         raise ConfigError(f"{path} cannot be continued; it holds {', '.join(differ)}")
-    return found
+    return trace
 
 
 def save(path: Path, trace: Trace) -> None:
-    """Write the trace whole or not at all."""
+    """Write the trace atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f"{path.name}.new")
     fresh.write_text(json.dumps(trace), encoding="utf-8")
@@ -63,7 +63,7 @@ def save(path: Path, trace: Trace) -> None:
 
 
 def record(trace: Trace, rounds: int, draw: Callable[[], float], keep: Callable[[], None]) -> None:
-    """Draw until the trace has so many rounds; keep it every 50 rounds and whatever ends it."""
+    """Run rounds until the trace has ``rounds`` of them; save it every 50 rounds and whenever it ends."""
     began, first = time.monotonic(), len(trace["rounds"])
     trace["begins"].append(first)
     try:
@@ -81,24 +81,24 @@ def record(trace: Trace, rounds: int, draw: Callable[[], float], keep: Callable[
 
 def main() -> None:
     """Reads the command line and records."""
-    parser = ratios.arguments(__doc__, 2000, "rounds that the trace has at the end")
+    parser = ratios.arguments(__doc__, 2000, "rounds of the complete trace")
     parser.add_argument("--mode", choices=MODES, default="write")
     parser.add_argument("--trace", type=Path, metavar="FILE", help="default reports/latest/noise-MODE.json")
-    said = parser.parse_args()
-    path = said.trace or stage.ROOT / "reports" / "latest" / f"noise-{said.mode}.json"
-    load = MySQLSlap(said.mode)
+    arguments = parser.parse_args()
+    path = arguments.trace or stage.ROOT / "reports" / "latest" / f"noise-{arguments.mode}.json"
+    load = MySQLSlap(arguments.mode)
     trace = opened(path, str(load), {**fingerprint(), "release": stage.server().version, "cluster": str(GALERA)})
-    if len(trace["rounds"]) < said.runs:
+    if len(trace["rounds"]) < arguments.runs:
         with stage.clusters() as pool:
-            rooms = stage.stage_of(pool, load, [GALERA])
-            stage.blocks(rooms, WARM_UPS - 1)
+            testbed = stage.stage_of(pool, load, [GALERA])
+            stage.blocks(testbed, WARM_UPS - 1)
             record(
                 trace,
-                said.runs,
-                lambda: rooms.round(0, block=len(trace["rounds"]), position=0).seconds,
+                arguments.runs,
+                lambda: testbed.round(0, block=len(trace["rounds"]), position=0).seconds,
                 lambda: save(path, trace),
             )
-            rooms.check()
+            testbed.check()
     print(f"{path}: {len(trace['rounds'])} rounds; python benchmarks/noise_replay.py {path}")
 
 

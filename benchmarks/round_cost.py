@@ -1,11 +1,11 @@
-"""What a round costs beyond what it measures: its wall time over its measured time.
+"""The overhead of a round: its wall time divided by its measured time.
 
     python benchmarks/round_cost.py [--runs 10] [--modes write mixed ...]
 
-Everything is counted: switch, reset, settle, counters, the load's start, drain. Quick rounds are as tests draw
-them; long ones run so many queries that they last about 2 s. "shared": both variants on one cluster, which is
-switched between 1 applier and 4; "own": variants on clusters of their own. "stock": one call of the published
-command line with one iteration, which makes its table anew.
+The wall time includes everything: switch, reset, settle, counters, start of the load generator, and drain. Quick rounds
+run as in tests; long rounds run enough queries to last about 2 s. "shared": both variants on one cluster that switches
+between 1 and 4 appliers; "own": each variant on its own cluster. "stock": one call of the published command line with
+one iteration, which creates its table again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ CLUSTERS = {"shared": (GALERA, SLAVE_THREADS_4), "own": (GALERA, BUFFER_POOL)}
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Measured and wall seconds of some rounds."""
+    """Measured seconds and wall seconds of some rounds, by round."""
 
     seconds: tuple[float, ...]
     wall: tuple[float, ...]
@@ -35,45 +35,45 @@ class Cost:
     @classmethod
     def of(cls, rounds: Sequence[Round]) -> Cost:
         """The cost of these rounds."""
-        return cls(tuple(one.seconds for one in rounds), tuple(one.wall for one in rounds))
+        return cls(tuple(drawn.seconds for drawn in rounds), tuple(drawn.wall for drawn in rounds))
 
     @property
     def beside(self) -> float:
-        """Unmeasured seconds of the round in the middle."""
+        """The median of the unmeasured seconds of a round."""
         return ratios.difference(self.wall, self.seconds).median
 
     def row(self, mode: str, clusters: str, rounds: str) -> str:
-        """The line of the table; the published call has no target."""
-        found = ratios.ratio(self.wall, self.seconds)
-        judged = ratios.met(found.median, TARGETS[rounds]) if rounds in TARGETS else ""
+        """The table line; the published call has no target."""
+        overhead = ratios.ratio(self.wall, self.seconds)
+        judged = ratios.met(overhead.median, TARGETS[rounds]) if rounds in TARGETS else ""
         lasted = f"{ratios.Figure.of(self.seconds).median:.2f}"
-        return f"| {mode} | {clusters} | {rounds} | {lasted} | {self.beside:.2f} | {found} | {judged} |"
+        return f"| {mode} | {clusters} | {rounds} | {lasted} | {self.beside:.2f} | {overhead} | {judged} |"
 
 
 def longer(load: MySQLSlap, seconds: float) -> MySQLSlap:
-    """The same load with as many queries as make a round of ``seconds`` last about 2 s."""
+    """The same workload with enough queries for rounds of about 2 s, given that a quick round takes ``seconds``."""
     wanted = round(load.round_queries("quick") * LONG_SECONDS / seconds)
     queries = max(load.concurrency, wanted // load.concurrency * load.concurrency)
     return dataclasses.replace(load, queries=queries, quick_queries=queries)
 
 
 def rounds(pool: Pool, load: MySQLSlap, clusters: str, blocks: int) -> Cost:
-    """The cost of alternating rounds of one load."""
-    found = stage.blocks(stage.stage_of(pool, load, CLUSTERS[clusters]), blocks)
-    return Cost.of([one for block in found for one in block])
+    """The cost of alternating rounds of one workload."""
+    drawn = stage.blocks(stage.stage_of(pool, load, CLUSTERS[clusters]), blocks)
+    return Cost.of([block_round for block in drawn for block_round in block])
 
 
 def stock(pool: Pool, mode: str) -> Cost:
-    """The cost of one published call: what the tool says, and how long it took."""
+    """The cost of one published call: the seconds that mysqlslap reports, and the wall time of the call."""
     load = MySQLSlap(mode, iterations=1)
-    place = stage.setting(pool, stage.stage_of(pool, load, [GALERA], "paper"), 0, "paper")
+    setting = stage.setting(pool, stage.stage_of(pool, load, [GALERA], "paper"), 0, "paper")
     measured: list[float] = []
-    wall = ratios.seconds(lambda: measured.append(load.run(place).seconds))
+    wall = ratios.seconds(lambda: measured.append(load.run(setting).seconds))
     return Cost(tuple(measured), (wall,))
 
 
 def rows(pool: Pool, modes: Sequence[str], blocks: int) -> Iterator[str]:
-    """The lines of the table, each when it is there."""
+    """Yields the table lines, each as soon as it is measured."""
     for clusters in CLUSTERS:
         for mode in modes:
             quick = rounds(pool, MySQLSlap(mode), clusters, blocks)
@@ -86,13 +86,13 @@ def rows(pool: Pool, modes: Sequence[str], blocks: int) -> Iterator[str]:
 
 def main() -> None:
     """Reads the command line and prints the table."""
-    parser = ratios.arguments(__doc__, 10, "blocks of rounds, each variant once, for each line of the table")
+    parser = ratios.arguments(__doc__, 10, "blocks per table line; a block is one round of each variant")
     parser.add_argument("--modes", nargs="+", choices=MODES, default=MODES, metavar="MODE")
-    said = parser.parse_args()
-    print("| mode | clusters | round | measured s | beside it s | wall / measured | |")
+    arguments = parser.parse_args()
+    print("| mode | clusters | round | measured s | unmeasured s | wall / measured | |")
     print("|---|---|---|---|---|---|---|")
     with stage.clusters() as pool:
-        for row in rows(pool, said.modes, said.runs):
+        for row in rows(pool, arguments.modes, arguments.runs):
             print(row, flush=True)
 
 

@@ -1,4 +1,4 @@
-"""What the scripts share that starts servers: the clusters of a run, and blocks of rounds on them."""
+"""Shared code that starts servers: the clusters of a run, and blocks of rounds on them."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ FRAGMENTS = ROOT / "fixtures" / "mycnf"
 
 
 def tell(line: str) -> None:
-    """Say what goes on, apart from the table."""
+    """Print a line of progress to stderr; the table goes to stdout."""
     print(line, file=sys.stderr, flush=True)
 
 
 def server() -> Release:
-    """The release that everything here is measured on."""
+    """The default release, on which the scripts measure."""
     return find.find(DEFAULT_RELEASE, progress=tell)
 
 
 @contextlib.contextmanager
 def hosts() -> Iterator[LocalProvisioner]:
-    """A provisioner whose servers end with the block, however it ends."""
+    """A local provisioner; the end of the block stops its servers, also after an error."""
     with contextlib.closing(LocalProvisioner()) as provisioner:
         yield provisioner
 
 
 @contextlib.contextmanager
-def clusters(made: Provisioner | None = None) -> Iterator[Pool]:
-    """The clusters of a run, ended with the block, however it ends; on hosts of this machine without another maker."""
-    with contextlib.nullcontext(made) if made else hosts() as provisioner:
+def clusters(given: Provisioner | None = None) -> Iterator[Pool]:
+    """The clusters of a run, stopped at the end of the block; local processes unless a provisioner is given."""
+    with contextlib.nullcontext(given) if given else hosts() as provisioner:
         pool = Pool(Resolution(provisioner, fragments=FRAGMENTS, below={}, progress=tell))
         try:
             yield pool
@@ -61,23 +61,26 @@ def to_start(spec: ClusterSpec, release: Release, provisioner: Provisioner) -> R
 
 
 def stage_of(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:
-    """What runs the rounds of a load on these specs."""
+    """The testbed that runs rounds of a workload on these specs."""
     release = ReleaseName.parse(DEFAULT_RELEASE)
     variants = [pool.resolution.resolve(spec.on_release(release)) for spec in specs]
     return Testbed(load, variants, pool, profile, tell)
 
 
-def setting(pool: Pool, rooms: Testbed, variant: int, profile: str) -> Setting:
-    """What a load needs to run on the cluster of one variant, outside of a round."""
-    chosen = rooms.variants[variant]
+def setting(pool: Pool, testbed: Testbed, variant: int, profile: str) -> Setting:
+    """The setting to run a workload on the cluster of one variant (0-based) without a round."""
+    chosen = testbed.variants[variant]
     running = pool.running([chosen])[0]
     return Setting(running.cluster, pool.client(chosen.release), chosen.release, profile, tell)
 
 
-def blocks(rooms: Testbed, number: int, seed: int = 1) -> list[list[Round]]:
-    """So many blocks of alternating rounds, each in the order of its variants; one block before them is dropped."""
-    found = []
-    for block, order in enumerate(itertools.islice(block_orders(len(rooms.names), seed), number + 1)):
-        drawn = {one: rooms.round(one, block=block - 1, position=place) for place, one in enumerate(order)}
-        found.append([drawn[one] for one in sorted(drawn)])
-    return found[1:]
+def blocks(testbed: Testbed, number: int, seed: int = 1) -> list[list[Round]]:
+    """``number`` blocks of alternating rounds, each block by variant number; one block before them is dropped."""
+    drawn = []
+    for block, order in enumerate(itertools.islice(block_orders(len(testbed.names), seed), number + 1)):
+        by_variant = {
+            variant: testbed.round(variant, block=block - 1, position=position)
+            for position, variant in enumerate(order)
+        }
+        drawn.append([by_variant[variant] for variant in sorted(by_variant)])
+    return drawn[1:]

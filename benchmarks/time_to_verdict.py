@@ -1,11 +1,12 @@
-"""Wall time to a correct verdict that flush=2 beats the default: by us, over the published way.
+"""Wall time to a correct verdict that flush=2 beats the default: the plugin over the published method.
 
     python benchmarks/time_to_verdict.py [--runs 3] [--mode write] [--iterations 10]
 
-Both begin with nothing running, programs and templates cached, and end with nothing running. Published: for each
-variant a cluster is started with its options, and mysqlslap's published command line runs 10 iterations; with
-fewer (--iterations) the time of the call is scaled to 10. Its clusters come up as ours do, which is in its favour,
-and its answer is two averages without an error rate: ours may be wrong in 1 of 2000.
+Both begin and end without running servers; programs and templates are cached. Published method: for each variant a
+cluster starts with the variant's options, and mysqlslap's published command line runs 10 iterations. With fewer
+iterations (--iterations) the time of the call is scaled to 10. The plugin starts these clusters too, which favours the
+published method. The published method gives two averages without an error probability; the plugin's verdict may be
+wrong in 1 of 2000 cases.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ ITERATIONS = 10
 
 
 def ours(mode: str, seed: int) -> tuple[float, Outcome]:
-    """Seconds until the claim is answered and everything has ended, and the answer."""
-    found: list[Outcome] = []
+    """The seconds until the claim is answered and all servers have stopped, and the outcome."""
+    outcomes: list[Outcome] = []
 
     def answer() -> None:
         with stage.clusters() as pool:
@@ -36,20 +37,20 @@ def ours(mode: str, seed: int) -> tuple[float, Outcome]:
             default, flush_2 = series_of(measurement)
             verdict = flush_2.beats(default).verdict
             stage.tell(f"ours: {verdict.outcome.value}, {verdict.ratio:.2f} after {verdict.pairs} pairs")
-            found.append(verdict.outcome)
+            outcomes.append(verdict.outcome)
 
-    return ratios.seconds(answer), found[0]
+    return ratios.seconds(answer), outcomes[0]
 
 
 def published(mode: str, iterations: int) -> float:
-    """Seconds of the published way; the time of its calls is scaled to 10 iterations."""
+    """The seconds of the published method, with the time of its calls scaled to 10 iterations."""
     calls: list[float] = []
 
     def both() -> None:
         with stage.clusters() as pool:
-            rooms = stage.stage_of(pool, MySQLSlap(mode), [GALERA, FLUSH_2], "paper")
+            testbed = stage.stage_of(pool, MySQLSlap(mode), [GALERA, FLUSH_2], "paper")
             averages = []
-            for variant in rooms.variants:
+            for variant in testbed.variants:
                 took, average = _call(pool, variant, MySQLSlap(mode, iterations=iterations))
                 calls.append(took)
                 averages.append(average)
@@ -59,19 +60,19 @@ def published(mode: str, iterations: int) -> float:
 
 
 def _call(pool: Pool, variant: Variant, load: MySQLSlap) -> tuple[float, float]:
-    """One cluster with the variant's options and one call on it: its wall time, and the average it reports."""
+    """One call on a new cluster of the variant: its wall time, and the average that it reports, in seconds."""
     cluster = bring_up(variant.to_start(variant.options), pool.provisioner)
     try:
-        place = Setting(cluster, pool.client(variant.release), variant.release, "paper", stage.tell)
+        setting = Setting(cluster, pool.client(variant.release), variant.release, "paper", stage.tell)
         average: list[float] = []
-        return ratios.seconds(lambda: average.append(load.run(place).seconds)), average[0]
+        return ratios.seconds(lambda: average.append(load.run(setting).seconds)), average[0]
     finally:
         cluster.close()
         pool.provisioner.give_back(cluster.hosts)
 
 
 def scaled(wall: float, calls: float, iterations: int) -> float:
-    """The wall time as it would be with 10 iterations: ``calls`` seconds of it were spent on fewer."""
+    """The wall time scaled to 10 iterations; ``calls`` seconds of ``wall`` were spent on ``iterations`` iterations."""
     return wall - calls + calls * ITERATIONS / iterations
 
 
@@ -80,24 +81,26 @@ def main() -> None:
     parser = ratios.arguments(__doc__, 3, "verdicts of each kind")
     parser.add_argument("--mode", choices=sorted(WRITING), default="write")
     parser.add_argument("--iterations", type=ratios.positive, default=ITERATIONS, help="of each published call")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     outcomes: list[Outcome] = []
 
-    def one() -> float:
-        took, outcome = ours(said.mode, len(outcomes))
+    def timed() -> float:
+        took, outcome = ours(arguments.mode, len(outcomes))
         outcomes.append(outcome)
         return took
 
-    mine, theirs = ratios.alternate(said.runs, one, lambda: published(said.mode, said.iterations))
-    note = "" if said.iterations == ITERATIONS else f", scaled from {said.iterations} iterations"
-    found = ratios.ratio(mine, theirs)
+    mine, theirs = ratios.alternate(arguments.runs, timed, lambda: published(arguments.mode, arguments.iterations))
+    note = "" if arguments.iterations == ITERATIONS else f", scaled from {arguments.iterations} iterations"
+    quotient = ratios.ratio(mine, theirs)
     print("| to a verdict | seconds |")
     print("|---|---|")
     print(f"| ours | {ratios.Figure.of(mine)} |")
     print(f"| published{note} | {ratios.Figure.of(theirs)} |")
     right = sum(outcome is Outcome.HOLDS for outcome in outcomes)
-    print(f"\n{right} of {said.runs} of our verdicts are correct; ours / published {found}, ", end="")
-    print(ratios.met(found.median, TARGET) if right == said.runs else "target not met: a verdict was not correct")
+    print(f"\n{right} of {arguments.runs} of our verdicts are correct; ours / published {quotient}, ", end="")
+    print(
+        ratios.met(quotient.median, TARGET) if right == arguments.runs else "target not met: a verdict was not correct"
+    )
 
 
 if __name__ == "__main__":

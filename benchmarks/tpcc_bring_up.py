@@ -1,10 +1,10 @@
-"""How long three Galera nodes with ten loaded warehouses take until a load can begin, from the cache.
+"""Time until a workload can begin on three Galera nodes with ten TPC-C warehouses from the cache.
 
     python benchmarks/tpcc_bring_up.py [--runs 3] [--warehouses 10]
 
-The warehouses are loaded once, into an entry of the cache that is this script's own and is removed at the end; that
-takes the time that a second bring-up saves. A bring-up begins with the spec and ends when the load has found its
-tables: copying, starting and forming are in it, programs and template are cached.
+The script loads the warehouses once, into its own cache entry, and removes the entry at the end. A bring-up from the
+cache saves this loading time. A bring-up begins with the spec and ends when the workload has found its tables. It
+includes copying, starting and joining; programs and template are cached.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ NODES = 3
 
 @dataclasses.dataclass(frozen=True)
 class Filled(TPCC):
-    """TPC-C whose data set nobody else uses."""
+    """TPC-C with a data set that only this script uses."""
 
     mark: str = ""
 
     @property
     def data_set(self) -> str:
-        """What the tables hold, and whose they are."""
+        """The name of the data set, with the mark of this script."""
         return f"{super().data_set}, {self.mark}"
 
 
 @contextlib.contextmanager
 def own_entry(warehouses: int) -> Iterator[Filled]:
-    """A load that is not in the cache yet, and will not be when the block has ended."""
+    """A workload without a data set in the cache; the end of the block removes the data set that was made meanwhile."""
     load = Filled(warehouses, mark=f"benchmark {secrets.token_hex(4)}")
     try:
         yield load
@@ -53,13 +53,13 @@ def own_entry(warehouses: int) -> Iterator[Filled]:
 
 
 def variant(pool: Pool, load: Filled) -> Variant:
-    """Three nodes that hold the load's tables."""
+    """A variant of three nodes with the workload's data set."""
     spec = ClusterSpec("galera", nodes=NODES)
     return pool.resolution.resolve(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE))).with_data_set_of(load)
 
 
-def filling(load: Filled) -> float:
-    """Seconds until the tables are in the cache."""
+def populate(load: Filled) -> float:
+    """The seconds until the data set is in the cache."""
     with stage.clusters() as pool:
         chosen = variant(pool, load)
         client = pool.client(chosen.release)
@@ -71,7 +71,7 @@ def filling(load: Filled) -> float:
 
 
 def bring_up(load: Filled) -> float:
-    """Seconds until the load could begin on a cluster that started from them."""
+    """The seconds until the workload can begin on a cluster that starts from the data set."""
     with stage.clusters() as pool:
 
         def start() -> None:
@@ -85,12 +85,12 @@ def bring_up(load: Filled) -> float:
 
 
 def table(filled: float, ready: list[float], warehouses: int) -> str:
-    """The two lines, their ratio, and whether the target is met."""
-    found, against = ratios.Figure.of(ready), ratios.ratio(ready, [filled] * len(ready))
+    """The table, with the ratio and whether the target is met."""
+    bring_ups, against = ratios.Figure.of(ready), ratios.ratio(ready, [filled] * len(ready))
     return (
         f"| {NODES} nodes, {warehouses} warehouses | seconds |\n|---|---|\n"
-        f"| loading them, once | {filled:.3g} |\n| bring-up from the cache | {found} |\n\n"
-        f"bring-up / loading {against}; seconds of a bring-up: {ratios.met(found.median, TARGET)}"
+        f"| loading the warehouses, once | {filled:.3g} |\n| bring-up from the cache | {bring_ups} |\n\n"
+        f"bring-up / loading {against}; seconds of a bring-up: {ratios.met(bring_ups.median, TARGET)}"
     )
 
 
@@ -98,13 +98,13 @@ def main() -> None:
     """Reads the command line and prints the table."""
     parser = ratios.arguments(__doc__, 3, "bring-ups")
     parser.add_argument("--warehouses", type=ratios.positive, default=10, metavar="W", help="the scale (default 10)")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     stage.server()
     find.find("sysbench", progress=stage.tell)
-    with own_entry(said.warehouses) as load:
-        filled = filling(load)
-        ready = [bring_up(load) for _ in range(said.runs)]
-    print(table(filled, ready, said.warehouses))
+    with own_entry(arguments.warehouses) as load:
+        filled = populate(load)
+        ready = [bring_up(load) for _ in range(arguments.runs)]
+    print(table(filled, ready, arguments.warehouses))
 
 
 if __name__ == "__main__":

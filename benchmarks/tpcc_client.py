@@ -1,10 +1,10 @@
-"""What a committed transaction of TPC-C takes of the client's CPU: by us, and by other clients on the same server.
+"""Client CPU per committed TPC-C transaction: the plugin and other clients on the same server.
 
     python benchmarks/tpcc_client.py [--runs 3] [--seconds 5] [--sysbench-tpcc DIR] [--only go-tpc ...]
 
-One warehouse and four connections each, alternating. CPU is user and system time of the client's process from its
-start to its end, population excluded; commits are those that the server counts. The others are go-tpc on PATH, the
-scripts sysbench-tpcc, and a plain driver with mysql-connector-python; one that is missing is left out.
+Each client uses one warehouse and four connections; the clients alternate. CPU is user and system time of the client
+process from its start to its end, without loading the tables. The server counts the commits. The other clients are
+go-tpc on PATH, the scripts sysbench-tpcc, and a plain driver with mysql-connector-python; missing clients are skipped.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from benchmarks import ratios, stage, tpcc_peers
-from benchmarks.tpcc_peers import Connector, GoTPC, Peer, Place, SysbenchTPCC
+from benchmarks.tpcc_peers import Comparison, Connector, GoTPC, Peer, SysbenchTPCC
 from pytest_dbcluster import TPCC
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import WorkloadError
@@ -28,7 +28,7 @@ OURS = "ours"
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """CPU seconds of a client, the transactions that it committed, and the seconds that its run took."""
+    """CPU seconds of a client, its committed transactions, and the wall seconds of its run."""
 
     cpu: float
     commits: int
@@ -36,70 +36,70 @@ class Cost:
 
     @property
     def each(self) -> float:
-        """CPU milliseconds of a committed transaction."""
+        """CPU milliseconds per committed transaction."""
         return 1000 * self.cpu / self.commits
 
     @property
     def rate(self) -> float:
-        """Committed transactions a second."""
+        """Committed transactions per second."""
         return self.commits / self.seconds
 
 
 def children() -> float:
-    """CPU seconds of all children of this process that have ended."""
+    """CPU seconds of all ended children of this process."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def cost(name: str, node: Node, action: Callable[[], object]) -> Cost:
-    """What a client took that ``action`` runs to its end. Raises WorkloadError when it committed nothing."""
+    """The cost of the client run by ``action``. Raises WorkloadError if the client committed nothing."""
     cpu, commits, began = children(), _commits(node), time.monotonic()
     action()
-    found = Cost(children() - cpu, _commits(node) - commits, time.monotonic() - began)
-    if not found.commits:
-        raise WorkloadError(f"{name} ran for {found.seconds:.1f} s and {node.name} counted no COMMIT")
-    stage.tell(f"{name}: {found.each:.3f} ms, {found.rate:.0f} transactions a second")
-    return found
+    run = Cost(children() - cpu, _commits(node) - commits, time.monotonic() - began)
+    if not run.commits:
+        raise WorkloadError(f"{name} ran for {run.seconds:.1f} s and {node.name} counted no COMMIT")
+    stage.tell(f"{name}: {run.each:.3f} ms, {run.rate:.0f} transactions a second")
+    return run
 
 
 def _commits(node: Node) -> int:
     return int(node.status("com_commit")["com_commit"])
 
 
-def measured(place: Place, peers: Sequence[Peer], runs: int, seconds: float) -> dict[str, list[Cost]]:
-    """The costs of each client, ours first."""
-    load, node = TPCC(place.warehouses, place.threads, seconds), place.setting.cluster.nodes[0]
-    _populate(place, load, peers)
-    clients: dict[str, Callable[[], object]] = {OURS: lambda: load.run(place.setting)}
-    clients |= {peer.name: functools.partial(peer.run, place, seconds) for peer in peers}
-    found: dict[str, list[Cost]] = {name: [] for name in clients}
+def measured(comparison: Comparison, peers: Sequence[Peer], runs: int, seconds: float) -> dict[str, list[Cost]]:
+    """The costs of each client by name, the plugin's first."""
+    load, node = TPCC(comparison.warehouses, comparison.threads, seconds), comparison.setting.cluster.nodes[0]
+    _populate(comparison, load, peers)
+    clients: dict[str, Callable[[], object]] = {OURS: lambda: load.run(comparison.setting)}
+    clients |= {peer.name: functools.partial(peer.run, comparison, seconds) for peer in peers}
+    costs: dict[str, list[Cost]] = {name: [] for name in clients}
 
-    def one(name: str) -> float:
-        found[name].append(cost(name, node, clients[name]))
-        return found[name][-1].each
+    def timed(name: str) -> float:
+        costs[name].append(cost(name, node, clients[name]))
+        return costs[name][-1].each
 
-    ratios.alternate(runs, *(functools.partial(one, name) for name in clients))
-    return found
+    ratios.alternate(runs, *(functools.partial(timed, name) for name in clients))
+    return costs
 
 
-def _populate(place: Place, load: TPCC, peers: Sequence[Peer]) -> None:
-    """All at once: one of them waits for half a minute."""
+def _populate(comparison: Comparison, load: TPCC, peers: Sequence[Peer]) -> None:
+    """Load the tables of all clients at the same time, because one client waits for half a minute."""
     stage.tell("loading one warehouse for each client")
     for schema in (peer.schema for peer in peers if peer.schema):
-        place.empty(schema)
+        comparison.empty(schema)
     with concurrent.futures.ThreadPoolExecutor() as loading:
-        waiting = [loading.submit(peer.load, place) for peer in peers]
-        load.prepare(place.setting)
-        for one in waiting:
-            one.result()
+        waiting = [loading.submit(peer.load, comparison) for peer in peers]
+        load.prepare(comparison.setting)
+        for future in waiting:
+            future.result()
 
 
-def rows(found: Mapping[str, Sequence[Cost]], missing: Mapping[str, str]) -> list[str]:
-    """The lines of the table, one for each client."""
-    ours = [one.each for one in found[OURS]]
+def rows(measured_costs: Mapping[str, Sequence[Cost]], missing: Mapping[str, str]) -> list[str]:
+    """The table lines, one per client."""
+    ours = [run.each for run in measured_costs[OURS]]
     lines = []
-    for name, costs in found.items():
-        each, rate = [one.each for one in costs], ratios.Figure.of([one.rate for one in costs]).median
+    for name, costs in measured_costs.items():
+        each, rate = [run.each for run in costs], ratios.Figure.of([run.rate for run in costs]).median
         against = ratios.ratio(ours, each)
         judged = f"{against} | {ratios.met(against.median, TARGETS[name])}" if name in TARGETS else " |"
         lines.append(f"| {name} | {ratios.Figure.of(each)} | {rate:.0f} | {judged} |")
@@ -111,14 +111,16 @@ def main() -> None:
     parser = tpcc_peers.arguments(__doc__, 3, "runs of each client")
     parser.add_argument("--seconds", type=tpcc_peers.seconds, default=5.0, metavar="S", help="of one run (default 5)")
     parser.add_argument("--only", nargs="+", choices=TARGETS, default=[*TARGETS], metavar="CLIENT")
-    said = parser.parse_args()
-    clients: list[Peer] = [GoTPC(), SysbenchTPCC(said.sysbench_tpcc), Connector()]
+    arguments = parser.parse_args()
+    clients: list[Peer] = [GoTPC(), SysbenchTPCC(arguments.sysbench_tpcc), Connector()]
     peers, missing = tpcc_peers.split(clients)
-    with tpcc_peers.lone_server() as place:
-        found = measured(place, [peer for peer in peers if peer.name in said.only], said.runs, said.seconds)
+    with tpcc_peers.lone_server() as comparison:
+        costs = measured(
+            comparison, [peer for peer in peers if peer.name in arguments.only], arguments.runs, arguments.seconds
+        )
     print("| client | CPU ms a transaction | transactions/s | ours / this | |\n|---|---|---|---|---|")
-    print("\n".join(rows(found, {name: lacks for name, lacks in missing.items() if name in said.only})))
-    if Connector.name in found:
+    print("\n".join(rows(costs, {name: lacks for name, lacks in missing.items() if name in arguments.only})))
+    if Connector.name in costs:
         print(f"\n{Connector().kind()}")
 
 

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Sees to a container engine that answers, and to mmdebstrap, which makes images. As root or with a sudo that asks for no
-# password it installs what is missing and starts Docker's daemon, by the service manager where there is one. Where it
-# may not, it says what is missing and which command brings it, and ends with 1: what needs no container can go on.
-#   engine.sh       DBCLUSTER_ENGINE_PID=FILE gets the process number of a daemon that this call has started itself
-#   engine.sh end   ends the daemon of that file
+# Provides a container engine that answers, and mmdebstrap, which builds images. As root, or with sudo without a password,
+# it installs missing packages and starts Docker's daemon, through the service manager if there is one. Otherwise it
+# prints what is missing and the command that installs it, and exits with 1: everything without containers still works.
+#   engine.sh       writes the process id of a daemon that it starts itself to the file DBCLUSTER_ENGINE_PID
+#   engine.sh end   stops the daemon of that file
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PATH=$PATH:/usr/sbin:/sbin
 SOCKET=${DOCKER_HOST:-unix:///var/run/docker.sock}
-SYSTEMD=${DBCLUSTER_SYSTEMD:-/run/systemd/system} # it runs where this directory is
+SYSTEMD=${DBCLUSTER_SYSTEMD:-/run/systemd/system} # exists if systemd is running
 SECONDS_TO_ANSWER=60
-WITHOUT_ROOT="and that needs root. For tests in containers run:"
+WITHOUT_ROOT="and fixing it needs root. For tests in containers run:"
 source scripts/root.sh
 
 say() {
@@ -23,11 +23,11 @@ stop() {
     exit 1
 }
 
-# Why no engine answers; nothing and 0 where one does.
+# Prints why no engine answers and returns 1; returns 0 without output if an engine answers.
 why_not() {
-    local words
-    words=$(.venv/bin/dbcluster image list 2>&1 >/dev/null) && return
-    echo "${words#dbcluster: }"
+    local message
+    message=$(.venv/bin/dbcluster image list 2>&1 >/dev/null) && return
+    echo "${message#dbcluster: }"
     return 1
 }
 
@@ -45,17 +45,17 @@ remember() {
 }
 
 start_daemon() {
-    local log pid words
+    local log pid output
     if [[ -d $SYSTEMD ]]; then
         as_root "no container engine answers" "systemctl start docker"
         return
     fi
-    # Root makes the log too: fs.protected_regular keeps it from adding to another user's file in /tmp.
-    # The daemon outlives this script, whose input and output it must not hold open.
-    words=$(as_root "no container engine answers" \
+    # Root also creates the log: fs.protected_regular forbids root to write to another user's file in /tmp.
+    # The daemon outlives this script and must not keep the script's input and output open.
+    output=$(as_root "no container engine answers" \
         "log=\$(mktemp -t dbcluster-dockerd.XXXXXX) && chmod 644 \$log &&
         { setsid nohup dockerd --host $SOCKET >>\$log 2>&1 </dev/null & echo \$! \$log; }") || exit 1
-    read -r pid log <<<"${words##*$'\n'}"
+    read -r pid log <<<"${output##*$'\n'}"
     remember "$pid"
     say "started dockerd (process $pid, log $log)"
     wait_for_answer "$pid" "$log"
@@ -68,15 +68,15 @@ wait_for_answer() {
         [[ -d /proc/$pid ]] || stop "dockerd ended: $(tail -n 1 "$log") (log: $log)"
         sleep 0.2
     done
-    stop "dockerd runs and does not answer: $why (log: $log)"
+    stop "dockerd runs but did not answer within $SECONDS_TO_ANSWER s: $why (log: $log)"
 }
 
 end_daemon() {
     local pid limit=$((SECONDS + SECONDS_TO_ANSWER))
-    pid=$(cat "${DBCLUSTER_ENGINE_PID:?names the file with the process number}" 2>/dev/null || true)
+    pid=$(cat "${DBCLUSTER_ENGINE_PID:?must name the file with the process id}" 2>/dev/null || true)
     rm -f "$DBCLUSTER_ENGINE_PID"
     [[ -n $pid && $(cat "/proc/$pid/comm" 2>/dev/null) == dockerd ]] || return 0
-    as_root "ending dockerd (process $pid)" "kill $pid"
+    as_root "dockerd (process $pid) still runs" "kill $pid"
     while [[ -d /proc/$pid ]] && ((SECONDS < limit)); do sleep 0.2; done
 }
 
@@ -86,14 +86,14 @@ if [[ ${1:-} == end ]]; then
 fi
 packages=()
 if ! why=$(why_not); then
-    # Another machine's, or one that this user may not ask: a daemon more would not help.
+    # The engine is on another machine, or this user may not use its socket: another daemon would not help.
     [[ $SOCKET == unix://* && (! -S ${SOCKET#unix://} || -w ${SOCKET#unix://}) ]] || stop "$why"
     command -v dockerd >/dev/null || packages+=(docker.io)
 fi
 command -v mmdebstrap >/dev/null || packages+=(mmdebstrap)
 [[ ${#packages[@]} == 0 ]] || install_packages "${packages[@]}"
 if [[ ${packages[*]} == *docker.io* && ! -d $SYSTEMD ]] && pid=$(pgrep -xo dockerd); then
-    remember "$pid" # the package's init script has started it
+    remember "$pid" # the package's init script started it
     wait_for_answer "$pid" /var/log/docker.log
 elif [[ -n $why ]]; then
     start_daemon

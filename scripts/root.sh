@@ -1,7 +1,7 @@
-# For scripts that source it and have say and stop: what they do as root.
+# Runs commands as root, for scripts that source this file and define say, stop and WITHOUT_ROOT.
 
-# Runs a shell command as root: directly, or with sudo where that needs no password; else says what to type, after the
-# reason and WITHOUT_ROOT.
+# Runs a shell command as root: directly, or with sudo if sudo needs no password. Otherwise it stops and prints the
+# reason, WITHOUT_ROOT and the command to type.
 as_root() {
     local reason=$1 command=$2
     if [[ $(id -u) == 0 ]]; then

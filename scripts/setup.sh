@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Makes .venv with this project and its development packages, and does nothing when that is done already.
+# Creates .venv with this project and its development packages; does nothing if .venv is up to date.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 STAMP=.venv/.ready
-WITHOUT_ROOT="and installing it needs root. Run this and start again:"
+WITHOUT_ROOT="and installing it needs root. Run this command, then start again:"
 source scripts/root.sh
 
 say() {
@@ -16,7 +16,7 @@ stop() {
     exit 1
 }
 
-# What the packages depend on: scripts in .venv hold the checkout's path, the rest stands in pyproject.toml.
+# The state of the installation: the scripts in .venv contain the checkout's path, pyproject.toml lists the packages.
 state() {
     echo "$PWD $(cksum <pyproject.toml)"
 }
@@ -29,7 +29,7 @@ can_make_venv() {
     "$1" -c 'import ensurepip, venv' >/dev/null 2>&1
 }
 
-# The first Python that is recent enough and can make a .venv; else the first that is recent enough.
+# Prints the first Python that is recent enough and can create a .venv, otherwise the first that is recent enough.
 find_python() {
     local name first=""
     for name in python3.13 python3.12 python3.11 python3; do
@@ -43,7 +43,7 @@ find_python() {
     echo "$first"
 }
 
-# Debian keeps ensurepip in a package of its own: python3-venv, or python3.12-venv for a version that is not the default.
+# Prints Debian's package of ensurepip: python3-venv, or for example python3.12-venv for a version other than the default.
 venv_package() {
     local version='import sys; print("python%d.%d" % sys.version_info[:2])'
     local wanted default
@@ -70,7 +70,7 @@ install_venv_package() {
 make_venv() {
     local python
     if [[ -f $STAMP && $(cut -d' ' -f1 $STAMP) != "$PWD" ]]; then
-        say ".venv was made for another directory: making it anew"
+        say ".venv was made for another directory: creating it again"
         rm -rf .venv
     fi
     if recent_enough .venv/bin/python && .venv/bin/python -c 'import pip' 2>/dev/null; then
@@ -80,12 +80,12 @@ make_venv() {
     [[ -n $python ]] || stop "no Python 3.11 or newer found (looked for python3.13, python3.12, python3.11, python3;" \
         "python3 is $(python3 --version 2>&1 || true)). Debian 12 and newer have one:  apt-get install python3 python3-venv"
     can_make_venv "$python" || install_venv_package "$python"
-    say "making .venv with $("$python" --version)"
+    say "creating .venv with $("$python" --version)"
     rm -rf .venv
     "$python" -m venv .venv
 }
 
-# Two runs of make in one checkout take turns.
+# Concurrent runs of make in one checkout wait for each other.
 exec 9<.
 flock 9
 if [[ -x .venv/bin/python && -f $STAMP && $(<$STAMP) == "$(state)" ]]; then
@@ -95,5 +95,5 @@ make_venv
 rm -f $STAMP
 say "installing the packages of pyproject.toml into .venv (about a minute)"
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
-    stop "pip could not install the packages (its own words stand above); the index it asks is the one of: pip config list"
+    stop "pip could not install the packages (see its messages above). To see which index it uses:  pip config list"
 state >$STAMP

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Says loudly, after all that was tested, that nothing was tested in containers and why: the last line of a file that is
-# there only then. An engine that cannot be had here makes no test red.
+# Prints a warning after all tests if no container tests ran. The reason is the last line of the given file, which exists
+# only in this case. A missing container engine does not fail the tests.
 set -euo pipefail
 
 [[ -e $1 ]] || exit 0

@@ -142,7 +142,7 @@ def test_a_user_who_may_not_install_gets_the_one_command(machine, stubs, said):
     done = machine(1000, apt_get=APT, **stubs)
 
     assert done.returncode == 1
-    assert done.stderr.startswith("engine: docker.io mmdebstrap missing, and that needs root.")
+    assert done.stderr.startswith("engine: docker.io mmdebstrap missing, and fixing it needs root.")
     assert f"For tests in containers run:  {said} --no-install-recommends docker.io mmdebstrap'" in done.stderr
 
 

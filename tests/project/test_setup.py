@@ -63,7 +63,7 @@ def test_a_user_without_sudo_gets_the_one_command(checkout):
     assert done.returncode == 1
     assert done.stderr == (
         "setup: python3 cannot make virtual environments without python3-venv, and installing it needs root. "
-        "Run this and start again:  "
+        "Run this command, then start again:  "
         "su -c 'apt-get install --yes python3-venv'\n"
     )
 
@@ -73,7 +73,10 @@ def test_a_user_whose_sudo_asks_for_a_password_gets_the_one_command(checkout):
     done = checkout(1000, python3=WITHOUT_VENV, apt_get="exit 100", sudo="exit 1")
 
     assert done.returncode == 1
-    assert "Run this and start again:  sudo sh -c 'apt-get update && apt-get install --yes python3-venv'" in done.stderr
+    assert (
+        "Run this command, then start again:  sudo sh -c 'apt-get update && apt-get install --yes python3-venv'"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize(("uid", "sudo"), [(0, "exit 1"), (1000, 'shift; exec "$@"')])
@@ -141,7 +144,9 @@ def test_a_report_without_results_names_the_command_that_makes_them(report):
     done = report()
 
     assert done.returncode == 1
-    assert done.stderr == "report: there is no reports/latest/allure-results; a run makes it:  make bench\n"
+    assert (
+        done.stderr == "report: reports/latest/allure-results does not exist; a measuring run creates it:  make bench\n"
+    )
 
 
 def test_a_report_without_allure_says_how_to_get_one(report, tmp_path):
@@ -151,7 +156,7 @@ def test_a_report_without_allure_says_how_to_get_one(report, tmp_path):
 
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "report: the command allure is not there. It comes with Node.js:  npm install --global allure@3",
-        "report: without installing it:  "
+        "report: the command allure was not found. To install it with Node.js:  npm install --global allure@3",
+        "report: to run it without installing:  "
         "npx allure@3 generate --config reports/allurerc.mjs reports/latest/allure-results",
     ]

@@ -119,7 +119,7 @@ def test_a_cause_is_named_beyond_ten_per_cent(mode):
     """Below it there is nothing to explain; a cause that is not known is not made up, nor one for noise."""
     assert quick_paper.cause(mode, [0.05] * 15) == "within 10 %"
     assert quick_paper.cause(mode, [0.2] * 15) == quick_paper.CAUSES.get(mode, "cause not known")
-    assert quick_paper.cause(mode, [0.2] * 2).startswith("open")
+    assert quick_paper.cause(mode, [0.2] * 2).startswith("inconclusive")
 
 
 def test_few_blocks_have_no_interval():

@@ -120,7 +120,7 @@ def test_a_bring_up_is_judged_in_seconds_and_shown_over_the_loading():
     """The target is of the median bring-up."""
     text = tpcc_bring_up.table(40.0, [8.0, 10.0, 14.0], 10)
 
-    assert "| loading them, once | 40 |" in text
+    assert "| loading the warehouses, once | 40 |" in text
     assert "bring-up / loading 0.25 (0.2 .. 0.35)" in text
     assert text.endswith("target <= 10: met")
 
