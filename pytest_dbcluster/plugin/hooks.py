@@ -227,7 +227,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
-        if not any(measurement.answers or measurement.drawn_beside for measurement in asked):
+        if not any(measurement.answers or measurement.drawn_without_claim for measurement in asked):
             raise errors.ConfigError(
                 f"{pyfuncitem.nodeid} measured {asked[0].source.load} and claims nothing; "
                 "end it with assert a.beats(b) or another claim"
