@@ -145,7 +145,7 @@ def claims_of(late):
 
 
 def test_a_tail_is_not_claimed_above_capacity():
-    """A variant that is behind in most rounds cannot do what is asked of it, so a claim about its tail is inconclusive at once."""
+    """A variant that is behind in most rounds cannot keep the rate, so its tail is inconclusive at once."""
     slow, fast = claims_of(lambda block: block % 3 > 0)
     answer = fast.beats(slow, metric="p95")
 
