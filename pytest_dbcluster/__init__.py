@@ -1,12 +1,12 @@
 """Performance claims about MariaDB and MySQL clusters, written as pytest tests and answered with an interval.
 
-These names are the whole public face; everything else may change. They are loaded when they are first used, so that
-loading the plugin stays cheap in projects that measure nothing.
+The names below are the public interface; everything else may change. Each name is imported at its first use, so loading
+the plugin stays cheap in projects that measure nothing.
 
-- ``ClusterSpec``, ``HostNeeds``, ``ReleaseName``: what a test asks for.
+- ``ClusterSpec``, ``HostNeeds``, ``ReleaseName``: the cluster that a test asks for.
 - ``MySQLSlap``, ``SysBench``, ``TPCC``: workloads.
-- ``Measure``: the type of the fixture ``measure``. ``Series``, ``Answer``, ``Curve``: what it gives.
-- ``ordered``: the claim that each of several series is faster than the one before it.
+- ``Measure``: the type of the fixture ``measure``. It returns ``Series`` and ``Curve``; a claim returns an ``Answer``.
+- ``ordered``: the claim that each series is faster than the series before it.
 - ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
 """
 
@@ -59,7 +59,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """A public name, imported when it is first asked for (PEP 562)."""
+    """Import a public name at its first use (PEP 562). Raises AttributeError for any other name."""
     for module, names in _HOMES.items():
         if name in names:
             value: object = getattr(importlib.import_module(f"{__name__}.{module}"), name)

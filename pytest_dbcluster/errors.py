@@ -1,14 +1,14 @@
-"""The errors of pytest-dbcluster, and what each of them means for a test.
+"""The errors of pytest-dbcluster, and their meaning for a test.
 
-DBClusterError              we could not tell (Allure: broken)
+DBClusterError              the test could not measure or decide (Allure: broken)
 +-- ConfigError             the user's input is wrong; known before anything starts
 +-- Unsupported             this machine, release or provisioner lacks what the test needs (skip)
 +-- ProvisionError          hosts, servers or clusters could not be made
 |   +-- CommandFailed       a program ended with an error, or did not end in time
-|   +-- NotReady            something was waited for and never came
+|   +-- NotReady            a condition was not met before its timeout
 |   +-- NodeDied            a server process ended on its own
-+-- WorkloadError           a load could not be run to its end
-|   +-- UnreadableOutput    a tool printed what its parser does not know
++-- WorkloadError           a workload did not run to its end
+|   +-- UnreadableOutput    the output of a tool could not be parsed
 +-- SeriesVoid              the rounds were measured, but a check says that they do not count
 +-- Inconclusive            a claim drew its rounds and neither holds nor fails
 ClaimFailed                 an AssertionError: the database is slower, or wrong (Allure: failed)
@@ -21,15 +21,15 @@ from collections.abc import Sequence
 
 
 class DBClusterError(Exception):
-    """The root of every error that says "we could not tell"."""
+    """The base class of every error by which a test could not measure or decide; a failed claim is no such error."""
 
 
 class ConfigError(DBClusterError):
-    """The user's input is wrong: an unknown name, a refused value, options that contradict each other."""
+    """The user's input is wrong: an unknown name, a value out of range, options that contradict each other."""
 
 
 class Unsupported(DBClusterError):
-    """What was asked for is sound, but this machine, release or provisioner does not offer it."""
+    """The request is valid, but this machine, release or provisioner does not support it. The test is skipped."""
 
 
 class ProvisionError(DBClusterError):
@@ -39,8 +39,8 @@ class ProvisionError(DBClusterError):
 class CommandFailed(ProvisionError):
     """A program ended with an error or did not end in time.
 
-    ``returncode`` is None when the program was stopped because its time was up, negative for a signal; ``ended``
-    says it in words.
+    returncode: exit status; negative for a signal, None after a timeout. ended: the same as text. host: the host of the
+    program. seconds: the timeout. The message has the last 2000 characters of stderr, or of stdout.
     """
 
     def __init__(
@@ -63,12 +63,15 @@ class CommandFailed(ProvisionError):
             self.ended = f"did not end within {seconds:g} s"
         elif returncode < 0:
             self.ended = f"was ended by {signal.Signals(-returncode).name}"
-        words = (stderr.strip() or stdout.strip() or "(it printed nothing)")[-2000:]
-        super().__init__(f"{' '.join(self.command)} on {host} {self.ended}: {words}")
+        output = (stderr.strip() or stdout.strip() or "(it printed nothing)")[-2000:]
+        super().__init__(f"{' '.join(self.command)} on {host} {self.ended}: {output}")
 
 
 class NotReady(ProvisionError):
-    """Something was waited for and did not come; carries the last problems that were seen."""
+    """A condition was not met before its timeout.
+
+    what: the condition. seconds: the timeout. problems: what the last check found missing.
+    """
 
     def __init__(self, what: str, seconds: float, problems: Sequence[str]) -> None:
         self.what = what
@@ -78,7 +81,7 @@ class NotReady(ProvisionError):
 
 
 class NodeDied(ProvisionError):
-    """A server process ended on its own; carries the last lines of its error log."""
+    """A server process ended on its own. log: path of its error log. last_lines: the last lines of this log."""
 
     def __init__(self, node: str, status: str, log: str, last_lines: Sequence[str]) -> None:
         self.node = node
@@ -89,26 +92,26 @@ class NodeDied(ProvisionError):
 
 
 class WorkloadError(DBClusterError):
-    """A load could not be run to its end."""
+    """A workload did not run to its end."""
 
 
 class UnreadableOutput(WorkloadError):
-    """A tool printed what its parser does not know; carries the output."""
+    """The output of a tool could not be parsed. tool: its name. output: all that it printed."""
 
     def __init__(self, tool: str, missing: str, output: str) -> None:
         self.tool = tool
         self.output = output
-        lines, words = len(output.splitlines()), output.strip()[-1000:]
-        super().__init__(f"{tool} printed no {missing} in {lines} lines of output: {words!r}")
+        lines, end = len(output.splitlines()), output.strip()[-1000:]
+        super().__init__(f"{tool} printed no {missing} in {lines} lines of output: {end!r}")
 
 
 class SeriesVoid(DBClusterError):
-    """Rounds were measured, but a check after them says that they do not count."""
+    """The rounds were measured but do not count: too many were void, or a check after them found an error."""
 
 
 class Inconclusive(DBClusterError):
-    """A claim drew its rounds and neither holds nor fails; not a failure, and not a pass."""
+    """A claim drew its rounds and neither holds nor fails; the test is skipped, or fails with ``--db-strict``."""
 
 
 class ClaimFailed(AssertionError):
-    """A claim was refuted: the database is slower than claimed, or wrong."""
+    """A claim fails: the database is slower than claimed, or wrong."""

@@ -1,4 +1,4 @@
-"""Generated passwords, and the one place that takes them out of everything that is shown."""
+"""Generated passwords, and their removal from every text that is shown or written."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ _KNOWN: set[str] = set()
 
 
 def new_password() -> str:
-    """A fresh password of 24 characters that needs no quoting in SQL, my.cnf or a shell."""
+    """A new password of 24 characters that needs no quoting in SQL, my.cnf or a shell; ``redact`` removes it."""
     return remember(secrets.token_hex(12))
 
 
 def remember(password: str) -> str:
-    """The same password, from now on redacted in every text that goes through ``redact``."""
+    """Return the password, and make ``redact`` remove it from now on."""
     if password:
         _KNOWN.add(password)
     return password

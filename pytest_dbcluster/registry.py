@@ -1,4 +1,4 @@
-"""Names of implementations: a file in a folder is a name, and an outside package may add its own."""
+"""Find an implementation by its name: a module in a folder of the package, or an entry point of another package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
 
-# Each kind: the entry-point group in which outside packages add theirs, and the folder of our own.
+# Kind -> the entry-point group for other packages, and the folder of this package.
 KINDS = {
     "topology": ("pytest_dbcluster.topologies", "pytest_dbcluster.clusters.topologies"),
     "proxy": ("pytest_dbcluster.proxies", "pytest_dbcluster.clusters.proxies"),
@@ -19,7 +19,10 @@ KINDS = {
 
 
 def names(kind: str) -> dict[str, str]:
-    """Every implementation of a kind, such as ``topology``: its name -> its module. Those of outside packages too."""
+    """Name -> module of every implementation of a kind, such as ``topology``, with those of other packages.
+
+    A module of this package wins over an entry point of the same name. Raises KeyError for an unknown kind.
+    """
     group, folder = KINDS[kind]
     spec = importlib.util.find_spec(folder)
     paths = list(spec.submodule_search_locations or []) if spec else []
@@ -30,14 +33,17 @@ def names(kind: str) -> dict[str, str]:
 
 
 def unknown(kind: str, name: str, known: Sequence[str]) -> ConfigError:
-    """The error for a name outside a closed vocabulary, which lists the vocabulary."""
+    """Return a ConfigError for an unknown name, which lists the known names and suggests the closest."""
     close = difflib.get_close_matches(name, known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return ConfigError(f"unknown {kind} {name!r}; known: {', '.join(known)}{hint}")
 
 
 def find(kind: str, name: str, *, planned: Sequence[str] = ()) -> str:
-    """The module of an implementation. Raises ConfigError (unknown) or Unsupported (planned, not built yet)."""
+    """The module of an implementation.
+
+    Raises Unsupported for a name in ``planned`` that does not exist yet, ConfigError for any other unknown name.
+    """
     known = names(kind)
     if name in known:
         return known[name]

@@ -1,7 +1,7 @@
-"""What a test asks for: ClusterSpec, and the names that everything else uses.
+"""ClusterSpec: the cluster that a test asks for, with ReleaseName and HostNeeds.
 
-A spec is a frozen value. Two equal specs are one running cluster; two specs that differ in options alone
-are two variants, which share a cluster when the servers can switch between them.
+A spec is a frozen value. Equal specs share one running cluster. Specs that differ only in options are variants; they
+share a cluster when its servers can switch between their options.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReleaseName:
-    """``mariadb:10.11``, ``mariadb:path``, ``mysql:8.4=/opt/mysql-8.4``: which server, and where when given.
+    """A server release: ``mariadb:10.11``, ``mysql:8.4=/opt/mysql-8.4``, or ``mariadb:path`` for programs on PATH.
 
-    ``directory`` is set only when the user names the place of the programs.
+    directory: the directory of the programs, empty when the user names none.
     """
 
     product: str
@@ -37,7 +37,7 @@ class ReleaseName:
 
     @classmethod
     def parse(cls, text: str) -> ReleaseName:
-        """The name written as NAME:VERSION or NAME:VERSION=DIRECTORY. Raises ConfigError."""
+        """Parse NAME:VERSION or NAME:VERSION=DIRECTORY. Raises ConfigError."""
         match = re.fullmatch(r"([a-z]+):([0-9][0-9A-Za-z.]*|path)(?:=(.+))?", text.strip())
         if not match:
             raise ConfigError(
@@ -51,25 +51,26 @@ class ReleaseName:
 
     @property
     def series(self) -> tuple[int, ...]:
-        """The version as numbers, (10, 11) for mariadb:10.11; empty for mariadb:path."""
+        """The version as numbers: (10, 11) for mariadb:10.11, () for mariadb:path."""
         return tuple(int(part) for part in self.version.split(".") if part.isdigit())
 
     def __str__(self) -> str:
-        """The short name, without the directory: it goes into test ids and tables."""
+        """The name without the directory, for test ids and tables."""
         return f"{self.product}:{self.version}"
 
 
 def normal_option(name: str) -> str:
-    """The one spelling of an option's name: lower case, underscores, no leading dashes."""
+    """The normal form of an option's name: lower case, underscores, no leading dashes."""
     return name.strip().lstrip("-").replace("-", "_").lower()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostNeeds:
-    """What each node's host has to be or to have; None asks for nothing.
+    """The limits of each node's host; None for no limit.
 
-    cores: CPUs; memory: bytes; iops: write operations a second of the data device; rtt: seconds to a peer; storage:
-    the storage profile that ``iops`` is of, empty for none. Raises ConfigError for anything but numbers above 0.
+    cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back. storage:
+    the storage profile that gives ``iops``, empty for none. Raises ConfigError for values that are not above 0, and for
+    an unknown storage profile.
     """
 
     cores: float | None = None
@@ -88,11 +89,11 @@ class HostNeeds:
 
     @property
     def powers(self) -> dict[str, str]:
-        """What a provisioner has to offer for them, each with what is asked for: ``{"iops": "iops=3000"}``."""
-        asked = {"cores": "cores", "memory": "memory", "iops": "iops", "netem": "rtt"}
-        return {power: said for power, name in asked.items() if (said := self._said(name))}
+        """The powers that a provisioner must have -> the limit as text: ``{"iops": "iops=3000"}``."""
+        fields = {"cores": "cores", "memory": "memory", "iops": "iops", "netem": "rtt"}
+        return {power: text for power, name in fields.items() if (text := self._text(name))}
 
-    def _said(self, name: str) -> str:
+    def _text(self, name: str) -> str:
         value = getattr(self, name)
         if value is None:
             return ""
@@ -111,7 +112,7 @@ def _check(name: str, value: object, kind: str, numbers: type | types.UnionType)
 
 
 def memory_bytes(value: int | str) -> int:
-    """Bytes as a number, or as a my.cnf has them: ``512M`` is 512 times 2^20. Raises ConfigError."""
+    """A number of bytes from a number or a my.cnf text: ``512M`` is 512 times 2^20. Raises ConfigError."""
     match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
     if match:
         return int(match[1]) * BINARY[match[2].upper()]
@@ -121,20 +122,21 @@ def memory_bytes(value: int | str) -> int:
 
 
 def memory_text(number: int) -> str:
-    """Bytes in the largest unit that needs no fraction: ``512M``."""
+    """A number of bytes in the largest unit that gives a whole number: ``512M``."""
     unit = max((unit for unit, size in BINARY.items() if number % size == 0), key=BINARY.__getitem__)
     return f"{number // BINARY[unit]}{unit}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """A cluster as a value: topology, number of nodes, options, proxy, needs. Frozen and hashable.
+    """A cluster as a frozen, hashable value.
 
-    ``options`` are my.cnf options of the server, sorted by their normal name. ``cnf`` names the fragments of
-    ``fixtures/mycnf`` that are laid under them in order; they are read when the cluster is made.
-    ``release`` None is the release of the run (``--db-release``), ``parity`` None its parity profile (``--db-parity``).
-    ``instance`` tells clusters apart that are alike otherwise: each of them is
-    started afresh, with data of its own.
+    topology: name of the topology. nodes: number of servers, from 1. release: None for the release of the run
+    (``--db-release``). options: my.cnf options of the servers, sorted by normal name. cnf: names of fragments in
+    ``fixtures/mycnf``; a later fragment overrides an earlier one, and ``options`` override all; they are read when the
+    cluster starts. proxy: name of the proxy, None for none. needs: limits of the hosts. parity: None for the parity
+    profile of the run (``--db-parity``). instance: number that separates equal clusters; each instance starts afresh
+    with its own data. name: short name, not part of the comparison of specs. Raises ConfigError for a wrong ``nodes``.
     """
 
     topology: str
@@ -153,7 +155,7 @@ class ClusterSpec:
             raise ConfigError(f"nodes={self.nodes!r} of a {self.topology} cluster: a cluster has 1 node or more")
 
     def with_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
-        """The same cluster with these server options laid over its own; True and False become ON and OFF."""
+        """The same cluster with these server options, which override its own; True becomes ON, False becomes OFF."""
         merged = dict(self.options)
         given = {**(options or {}), **more}
         merged.update({normal_option(name): option_text(value) for name, value in given.items()})
@@ -163,11 +165,11 @@ class ClusterSpec:
         )
 
     def with_cnf(self, name: str) -> ClusterSpec:
-        """The same cluster with the fragment ``fixtures/mycnf/NAME.cnf`` laid over it; its short name is NAME."""
+        """The same cluster with the fragment ``fixtures/mycnf/NAME.cnf`` after its others; the short name is NAME."""
         return dataclasses.replace(self, cnf=(*self.cnf, name), name=name)
 
     def with_parity(self, parity: str) -> ClusterSpec:
-        """The same cluster with the vendor's defaults (``vendor``) or with comparable ones (``normalised``)."""
+        """The same cluster with the vendor's defaults (``vendor``) or with comparable options (``normalised``)."""
         return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
 
     def with_needs(
@@ -178,24 +180,23 @@ class ClusterSpec:
         iops: int | None = None,
         rtt: float | None = None,
     ) -> ClusterSpec:
-        """The same cluster on hosts that have no more than this, each of them; its short name says so too.
+        """The same cluster with each host limited to this; the limits become part of the short name.
 
-        cores: CPUs, ``0.5`` is half of one; memory: bytes, or a text such as ``"512M"``; iops: write operations a
-        second of the data's device; rtt: seconds to a peer and back. Raises ConfigError for a value that is none, and
-        for a call without any.
+        cores: CPUs, ``0.5`` is half a CPU. memory: bytes, or a text such as ``"512M"``. iops: write operations/s of the
+        data device. rtt: seconds to a peer and back. Raises ConfigError for a wrong value, and without any limit.
         """
-        asked = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
-        given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
+        arguments = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
+        given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
         if not given:
-            raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(asked)}")
+            raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(arguments)}")
         if memory is not None:
             given["memory"] = memory_bytes(memory)
-        made = HostNeeds(**given)
+        label = "_".join(HostNeeds(**given).powers.values())
         profile = "" if iops is not None else self.needs.storage
-        return self._needing(dataclasses.replace(self.needs, **given, storage=profile), "_".join(made.powers.values()))
+        return self._needing(dataclasses.replace(self.needs, **given, storage=profile), label)
 
     def with_storage(self, profile: str) -> ClusterSpec:
-        """The same cluster on volumes of this storage profile, ``gp2-100``. Raises ConfigError that lists them."""
+        """The same cluster on volumes of a storage profile, such as ``gp2-100``. Raises ConfigError if unknown."""
         iops = storage_profiles.profile(profile).iops
         return self._needing(dataclasses.replace(self.needs, iops=iops, storage=profile), profile)
 
@@ -203,23 +204,23 @@ class ClusterSpec:
         return dataclasses.replace(self, needs=needs, name=f"{self.short_name}_{re.sub(r'[^a-zA-Z0-9.]+', '_', label)}")
 
     def on_storage(self, profile: str) -> ClusterSpec:
-        """The same cluster on volumes of the run's profile; one that says itself how fast they are keeps that."""
+        """The same cluster on the run's storage profile; a cluster with its own storage or iops keeps it."""
         if not profile or self.needs.storage or self.needs.iops is not None:
             return self
         needs = dataclasses.replace(self.needs, iops=storage_profiles.profile(profile).iops, storage=profile)
         return dataclasses.replace(self, needs=needs)
 
     def named(self, name: str) -> ClusterSpec:
-        """The same cluster with another short name, which is its test id."""
+        """The same cluster with another short name."""
         return dataclasses.replace(self, name=name)
 
     def on_release(self, release: ReleaseName) -> ClusterSpec:
-        """The same cluster on this release; one that names its own release keeps it."""
+        """The same cluster on this release; a cluster with its own release keeps it."""
         return self if self.release else dataclasses.replace(self, release=release)
 
     @property
     def short_name(self) -> str:
-        """The test id and the column of a table: ``galera3``, ``flush_2``."""
+        """The name in test ids and tables: ``galera3``, ``flush_2``."""
         return self.name or f"{self.topology}{self.nodes}"
 
     def __str__(self) -> str:
@@ -227,7 +228,7 @@ class ClusterSpec:
 
 
 def option_text(value: object) -> str:
-    """An option's value as my.cnf has it."""
+    """The value of an option as my.cnf text."""
     if isinstance(value, bool):
         return "ON" if value else "OFF"
     return str(value)

@@ -1,15 +1,15 @@
-"""Storage profiles: what a published measurement's disk allowed, as data, so that a fast one can be held to it.
+"""Storage profiles: the write limits of the disks of published measurements, to limit a faster local disk.
 
-A volume of Amazon EBS allows a rate of operations (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html):
+A volume of Amazon EBS limits operations (docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html):
 
-- gp2: 3 a second for each GiB, at least 100 and at most 16 000. A volume under 1000 GiB bursts to 3000 from a bucket of
-  5.4 million credits, which is full at the start and lasts for half an hour at full rate. So a fresh volume of 33 GiB
-  or less is ``gp2-3000`` for that long, and ``gp2-100`` when the bucket is empty.
-- gp3: 3000 whatever its size, more when paid for.
+- gp2: 3 operations/s for each GiB, at least 100/s and at most 16 000/s. A volume under 1000 GiB bursts to 3000/s from a
+  bucket of 5.4 million credits. The bucket is full at the start and lasts for half an hour at full rate. So a fresh
+  volume of 33 GiB or less is ``gp2-3000`` for that time, and ``gp2-100`` when the bucket is empty.
+- gp3: 3000 operations/s for any size; more for a higher price.
 
-A profile limits the rate of writes alone: reads, bytes a second and latency are the local disk's. The kernel counts the
-flush of a disk's own cache (``write back`` in queue/write_cache) as a write, and an fsync of a file that grows writes
-more than its data: on such a disk an fsync took 2.2 to 3.4 operations, so 3000 a second were 800 to 1300 fsyncs.
+A profile limits only the rate of writes. Reads, bytes/s and latency are those of the local disk. The kernel counts the
+flush of a disk cache (``write back`` in queue/write_cache) as a write, and an fsync of a growing file writes more than
+its data. On such a disk an fsync took 2.2 to 3.4 operations, so 3000 operations/s were 800 to 1300 fsyncs/s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pytest_dbcluster import registry
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Profile:
-    """A kind of volume. ``iops``: write operations a second of each node's device; None for no limit."""
+    """A kind of volume. iops: maximum write operations/s of a node's device, None for no limit. what: its meaning."""
 
     name: str
     iops: int | None
@@ -34,8 +34,8 @@ PROFILES = MappingProxyType(
         profile.name: profile
         for profile in (
             Profile("gp2-100", 100, "gp2 of 33 GiB or less whose burst credits are used up"),
-            Profile("gp2-3000", 3000, "gp2 under 1000 GiB that still bursts, or one of 1000 GiB"),
-            Profile("gp3", 3000, "gp3 as it comes"),
+            Profile("gp2-3000", 3000, "gp2 under 1000 GiB that still bursts, or gp2 of 1000 GiB"),
+            Profile("gp3", 3000, "gp3 with its default limit"),
             Profile("nvme", None, "this machine's own disk, without a limit"),
         )
     }
@@ -43,7 +43,7 @@ PROFILES = MappingProxyType(
 
 
 def profile(name: str) -> Profile:
-    """The profile of this name. Raises ConfigError that lists the known ones."""
+    """The profile of this name. Raises ConfigError that lists the known names."""
     if name not in PROFILES:
         raise registry.unknown("storage profile", name, list(PROFILES))
     return PROFILES[name]

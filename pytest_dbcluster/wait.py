@@ -1,4 +1,4 @@
-"""Waiting for a condition, with the last problem in hand when time is up."""
+"""Wait for a condition; after a timeout the error says what is still missing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ _of_this_thread = threading.local()
 
 @contextlib.contextmanager
 def ended_by(stop: threading.Event) -> Iterator[None]:
-    """Within it, waiting in this thread ends when ``stop`` is set, as by Ctrl-C, which the main thread alone gets."""
+    """A context in which ``until`` in this thread raises KeyboardInterrupt when ``stop`` is set.
+
+    Ctrl-C reaches the main thread only, so other threads need the event.
+    """
     _of_this_thread.stop = stop
     try:
         yield
@@ -29,20 +32,21 @@ def until(
     seconds: float,
     poll: float = 0.02,
 ) -> float:
-    """Call ``problems`` until it returns nothing, and return the seconds that it took.
+    """Call ``problems`` until it returns no problem, and return the seconds that this took.
 
-    Raises NotReady with the last problems when ``seconds`` have passed. An exception out of ``problems``
-    ends the waiting at once: that is how a dead server is told from a slow one.
+    what: the condition, for the error. seconds: the timeout. poll: seconds between two calls. Raises NotReady with the
+    last problems after the timeout, and KeyboardInterrupt within ``ended_by``. An exception raised by ``problems`` ends
+    the wait at once; so a dead server does not cost the whole timeout.
     """
     start = time.monotonic()
     stop: threading.Event | None = getattr(_of_this_thread, "stop", None)
     while True:
         if stop and stop.is_set():
             raise KeyboardInterrupt
-        seen = problems()
-        took = time.monotonic() - start
-        if not seen:
-            return took
-        if took > seconds:
-            raise NotReady(what, seconds, seen)
+        remaining = problems()
+        elapsed = time.monotonic() - start
+        if not remaining:
+            return elapsed
+        if elapsed > seconds:
+            raise NotReady(what, seconds, remaining)
         time.sleep(poll)

@@ -1,4 +1,4 @@
-"""The order in which the variants of a block run: balanced first, then by a seeded coin, never fixed."""
+"""The order in which the variants of each block run: balanced in the first six blocks, then random by a seed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ BALANCED_ROWS = 3
 
 
 def block_orders(variants: int, seed: int) -> Iterator[Order]:
-    """Orders of the blocks of a measurement, without end; each is a permutation of ``range(variants)``.
+    """Yield the order of each block, without end; each order is a permutation of ``range(variants)``.
 
-    In the first six blocks every variant runs before every other one three times, so an effect of the
-    position inside a block cannot make six pairs agree. The balanced rows are the cyclic shifts of a shuffled
-    row (a Latin square: each variant in each place once) and their reverses; after them each block is a new
-    shuffle. The same seed gives the same sequence. ValueError for fewer than one variant.
+    In the first six blocks every variant runs before every other variant three times. So an effect of the position
+    inside a block cannot make six pairs agree. The balanced rows are the cyclic shifts of a shuffled row (a Latin
+    square: each variant at each position once) and their reverses. Every later block is a new shuffle. The same seed
+    gives the same sequence. Raises ValueError for fewer than one variant.
     """
     if variants < 1:
         raise ValueError(f"a block needs at least one variant, not {variants}")
@@ -36,5 +36,5 @@ def block_orders(variants: int, seed: int) -> Iterator[Order]:
 
 
 def _shuffled(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:
-    """A permutation that rests on ``random()`` alone, whose sequence every Python version keeps."""
+    """Return a random permutation; it uses ``random()`` alone, which gives the same sequence in every Python."""
     return tuple(sorted(items, key=lambda _: coin.random()))

@@ -1,7 +1,11 @@
-"""What can be said about two variants, and what can be answered: claims, outcomes and verdicts as values.
+"""Claims, outcomes and verdicts as values.
 
-A log ratio is log(candidate / baseline) of one pair of rounds: of speed, where higher is better, and for
-``lower`` of the counter it names.
+A log ratio is log(candidate / baseline) of one pair of rounds. It compares speeds, where higher is better; for
+``lower`` it compares the counter that the claim names. Theta is the true log ratio.
+
+Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all
+looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. A guard (``no_slower_than``, ``same_as``) fails at
+``alpha`` as well, but may hold at .05. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
 """
 
 from __future__ import annotations
@@ -13,16 +17,17 @@ from dataclasses import dataclass
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
 from pytest_dbcluster.errors import ConfigError
 
-STALLS = "no_more_stalls_than"  # about rounds that took twice their median, and no ratio
+STALLS = "no_more_stalls_than"  # counts rounds that took more than twice their median; compares no ratio
 GUARDS = ("no_slower_than", "same_as")
 OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A statement about theta, the log ratio of candidate and baseline; made by the functions of its kind.
+    """A statement about theta, the log ratio of candidate and baseline.
 
-    ``margin`` is a fraction (``by``, ``within``, ``step``), and for ``scales`` the ratio asked for.
+    kind: name of the function below that makes the claim. margin: a fraction (``by``, ``within``, ``step``); for
+    ``scales`` the ratio ``at_least``.
     """
 
     kind: str
@@ -30,12 +35,15 @@ class Claim:
 
     @property
     def guard(self) -> bool:
-        """Whether the claim says that nothing got worse: such a claim may hold at .05."""
+        """Whether the claim says that nothing got worse. Such a claim may hold at the level .05."""
         return self.kind in GUARDS
 
     @property
     def bounds(self) -> tuple[float, float]:
-        """The open range of theta in which the claim is true; of ``differs`` the point at which it is not."""
+        """The open range of theta, in natural logs, in which the claim is true.
+
+        For ``differs`` both ends are 0, the only point at which the claim is false.
+        """
         match self.kind:
             case "no_slower_than":
                 return math.log1p(-self.margin), math.inf
@@ -50,29 +58,29 @@ class Claim:
         return math.log1p(self.margin), math.inf
 
     def hold_level(self, alpha: float) -> float:
-        """The chance to hold wrongly: .05 of a guard, and that only exactly on its margin; else ``alpha``."""
+        """The maximum chance that the claim holds wrongly: .05 for a guard exactly on its margin, else ``alpha``."""
         return GUARD_LEVEL if self.guard else alpha
 
     def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
-        """The claim as a test writes it; ``names``: candidate and baseline, or all variants of an order.
+        """The claim as a test writes it: ``flush_2.beats(default, by=0.1)``.
 
-        ``usual`` is the metric that a claim about this load need not name. A comparison beside claims nothing, and is
-        called what the table calls it.
+        names: candidate and baseline, or all variants of an order, slowest first. usual: the default metric of the
+        workload, which the text leaves out. A comparison without a claim (``differs``) gets its name in the table.
         """
         if self.kind == "differs":
             return f"{names[0]} against {names[1]}" + ("" if metric == usual else f" ({metric})")
         option = OPTIONS.get(self.kind, "by")
-        says = [f"{option}={self.margin:g}"] if self.margin else []
+        keywords = [f"{option}={self.margin:g}"] if self.margin else []
         if self.kind != "lower" and metric != usual:
-            says.append(f'metric="{metric}"')
+            keywords.append(f'metric="{metric}"')
         if self.kind == "ordered":
-            return f"ordered({', '.join([*names, *says])})"
+            return f"ordered({', '.join([*names, *keywords])})"
         first = [f'"{metric}"', f"than={names[1]}"] if self.kind == "lower" else [names[1]]
-        return f"{names[0]}.{self.kind}({', '.join([*first, *says])})"
+        return f"{names[0]}.{self.kind}({', '.join([*first, *keywords])})"
 
 
 class Outcome(enum.Enum):
-    """The three answers to a claim."""
+    """The three possible outcomes of a claim."""
 
     HOLDS = "holds"
     FAILS = "fails"
@@ -81,15 +89,20 @@ class Outcome(enum.Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """The answer to a claim, with all that its message shows. A plain value: it is true whatever it says.
+    """The outcome of a claim, with every figure that its message shows. ``bool(verdict)`` is always True.
 
-    Ratios are candidate / baseline. ``low`` and ``high`` bound the ratio at all looks together (99.9 %, with alpha
-    .0001 99.98 %), ``decided_low`` and ``decided_high`` are the interval that may let the claim hold (90 % for a
-    guard). ``detectable`` and ``needed_margin`` are fractions, ``pair_sd`` is a log (below 2 pairs nothing is
-    detectable, and both are infinite), and ``order_effect`` is the fraction by which AB pairs lie above BA pairs.
-    What the pairs do not tell is not a number. ``needed_pairs`` and ``needed_margin`` belong to an inconclusive
-    verdict. ``stalls`` counts (baseline, candidate) rounds. The verdict on an order is that on its weakest
-    neighbours.
+    Ratios are candidate / baseline. Figures that the pairs cannot give are nan. The verdict on an order gives the
+    figures of its smallest step.
+
+    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate. low, high: the sequential interval of the ratio, valid
+    at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low, decided_high: the interval that lets the
+    claim hold (90 % for a guard, else the same as low and high). reason: why the drawing ended. detectable: the
+    smallest fraction that this many pairs show with power .8. needed_pairs, needed_margin: what would decide an
+    inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard deviation of a log ratio; below
+    2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of the second half of the pairs.
+    order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA. lag1:
+    correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate). alpha: the maximum
+    chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest first.
     """
 
     outcome: Outcome
@@ -114,52 +127,73 @@ class Verdict:
 
     @property
     def look(self) -> int:
-        """Which look the verdict rests on, from 1; 0 before the first."""
+        """The number of the look that decided, 1-based; 0 before the first look."""
         return sum(look <= self.pairs for look in LOOKS)
 
 
 def beats(by: float = 0.0) -> Claim:
-    """The candidate is faster than the baseline by more than the fraction ``by``."""
+    """The candidate is faster than the baseline by more than the fraction ``by``: ratio > 1 + by.
+
+    Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, and fails when it
+    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError for a negative ``by``.
+    """
     return _claim("beats", "by", by, 0.0, math.inf, zero=True)
 
 
 def no_slower_than(by: float) -> Claim:
-    """The candidate is slower than the baseline by less than the fraction ``by``."""
+    """The guard: the candidate is slower than the baseline by less than the fraction ``by``: ratio > 1 - by.
+
+    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05. Fails when the sequential
+    interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
+    """
     return _claim("no_slower_than", "by", by, 0.0, 1.0)
 
 
 def same_as(within: float) -> Claim:
-    """Neither is slower than the other by the fraction ``within``."""
+    """The guard: neither variant is slower by the fraction ``within``: ratio and 1 / ratio are above 1 - within.
+
+    Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05. Fails when the
+    sequential interval (99.9 %) lies outside. Raises ConfigError unless 0 < within < 1.
+    """
     return _claim("same_as", "within", within, 0.0, 1.0)
 
 
 def scales(at_least: float) -> Claim:
-    """The candidate is more than ``at_least`` times as fast as the baseline."""
+    """The candidate is more than ``at_least`` times as fast as the baseline; judged like ``beats``.
+
+    Raises ConfigError unless ``at_least`` is above 0.
+    """
     return _claim("scales", "at_least", at_least, 0.0, math.inf)
 
 
 def lower(by: float = 0.0) -> Claim:
-    """The candidate's counter is lower than the baseline's by more than the fraction ``by``."""
+    """The candidate's counter is lower than the baseline's by more than the fraction ``by``; judged like ``beats``.
+
+    Raises ConfigError unless 0 <= by < 1.
+    """
     return _claim("lower", "by", by, 0.0, 1.0, zero=True)
 
 
 def ordered(step: float = 0.0) -> Claim:
-    """Of variants from slowest to fastest, each is faster than the one before by more than ``step``."""
+    """Each variant is faster than the variant before it by more than the fraction ``step``; see ``judge_ordered``.
+
+    Raises ConfigError for a negative ``step``.
+    """
     return _claim("ordered", "step", step, 0.0, math.inf, zero=True)
 
 
 def differs() -> Claim:
-    """The two are not equally fast; this holds or stays open, and never fails."""
+    """The two variants are not equally fast. The outcome is that it holds or is inconclusive; it never fails."""
     return Claim("differs", 0.0)
 
 
-def _claim(kind: str, option: str, margin: float, least: float, below: float, *, zero: bool = False) -> Claim:
-    """A claim whose margin is a number inside its range; ConfigError that names the range otherwise."""
+def _claim(kind: str, option: str, margin: float, minimum: float, below: float, *, zero: bool = False) -> Claim:
+    """Return the claim when its margin is in range; else raise ConfigError that names the range."""
     sign = "<=" if zero else "<"
-    allowed = f"{least:g} {sign} {option} < {below:g}"
+    allowed = f"{minimum:g} {sign} {option} < {below:g}"
     if not isinstance(margin, int | float) or isinstance(margin, bool):
         hint = "; a guard needs its margin, .05 and .10 are usual" if kind in GUARDS else ""
         raise ConfigError(f"{kind}({option}={margin!r}): {option} must be a number, {allowed}{hint}")
-    if not (least < margin < below or (zero and margin == least)):
+    if not (minimum < margin < below or (zero and margin == minimum)):
         raise ConfigError(f"{kind}({option}={margin!r}): {option} is out of range, {allowed}")
     return Claim(kind, float(margin))

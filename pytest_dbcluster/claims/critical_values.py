@@ -1,12 +1,12 @@
-"""When a claim may answer, and how strong its evidence must be then: the looks and their critical values.
+"""The looks, which are the numbers of pairs at which a claim is judged, and their critical values.
 
-A look after fewer than 15 pairs is a t test that also wants every pair on the same side; from 15 on it is
-Wilcoxon's signed rank, whose values hold for any symmetric noise. Each row keeps the chance to be wrong at
-*any* look, towards one side, at the level it is named by: it is the smallest nominal level that normal,
-uniform and two-mode differences allowed in 20 million simulated claims each; ``benchmarks/critical_values.py``.
+Below 15 pairs a look is a t test that also needs every pair on the same side. From 15 pairs on it is Wilcoxon's
+signed-rank test, which is valid for any symmetric noise. Each row of ``TABLE`` keeps the chance to be wrong at *any*
+look, towards one side, at the row's level. The nominal level of a row is the smallest that normal, uniform and
+two-mode differences allowed in 20 million simulated claims each; see ``benchmarks/critical_values.py``.
 
-Checked with 4 million fresh claims: where .0005 is promised, normal differences err .00028, uniform .00047,
-two-mode .00049 and Cauchy .00026. The worst kind known, sines of a random angle, errs .0011.
+Checked with 4 million fresh claims at the level .0005: the error rate is .00028 for normal differences, .00047 for
+uniform, .00049 for two-mode and .00026 for Cauchy. The worst distribution known, sines of a random angle, has .0011.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from types import MappingProxyType
 
 from pytest_dbcluster.errors import ConfigError
 
-LOOKS = (6, 8, 11, 15, 20, 28, 40, 56, 80, 113, 160)
-RANKS_FROM = 15
-GUARD_LEVEL = 0.05
-ALPHAS = (0.0005, 0.0001)
-MOST_NEIGHBOURS = 4
-LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in range(1, MOST_NEIGHBOURS + 1)))
+LOOKS = (6, 8, 11, 15, 20, 28, 40, 56, 80, 113, 160)  # numbers of pairs
+RANKS_FROM = 15  # pairs: below it a t test, from it on a signed-rank test
+GUARD_LEVEL = 0.05  # the maximum chance that a guard holds wrongly
+ALPHAS = (0.0005, 0.0001)  # the permitted values of --db-alpha, the default first
+MAX_STEPS = 4  # of an order: it compares up to five variants
+LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in range(1, MAX_STEPS + 1)))
 
 
 @dataclass(frozen=True)
 class Boundary:
     """The critical values of one level, one per look.
 
-    ``nominal`` is the one-sided level of a single look. ``critical`` holds, below 15 pairs, the t that must
-    be exceeded (infinite where so few pairs cannot speak at this level) and from 15 on the signed-rank sum
-    that must be reached (one more than there is where no sum suffices).
+    nominal: the one-sided level of a single look. critical: below 15 pairs the t value to exceed (infinite where so
+    few pairs prove nothing at this level); from 15 pairs on the signed-rank sum to reach (where no sum suffices, the
+    maximum sum plus 1).
     """
 
     nominal: float
     critical: tuple[float, ...]
 
     def at(self, look: int) -> float:
-        """The critical value of a look of ``look`` pairs; ValueError where there is no look."""
+        """The critical value of the look at ``look`` pairs. Raises ValueError for a number that is not a look."""
         return self.critical[LOOKS.index(look)]
 
 
@@ -60,18 +60,18 @@ TABLE: Mapping[float, Boundary] = MappingProxyType(
 
 
 def boundary(level: float) -> Boundary:
-    """The critical values of a one-sided level; ConfigError for a level that was not calibrated."""
+    """The critical values of a one-sided level. Raises ConfigError for a level that was not calibrated."""
     if level not in TABLE:
-        known = ", ".join(f"{one:.3g}" for one in TABLE)
+        known = ", ".join(f"{calibrated:.3g}" for calibrated in TABLE)
         raise ConfigError(f"no critical values for level {level:.3g}; there are values for {known}")
     return TABLE[level]
 
 
 def next_look(pairs: int) -> int | None:
-    """The number of pairs at which a claim with ``pairs`` pairs looks next; None after the last look."""
+    """The first look after ``pairs`` pairs, as a number of pairs; None after the last look."""
     return next((look for look in LOOKS if look > pairs), None)
 
 
 def last_look(pairs: int) -> int | None:
-    """The look that ``pairs`` drawn pairs have reached or passed; None before the first."""
+    """The last look that ``pairs`` drawn pairs have reached, as a number of pairs; None before the first look."""
     return next((look for look in reversed(LOOKS) if look <= pairs), None)

@@ -1,6 +1,7 @@
-"""What paired log ratios say: estimate, interval, noise, and what could have been seen. Pure functions.
+"""Estimate, interval, noise and detectable difference of paired log ratios. Pure functions.
 
-Every series is one log ratio per pair, in the order in which the pairs ran.
+``values`` is one natural log ratio per pair, in the order in which the pairs ran. ``level`` is a one-sided chance of
+error that ``critical_values`` has; other levels raise ConfigError.
 """
 
 from __future__ import annotations
@@ -16,15 +17,18 @@ from pytest_dbcluster.claims import critical_values
 Interval = tuple[float, float]
 
 UNBOUNDED: Interval = (-math.inf, math.inf)
-LARGEST_LOG = 700.0
-POWER_Z = 0.84
-RANK_COST = 1.05
-ROBUST = 1.4826
-STALL_FACTOR = 2.0
+LARGEST_LOG = 700.0  # exp(709) is near the largest float
+POWER_Z = 0.84  # normal quantile of power .8
+RANK_COST = 1.05  # factor on the standard error, because the estimate uses ranks and no mean
+ROBUST = 1.4826  # standard deviation by median absolute deviation, of normal values
+STALL_FACTOR = 2.0  # a round that took longer than this times its median stalled
 
 
 def log_ratio(candidate: float, baseline: float) -> float:
-    """log(candidate / baseline) of two non-negative values; two zeros are equal, one gives +-700."""
+    """log(candidate / baseline) of two values of at least 0: two zeros give 0, a single zero gives +-700.
+
+    Raises ValueError for a negative value or nan.
+    """
     if candidate < 0 or baseline < 0:
         raise ValueError(f"a ratio needs values of at least 0, not {candidate:g} and {baseline:g}")
     if candidate == baseline:
@@ -35,45 +39,45 @@ def log_ratio(candidate: float, baseline: float) -> float:
 
 
 def bounded(value: float) -> float:
-    """The log ratio, cut at +-700 so that it has an exponential; ValueError for what is not a number."""
+    """The log ratio, limited to +-700 so that its exponential is a float. Raises ValueError for nan."""
     if math.isnan(value):
         raise ValueError("a log ratio is not a number; was a round without a result given to a claim?")
     return max(-LARGEST_LOG, min(LARGEST_LOG, value))
 
 
 def factor(value: float) -> float:
-    """The exponential; infinite where it would overflow."""
+    """The ratio of a log ratio: exp(value), or inf where exp would overflow."""
     return math.inf if value > 709 else math.exp(value)
 
 
-def around(found: Interval, estimate: float) -> Interval:
-    """The interval, widened to the estimate: pairs drawn after the last look move the estimate alone."""
-    return min(found[0], estimate), max(found[1], estimate)
+def around(limits: Interval, estimate: float) -> Interval:
+    """The interval, widened to include the estimate; pairs drawn after the last look move the estimate alone."""
+    return min(limits[0], estimate), max(limits[1], estimate)
 
 
 @functools.lru_cache(maxsize=8)
 def walsh(values: tuple[float, ...]) -> tuple[float, ...]:
-    """The averages of all pairs of values, each with itself too, sorted: n(n+1)/2 of them."""
-    rising = sorted(values)  # runs that rise already make the second sort cheaper
+    """The averages of all pairs of values, each value with itself too: n(n+1)/2 averages, sorted."""
+    rising = sorted(values)  # rising runs make the second sort cheaper
     return tuple(sorted([(a + b) / 2 for i, a in enumerate(rising) for b in rising[i:]]))
 
 
 def hodges_lehmann(values: Sequence[float]) -> float:
-    """The median of the Walsh averages (Hodges and Lehmann 1963); not a number without values."""
+    """The median of the Walsh averages (Hodges and Lehmann 1963); nan without values."""
     return _middle(walsh(tuple(values))) if values else math.nan
 
 
 def _middle(ordered: Sequence[float]) -> float:
-    """The median of what is sorted already."""
+    """The median of a sorted sequence."""
     half = len(ordered) // 2
     return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
 
 
 def interval(values: Sequence[float], level: float) -> Interval:
-    """All effects that the sequential test has not rejected, ``level`` wrong towards each side.
+    """The log ratios that the sequential test does not reject; each end is wrong with a chance of at most ``level``.
 
-    The values up to the last look count. Below 15 pairs it is the t interval widened to the extreme pairs,
-    from 15 on it runs between two Walsh averages. Unbounded before the first look and where nothing suffices.
+    Uses the values up to the last look. Below 15 pairs it is the t interval, widened to the extreme values; from 15
+    on its ends are two Walsh averages. Unbounded before the first look, and where so few pairs prove nothing.
     """
     look = critical_values.last_look(len(values))
     if look is None:
@@ -84,7 +88,7 @@ def interval(values: Sequence[float], level: float) -> Interval:
 
 
 def t_interval(values: Sequence[float], threshold: float) -> Interval:
-    """The t interval, mean -+ threshold * s / sqrt(n), widened until it holds every value."""
+    """The t interval, mean -+ threshold * s / sqrt(n), widened to include every value."""
     if math.isinf(threshold):
         return UNBOUNDED
     mean = statistics.fmean(values)
@@ -93,7 +97,7 @@ def t_interval(values: Sequence[float], threshold: float) -> Interval:
 
 
 def rank_interval(values: Sequence[float], threshold: int) -> Interval:
-    """The Walsh averages beyond which the signed-rank sum reaches the threshold; unbounded if none does."""
+    """The two Walsh averages beyond which the signed-rank sum reaches the threshold; unbounded if none does."""
     averages = walsh(tuple(values))
     if threshold > len(averages):
         return UNBOUNDED
@@ -101,7 +105,10 @@ def rank_interval(values: Sequence[float], threshold: int) -> Interval:
 
 
 def pair_sd(values: Sequence[float]) -> float:
-    """Standard deviation of a pair: 1.48 MAD, or the ordinary one if most are equal; infinite below 2 pairs."""
+    """Standard deviation of a log ratio, robust against outliers; infinite below 2 pairs.
+
+    1.4826 times the median absolute deviation, or the ordinary standard deviation when that median is 0.
+    """
     if len(values) < 2:
         return math.inf
     middle = statistics.median(values)
@@ -110,19 +117,22 @@ def pair_sd(values: Sequence[float]) -> float:
 
 
 def z_value(level: float) -> float:
-    """The normal quantile of one look's nominal level."""
+    """The normal quantile of the nominal level of one look."""
     return -statistics.NormalDist().inv_cdf(critical_values.boundary(level).nominal)
 
 
 def detectable(values: Sequence[float], level: float) -> float:
-    """The smallest log ratio that so many pairs show with power .8: (z + .84) * 1.05 * sd / sqrt(n)."""
+    """The smallest log ratio that this many pairs show with power .8: (z + .84) * 1.05 * sd / sqrt(n)."""
     if not values:
         return math.inf
     return (z_value(level) + POWER_Z) * RANK_COST * pair_sd(values) / math.sqrt(len(values))
 
 
 def pairs_needed(distance: float, sd: float, level: float) -> int | None:
-    """Pairs that show an effect ``distance`` from a bound with power .8; None where a million do not suffice."""
+    """Pairs that show an effect with power .8, at the log distance ``distance`` from a bound, for pairs of this sd.
+
+    The inverse of ``detectable``. None for a distance of 0 or infinity, and when a million pairs are not enough.
+    """
     if not distance or math.isinf(distance):
         return None
     root = (z_value(level) + POWER_Z) * RANK_COST * sd / distance
@@ -130,10 +140,10 @@ def pairs_needed(distance: float, sd: float, level: float) -> int | None:
 
 
 def chance_beyond(distance: float, sd: float, drawn: int, level: float, end: int) -> float:
-    """Chance that at ``end`` pairs an interval lies beyond an edge, if the pairs to come are like those drawn.
+    """Chance that the interval of ``end`` pairs lies beyond a bound, if later pairs resemble the ``drawn`` pairs.
 
-    ``distance`` is how far the estimate of the ``drawn`` pairs lies beyond that edge. Given these, the estimate
-    of all pairs is normal around today's with the variance sd^2 (1/drawn - 1/end), by a flat prior.
+    distance: how far the present estimate lies beyond the bound, as a log ratio. With a flat prior the estimate of
+    all pairs is normal around the present one, with the variance sd^2 (1/drawn - 1/end).
     """
     spread = RANK_COST * sd * math.sqrt(max(0.0, 1 / drawn - 1 / end))
     gap = distance - z_value(level) * RANK_COST * sd / math.sqrt(end)
@@ -141,7 +151,7 @@ def chance_beyond(distance: float, sd: float, drawn: int, level: float, end: int
 
 
 def halves(values: Sequence[float]) -> tuple[float, float]:
-    """Median log ratio of the first and of the second half; not a number below 2 pairs."""
+    """Median log ratio of the first and of the second half of the pairs; nan below 2 pairs."""
     if len(values) < 2:
         return math.nan, math.nan
     middle = len(values) // 2
@@ -149,14 +159,14 @@ def halves(values: Sequence[float]) -> tuple[float, float]:
 
 
 def order_effect(values: Sequence[float], baseline_first: Sequence[bool]) -> float:
-    """Median log ratio of the pairs that ran AB minus that of BA; not a number when an order is missing."""
+    """Median log ratio of the pairs that ran AB (baseline first) minus the median of BA; nan without both orders."""
     ab = [value for value, first in zip(values, baseline_first, strict=True) if first]
     ba = [value for value, first in zip(values, baseline_first, strict=True) if not first]
     return statistics.median(ab) - statistics.median(ba) if ab and ba else math.nan
 
 
 def lag1(values: Sequence[float]) -> float:
-    """Correlation of each pair with the next one; 0 for constant pairs, not a number below 3."""
+    """Correlation of each value with the next one; 0 for constant values, nan below 3 pairs."""
     if len(values) < 3:
         return math.nan
     mean = statistics.fmean(values)
@@ -167,27 +177,29 @@ def lag1(values: Sequence[float]) -> float:
 
 
 def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """An interval of the median from the values alone: two of them, in order, as many from either end.
+    """A confidence interval of the median, for any distribution; its ends are two of the values.
 
-    The chance that the median lies outside is that of so few heads among fair coins (Conover, Practical Nonparametric
-    Statistics, 3.2), at most 1 - ``level``. None for fewer values than that takes: 6 for 95 %.
+    The k-th smallest and the k-th largest value. The chance that the median lies outside is a binomial tail of fair
+    coins (Conover, Practical Nonparametric Statistics, 3.2); k is the largest that keeps it at 1 - ``level`` or less.
+    None for too few values: 95 % needs 6.
     """
-    rising, number = sorted(values), len(values)
-    outside, left = 0.0, -1
-    for place in range(number // 2):
-        outside += 2 * math.comb(number, place) / 2**number
+    rising, count = sorted(values), len(values)
+    outside, lowest = 0.0, -1
+    for rank in range(count // 2):
+        outside += 2 * math.comb(count, rank) / 2**count
         if outside > 1 - level:
             break
-        left = place
-    return (rising[left], rising[number - 1 - left]) if left >= 0 else None
+        lowest = rank
+    return (rising[lowest], rising[count - 1 - lowest]) if lowest >= 0 else None
 
 
 def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int, float]:
-    """Rounds of each variant longer than twice its median, and the chance of the candidate's excess.
+    """Return the stalled rounds of baseline and of candidate, and the chance of so many stalls of the candidate.
 
-    Takes seconds per round, pair by pair. Among the pairs in which only one variant stalled, either is as
-    likely without an effect: the third number is the exact one-sided binomial chance of at least so many of
-    the candidate's (McNemar 1947). ValueError for series of different length.
+    Takes seconds per operation or per round, pair by pair. A round stalled when it took more than twice the median of
+    its variant. Without an effect, each variant is equally likely to be the stalled one of a pair with one stall. The
+    third number is the exact one-sided binomial chance of at least so many such pairs of the candidate (McNemar
+    1947). Raises ValueError for series of different lengths.
     """
     slow_baseline, slow_candidate = _stalled(baseline), _stalled(candidate)
     pairs = list(zip(slow_baseline, slow_candidate, strict=True))
@@ -199,5 +211,5 @@ def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[i
 
 def _stalled(seconds: Sequence[float]) -> list[bool]:
     """Whether each round took more than twice the median."""
-    usual = statistics.median(seconds) if seconds else 0.0
-    return [value > STALL_FACTOR * usual for value in seconds]
+    median = statistics.median(seconds) if seconds else 0.0
+    return [value > STALL_FACTOR * median for value in seconds]

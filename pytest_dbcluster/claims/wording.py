@@ -1,4 +1,4 @@
-"""The words of a verdict: ratio, interval, claim, what could be seen, and the seed; never a bare p-value."""
+"""The message of a verdict: ratio, interval, claim, detectable difference and seed; never a bare p-value."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict
 
-LATENCY = "ms"  # a unit of which less is faster
+LATENCY = "ms"  # a unit in which lower values are faster
 WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
-
-BESIDE_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
+COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
 
 
 def message(
@@ -28,12 +27,12 @@ def message(
     seconds: float | None = None,
     extra: Sequence[str] = (),
 ) -> str:
-    """The block of lines that a verdict prints, whatever its outcome.
+    """The lines that a verdict prints, as one text.
 
-    ``usual`` is the metric that a claim about this load need not name. ``names`` and ``absolute`` (medians, in
-    ``unit``) go candidate first; an order names all its variants.
-    ``seconds_per_round`` is what one round measured, ``seconds`` the measured time of the claim if it is not
-    their plain sum. Each of ``extra`` becomes a line.
+    names: candidate and baseline, or all variants of an order, slowest first. usual: the default metric of the
+    workload. seconds_per_round: measured seconds of one round. seconds: measured seconds of the whole claim, if it is
+    not rounds times seconds_per_round. seed: the seed of the order of rounds. absolute: medians of candidate and
+    baseline, in ``unit``. settle_timeouts: rounds whose servers did not settle in time. extra: more lines.
     """
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
@@ -47,16 +46,17 @@ def message(
         _noise(verdict, names),
     ]
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
-    rest = [_error(verdict, total)]
+    last_line = [_error(verdict, total)]
     if absolute:
-        rest.append(f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}".rstrip())
-    rest.append(f"settle timeouts {settle_timeouts}")
-    return "\n  ".join([*lines, "; ".join(rest), *extra])
+        medians = f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}"
+        last_line.append(medians.rstrip())
+    last_line.append(f"settle timeouts {settle_timeouts}")
+    return "\n  ".join([*lines, "; ".join(last_line), *extra])
 
 
 def _word(verdict: Verdict) -> str:
-    """The outcome; of a comparison beside what the table says of it."""
-    return f"{BESIDE_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else WORDS[verdict.outcome]
+    """The first word of the message: the outcome, or for a comparison without a claim whether the variants differ."""
+    return f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else WORDS[verdict.outcome]
 
 
 def percent(ratio: float) -> str:
@@ -72,7 +72,7 @@ def percent(ratio: float) -> str:
 
 
 def claimed(claim: Claim) -> str:
-    """The range that a claim asserts, in the same units as the measured ratio."""
+    """The range of ratios that a claim asserts, printed like the measured ratio."""
     low, high = map(math.exp, claim.bounds)
     if claim.kind == STALLS:
         return "no more stalls than the other"
@@ -84,19 +84,19 @@ def claimed(claim: Claim) -> str:
 
 
 def _estimate(verdict: Verdict) -> str:
-    """The ratio with its interval, and for a guard the interval that decides."""
+    """The ratio with its sequential interval, and for a guard also the 90 % interval that lets it hold."""
     sequential = f"sequential {100 * (1 - 2 * verdict.alpha):.4g} % interval {_range(verdict.low, verdict.high)}"
     guard = f"; 90 % {_range(verdict.decided_low, verdict.decided_high)}" if verdict.claim.guard else ""
     return f"{percent(verdict.ratio)} (Hodges-Lehmann; {sequential}{guard})"
 
 
 def _range(low: float, high: float) -> str:
-    """Both ends of an interval of ratios."""
+    """An interval of ratios, ``+3.1 % .. +9.0 %``."""
     return "not bounded yet" if low == 0 and math.isinf(high) else f"{percent(low)} .. {percent(high)}"
 
 
 def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
-    """How much the pairs scatter, what they could have shown, and the checks of their independence."""
+    """The scatter of the pairs, the difference they could show, and the checks of their independence."""
     first, second = verdict.halves
     parts = [
         f"noise: pair sd {_fraction(verdict.pair_sd)}, "
@@ -117,10 +117,10 @@ def _fraction(value: float) -> str:
 
 
 def _error(verdict: Verdict, seconds: float) -> str:
-    """How often such a verdict is wrong, or what would lead to one."""
+    """The error rate of the verdict, or what would decide an inconclusive claim."""
     if verdict.claim.kind == STALLS and verdict.outcome is Outcome.HOLDS:
         excess = f"chance alone gives such an excess in more than 1 of {1 / critical_values.GUARD_LEVEL:.0f} runs"
-        return f"{excess}, and stalls too rare for {verdict.pairs} pairs are not excluded"
+        return f"{excess}; stalls too rare to appear in {verdict.pairs} pairs remain possible"
     if verdict.outcome is Outcome.FAILS or (verdict.outcome is Outcome.HOLDS and not verdict.claim.guard):
         return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}"
     if verdict.outcome is Outcome.HOLDS:
@@ -129,13 +129,13 @@ def _error(verdict: Verdict, seconds: float) -> str:
 
 
 def needs(verdict: Verdict, seconds: float) -> str:
-    """What would decide an inconclusive verdict whose pairs took so many seconds."""
+    """What would decide an inconclusive claim; ``seconds`` is the measured time of its pairs so far."""
     ways = []
     if verdict.needed_pairs is not None:
         time = f" ({verdict.needed_pairs * seconds / verdict.pairs:.0f} s)" if verdict.pairs else ""
-        most = critical_values.LOOKS[-1]
-        rest = f", but no run draws more than {most}: try longer rounds" if verdict.needed_pairs > most else ""
-        ways.append(f"about {verdict.needed_pairs} pairs in all{time}{rest}")
+        maximum = critical_values.LOOKS[-1]
+        advice = f", but no run draws more than {maximum}: try longer rounds" if verdict.needed_pairs > maximum else ""
+        ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
     if verdict.needed_margin is not None:
         ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"

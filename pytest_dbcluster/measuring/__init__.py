@@ -1,17 +1,19 @@
-"""Measurements: blocks of alternating rounds, drawn until a claim is decided. No server, file or process is seen here.
+"""Measurements: blocks of alternating rounds, drawn until a claim is decided. No server, file or process is used here.
 
-A *measurement* holds the rounds of one workload on several variants. Rounds come in *blocks*, each variant once, in
-random order, from a *round source*: the testbed in a run, made-up numbers in a test. A test holds a *series* for each
-variant. A claim about two series draws blocks until it is decided, and gives an *answer*.
+A *measurement* holds the rounds of one workload on several variants. It draws *blocks* from a *round source*: the
+testbed in a run, made-up numbers in a test. A block runs each variant once, in random order. A test gets one *series*
+per variant. A claim about two series draws blocks until it is decided, and returns an *answer*.
 
-- ``series``: what a test holds, ``Series`` and ``ordered``.
-- ``decision``: ask a claim; draw until its verdict is certain.
-- ``measurement``: draw a block, warm up, keep void blocks apart.
+- ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered``.
+- ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
+- ``measurement``: draws blocks, warms up, repeats void blocks.
 - ``answer``: a claim with its verdict, as a value.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
-- ``instance_floor``: how far two instances of one variant differ.
-- ``round_source``: what rounds are drawn from.
+- ``instance_floor``: the ratio of two instances of the same variant.
+- ``round_source``: the interface that rounds come from.
 - ``progress``, ``remarks``: what is shown while rounds are drawn, and the lines below a verdict.
+
+Rounds are not timed here: a workload times its own run, in ``testbed.round_runner.measured``.
 """
 
 __all__ = ["answer", "curve", "instance_floor", "measurement", "progress", "remarks", "round_source", "series"]

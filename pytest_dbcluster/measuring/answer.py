@@ -1,4 +1,4 @@
-"""Answer: a claim that has been asked, with its verdict. Its truth is read with ``assert``."""
+"""Answer: a claim with its verdict. A test reads it with ``assert``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class Compared:
-    """One variant of a claim: its number in the measurement (from 0), its name, and its rounds in the order drawn."""
+    """One variant of a claim.
+
+    number: its 0-based number in the measurement. name: its short name. rounds: those of the verdict, as drawn.
+    """
 
     number: int
     name: str
@@ -27,16 +30,17 @@ class Compared:
 
 @dataclasses.dataclass(eq=False)
 class Answer:
-    """A claim with its verdict. ``bool`` of it is True, or raises ClaimFailed or Inconclusive: never False.
+    """A claim with its verdict, to be used as ``assert answer``.
 
-    So ``assert not a.beats(b)`` is never a pass.
+    ``bool(answer)`` is True when the claim holds, else it raises: ClaimFailed (an AssertionError) when the claim fails,
+    Inconclusive when it is inconclusive. It is never False, so ``assert not a.beats(b)`` never passes.
 
-    variants: candidate and baseline, or all variants of an order, fastest first; each with the rounds that decided.
-    metric: what the claim is about. usual: the metric of claims that name none. load: the name of the workload.
-    seed: that of the order of the rounds. arrival_rate: that of an open loop, None for a closed one.
-    asserted: False for a ratio that is measured beside and claimed by nobody.
-    notes: the lines that the message ends with. void: blocks that did not count and were drawn again.
-    read: whether anybody has looked at the verdict; one that nobody read is an error of the test.
+    variants: candidate and baseline, or all variants of an order, fastest first; each with the rounds of the verdict.
+    metric: the metric of the claim. usual: the default metric of the workload. load: the name of the workload. seed:
+    the seed of the order of rounds. arrival_rate: the rate of an open loop, None for a closed loop. asserted: False
+    for a comparison without a claim (``against``), which is always True. notes: the last lines of the message. void:
+    blocks that did not count and were drawn again. read: whether ``bool`` was called; an answer that nobody reads is
+    an error of the test.
     """
 
     claim: Claim
@@ -54,10 +58,10 @@ class Answer:
 
     @property
     def compared(self) -> tuple[Compared, Compared]:
-        """Candidate and baseline; of an order its weakest neighbours, whose ratio the verdict gives."""
+        """Candidate and baseline; for an order the two variants of its smallest step, which the verdict describes."""
         steps = self.verdict.neighbours
-        fast = len(steps) - 1 - verdict.weakest(steps) if steps else 0
-        return self.variants[fast], self.variants[fast + 1]
+        faster = len(steps) - 1 - verdict.weakest(steps) if steps else 0
+        return self.variants[faster], self.variants[faster + 1]
 
     @property
     def text(self) -> str:
@@ -66,19 +70,19 @@ class Answer:
 
     @property
     def _as_written(self) -> Sequence[Compared]:
-        """The variants in the order in which a test writes them: of an order the slowest first."""
+        """The variants as a test writes them: candidate and baseline, or an order with the slowest first."""
         return self.variants[::-1] if self.claim.kind == "ordered" else self.variants
 
     @property
     def message(self) -> str:
         """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
-        shown = self._as_written
-        rounds = [done for variant in shown for done in variant.rounds]
+        variants = self._as_written
+        rounds = [done for variant in variants for done in variant.rounds]
         seconds = sum(done.seconds for done in rounds)
-        medians = [self._median(variant) for variant in shown]
+        medians = [self._median(variant) for variant in variants]
         return message(
             self.verdict,
-            names=tuple(variant.name for variant in shown),
+            names=tuple(variant.name for variant in variants),
             metric=self.metric,
             usual=self.usual,
             seconds_per_round=seconds / max(1, len(rounds)),

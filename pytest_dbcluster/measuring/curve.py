@@ -1,7 +1,7 @@
-"""Curve: one load at several values of one of its fields, such as 1, 4 and 16 threads; claims are made at each point.
+"""Curve: one workload at several values of one field, such as 1, 4 and 16 threads, with claims at each point.
 
-Variants alternate inside a point; points are measured one after the other, so a claim compares variants at a value and
-never one value with another.
+Variants alternate inside a point. Points are measured one after the other. So a claim compares two variants at one
+value, and never one value with another.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 
-JOINING = ("at", "of", "on", "to")  # what says nothing without the word after it
-SAME = ("threads", "concurrency")  # two names of one thing: a load has the one or the other
-BLOCKS = 6  # the fewest whose extremes are a 95 % interval of the median
+JOINING = ("at", "of", "on", "to")  # words that need the word after them
+SAME = ("threads", "concurrency")  # two names of the number of clients: a workload has one of them
+BLOCKS = 6  # the minimum for a 95 % interval of the median, see estimators.median_interval
 
 
 @dataclasses.dataclass(frozen=True)
 class Point:
-    """One value of the field, and what was measured there."""
+    """One value of the field, and the measurement at this value."""
 
     value: object
     measurement: Measurement
 
 
 class Curve:
-    """The points of a sweep. Iterating yields ``(value, series, ...)``: claims draw what they need at that value."""
+    """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds."""
 
     def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
         self.load = _shared([point.measurement.source.load for point in points]) or type(load).__name__
@@ -43,10 +43,11 @@ class Curve:
             yield (point.value, *series_of(point.measurement))
 
     def every(self, claim: Callable[..., Answer]) -> Every:
-        """One claim at every point: ``curve.every(lambda a, b: b.beats(a))``. All points are measured, then it answers.
+        """Ask one claim at every point: ``assert curve.every(lambda a, b: b.beats(a))``.
 
-        An open or failed point loses no other, nor does one that the run had no time for. Raises ConfigError for a
-        function that answers with no claim.
+        Draws rounds at every point before it returns, also after a point that fails, is inconclusive, or comes after
+        the end of the run's time. ``claim`` takes one series per variant. Raises ConfigError when ``claim`` does not
+        return an Answer.
         """
         answers: list[tuple[object, Answer]] = []
         missing: list[tuple[object, str]] = []
@@ -58,31 +59,35 @@ class Curve:
                 continue
             if not isinstance(answer, Answer):
                 raise ConfigError(
-                    f"curve.every takes a function that returns one claim, such as lambda a, b: b.beats(a), and at "
+                    f"curve.every takes a function that returns one claim, such as lambda a, b: b.beats(a); at "
                     f"{self.field}={value} it returned {answer!r}"
                 )
             answers.append((value, answer))
         return Every(self, answers, missing)
 
     def draw(self, blocks: int = BLOCKS) -> None:
-        """Draw so many blocks at every point where there are fewer, for the table and the chart; nothing is claimed."""
+        """Draw blocks at every point until it has ``blocks`` blocks, for the table and the chart, without a claim.
+
+        A point gets fewer blocks when its budget or the run's time is used. Raises ConfigError for less than 1 block.
+        """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
             raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 block or more at each point")
         for point in self.points:
-            found = point.measurement
-            found.drawn_beside = True
-            everybody = range(len(found.rounds))
-            while found.pairs < blocks and not (found.pairs and found.over(everybody)):
-                found.draw(everybody)
-            found.check()
+            measurement = point.measurement
+            measurement.drawn_without_claim = True
+            numbers = range(len(measurement.rounds))
+            while measurement.pairs < blocks and not (measurement.pairs and measurement.over(numbers)):
+                measurement.draw(numbers)
+            measurement.check()
 
 
 @dataclasses.dataclass(eq=False)
 class Every:
-    """The answers at all points of a curve. True when all hold, and never False.
+    """The answers at all points of a curve, to be used as ``assert curve.every(...)``.
 
-    An answer that fails raises ClaimFailed; else one that is open raises Inconclusive. The message has all of them.
-    missing: why a point has no answer.
+    ``bool`` is True when all claims hold, and never False. It raises ClaimFailed when a claim fails at any point, else
+    Inconclusive when a claim is inconclusive or has no answer. The message has the messages of all such points.
+    answers: (value of the field, answer). missing: (value of the field, why there is no answer).
     """
 
     curve: Curve
@@ -92,66 +97,72 @@ class Every:
     def __bool__(self) -> bool:
         for _, answer in self.answers:
             answer.read = True
-        others = [one for one in self.answers if one[1].asserted and one[1].verdict.outcome is not Outcome.HOLDS]
-        if not others and not self.missing:
+        not_held = [
+            (value, answer)
+            for value, answer in self.answers
+            if answer.asserted and answer.verdict.outcome is not Outcome.HOLDS
+        ]
+        if not not_held and not self.missing:
             return True
-        failed = [one for one in others if one[1].verdict.outcome is Outcome.FAILS]
-        shown = [*failed, *(one for one in others if one not in failed)]
-        text = self._text([*((value, answer.message) for value, answer in shown), *self.missing])
+        failed = [point for point in not_held if point[1].verdict.outcome is Outcome.FAILS]
+        inconclusive = [point for point in not_held if point not in failed]
+        messages = [(value, answer.message) for value, answer in (*failed, *inconclusive)]
+        text = self._text([*messages, *self.missing])
         raise ClaimFailed(text) if failed else Inconclusive(text)
 
-    def _text(self, shown: Sequence[tuple[object, str]]) -> str:
-        """How many points say what, then the messages of those that do not hold."""
+    def _text(self, messages: Sequence[tuple[object, str]]) -> str:
+        """The number of points of each outcome, then these messages, each with its value."""
         outcomes = [outcome for _, outcome in self._outcomes()]
-        counts = [f"{outcomes.count(one)} {one.value}" for one in Outcome if one in outcomes]
+        counts = [f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes]
         head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
-        return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in shown)])
+        return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in messages)])
 
     def _outcomes(self) -> list[tuple[object, Outcome]]:
-        """In the order of the points, of which the last ones can be those without an answer."""
+        """Value and outcome of each point: answered points first, then points without an answer."""
         answered = [(value, answer.verdict.outcome) for value, answer in self.answers]
         return [*answered, *((value, Outcome.INCONCLUSIVE) for value, _ in self.missing)]
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{value}: {outcome.value}" for value, outcome in self._outcomes())
-        return f"<every {self.curve.field} of {self.curve.load}: {said}>"
+        outcomes = ", ".join(f"{value}: {outcome.value}" for value, outcome in self._outcomes())
+        return f"<every {self.curve.field} of {self.curve.load}: {outcomes}>"
 
 
 def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, list[tuple[object, Any]]]:
-    """The field that a sweep goes over, and the load at each of its values. Raises ConfigError.
+    """Return the field of a sweep, and pairs of (value, the workload with this value of the field).
 
-    ``threads`` and ``concurrency`` are the same: a load has the one or the other.
+    ``threads`` and ``concurrency`` mean the same: a workload has one of these fields. Raises ConfigError for more or
+    less than one field, an unknown field, and values that are no list or not distinct.
     """
     if len(given) != 1:
-        said = ", ".join(given) or "none"
-        raise ConfigError(f"measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got {said}")
+        fields = ", ".join(given) or "none"
+        raise ConfigError(f"measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got {fields}")
     [(name, values)] = given.items()
     known: list[str] = [field.name for field in dataclasses.fields(load)] if dataclasses.is_dataclass(load) else []
     if name in SAME and name not in known:
         name = next((other for other in SAME if other in known), name)
     if name not in known:
         raise registry.unknown(f"field of {load}", name, known)
-    several = isinstance(values, list | tuple | range) and len(values) > 0
-    if not several or len(set(values)) < len(values):
-        raise ConfigError(f"measure.sweep(..., {name}={values!r}) takes the values one after the other, each once")
+    is_list = isinstance(values, list | tuple | range) and len(values) > 0
+    if not is_list or len(set(values)) < len(values):
+        raise ConfigError(f"measure.sweep(..., {name}={values!r}) takes a list of values, each value once")
     return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
 
 
-def names(field: str, several: Sequence[tuple[object, object]]) -> list[str]:
-    """What the load is called at each value: with ``field=value`` where the loads themselves are called alike."""
-    said = [str(load) for _, load in several]
-    if len(set(said)) == len(said):
-        return said
-    return [f"{one} {field}={value}" for one, (value, _) in zip(said, several, strict=True)]
+def names(field: str, points: Sequence[tuple[object, object]]) -> list[str]:
+    """The name of the workload at each (value, workload); with ``field=value`` when two workloads share a name."""
+    workloads = [str(load) for _, load in points]
+    if len(set(workloads)) == len(workloads):
+        return workloads
+    return [f"{workload} {field}={value}" for workload, (value, _) in zip(workloads, points, strict=True)]
 
 
 def _shared(loads: Sequence[str]) -> str:
-    """The words that all of these names have; empty where they do not begin alike."""
+    """The words that all of these names share; empty when their first words differ."""
     first, *others = [name.split() for name in loads] or [[]]
     kept: list[str] = []
     left_out = False
     for word in first:
-        # A sign goes with the number before it, as that of "70 %" does.
+        # Leave out a sign together with the number before it, such as "70 %".
         shared = all(word in other for other in others) and (not left_out or any(map(str.isalnum, word)))
         if not shared and not left_out and kept and kept[-1] in JOINING:
             kept.pop()

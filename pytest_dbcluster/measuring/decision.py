@@ -1,4 +1,4 @@
-"""Ask a claim: draw blocks of rounds until its verdict is certain."""
+"""Ask a claim: draw blocks of rounds until the claim is decided."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
 
-UNTIMED = ("lower", verdict.STALLS_KIND)  # kinds of claims whose answer is no ratio of times
-SHOWN_PAIRS = 20  # enough to show what was seen, where it cannot be trusted however much is drawn
+UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
+SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an estimate
 
 
 def ask(
@@ -27,25 +27,28 @@ def ask(
     cap: int | None = None,
     asserted: bool = True,
 ) -> Answer:
-    """Draw blocks until the claim is decided, check the clusters, and give the answer.
+    """Draw blocks until the claim is decided, check the clusters, and return the answer.
 
-    ``numbers`` are the variants: candidate and baseline, or all of an order, fastest first. Pairs that are there
-    already are replayed look by look, so it makes no difference which claim was asked first. Raises SeriesVoid.
+    numbers: the 0-based variants: candidate and baseline, or all variants of an order, fastest first. cap: a lower
+    maximum of pairs than the run's. asserted: False for a comparison without a claim. Pairs that another claim has
+    drawn are replayed look by look, so the order of the claims in a test changes no verdict. When no verdict can be
+    trusted on this machine, it draws at most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks
+    or a failed check, and Inconclusive when the run's time is used before the first block.
     """
     rules, source = measurement.rules, measurement.source
     cap = min(cap or rules.cap, rules.cap)
-    blind = source.blind_spot(claim.kind, *numbers) if claim.kind != "lower" else ""
-    blind = blind or metrics.near_capacity(metric, source.arrival_rate)
-    blind = blind or measurement.below_floor(claim, numbers[-1], metric)
-    cap = min(cap, SHOWN_PAIRS) if blind else cap
-    shown: tuple[float, float, float] | None = None
-    judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, blind)
+    untrusted = source.blind_spot(claim.kind, *numbers) if claim.kind != "lower" else ""
+    untrusted = untrusted or metrics.near_capacity(metric, source.arrival_rate)
+    untrusted = untrusted or measurement.below_floor(claim, numbers[-1], metric)
+    cap = min(cap, SHOWN_PAIRS) if untrusted else cap
+    estimate: tuple[float, float, float] | None = None
+    judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
     decided = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None
     while decided is None:
-        measurement.draw(numbers, shown, cap)
+        measurement.draw(numbers, estimate, cap)
         decided = judged(measurement.over(numbers))
         if measurement.pairs in LOOKS and len(numbers) == 2:
-            shown = _so_far(measurement, numbers, metric)
+            estimate = _so_far(measurement, numbers, metric)
     measurement.check()
     answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
     measurement.finish(answer)
@@ -58,7 +61,8 @@ def _answer(
     source, pairs = measurement.source, decided.pairs
     variants = tuple(Compared(number, source.names[number], measurement.rounds[number][:pairs]) for number in numbers)
     if claim.kind not in UNTIMED:
-        decided = load_generator.trusted(decided, load_generator.mark({one.name: one.rounds for one in variants}))
+        bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
+        decided = load_generator.trusted(decided, bottleneck)
     return Answer(
         claim,
         decided,
@@ -80,29 +84,32 @@ def _judged(
     numbers: Sequence[int],
     metric: str,
     cap: int,
-    blind: str,
+    untrusted: str,
     over: str,
     *,
     drawn_before: bool = False,
 ) -> Verdict | None:
-    """The verdict after the pairs that there are; with ``drawn_before`` that of the first look at them."""
+    """The verdict after the pairs drawn so far, None to draw on; ``drawn_before`` replays the looks one by one.
+
+    ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
+    """
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
-        blind, over = blind or late, over or late
-    terms = verdict.Terms(measurement.rules.alpha, cap, over, blind)
+        untrusted, over = untrusted or late, over or late
+    terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
     if claim.kind == "ordered":
         steps = [_ratios(measurement, pair, metric) for pair in itertools.pairwise(numbers)]
-        answer = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        return answer(steps[::-1], terms, step=claim.margin)
+        judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
+        return judge_order(steps[::-1], terms, step=claim.margin)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
     if claim.kind == verdict.STALLS_KIND:
         if over and measurement.pairs < verdict.STALL_PAIRS:
             needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
-            over = f"{over}, and its one look after {verdict.STALL_PAIRS} pairs takes {needed:.0f} s"
+            over = f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
             terms = dataclasses.replace(terms, out_of_budget=over)
         return verdict.judge_stalls(candidate, baseline, terms)
-    answer_one = verdict.replay if drawn_before else verdict.judge
-    return answer_one(
+    judge = verdict.replay if drawn_before else verdict.judge
+    return judge(
         claim,
         _ratios(measurement, numbers, metric),
         terms,
@@ -112,13 +119,13 @@ def _judged(
 
 
 def _ratios(measurement: Measurement, numbers: Sequence[int], metric: str) -> list[float]:
-    """The log ratio of each pair of rounds: candidate by baseline."""
+    """log(candidate / baseline) of each pair of rounds."""
     candidate, baseline = (measurement.compared(number, metric) for number in numbers)
-    return [estimators.log_ratio(one, other) for one, other in zip(candidate, baseline, strict=True)]
+    return [estimators.log_ratio(*values) for values in zip(candidate, baseline, strict=True)]
 
 
 def _so_far(measurement: Measurement, numbers: Sequence[int], metric: str) -> tuple[float, float, float]:
-    """Ratio, low and high of the pairs drawn so far."""
+    """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
     ratios = _ratios(measurement, numbers, metric)
     low, high = estimators.interval(ratios, measurement.rules.alpha)
     return estimators.factor(estimators.hodges_lehmann(ratios)), estimators.factor(low), estimators.factor(high)

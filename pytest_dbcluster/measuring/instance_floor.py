@@ -1,8 +1,8 @@
-"""The instance floor: how far two fresh instances of one and the same variant differ.
+"""The instance floor: how far two fresh instances of the same variant differ.
 
-Two servers of the same release differ by where their memory and their files lie. Where a comparison is between
-servers and not between settings of one server, that difference is part of it: a margin below it claims more than
-anybody can know. So one variant is measured against itself, instance against instance, before such a margin counts.
+Two servers of the same release differ by the locations of their memory and files. A comparison of two servers, as
+opposed to two settings of one server, contains that difference. A margin below the difference cannot be tested. So the
+baseline is measured against itself, instance against instance, before a claim with a margin is judged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pytest_dbcluster.rounds.round import Round
 
 
 class Twins(RoundSource):
-    """A round source whose two variants are the first two instances of one variant of another round source."""
+    """A round source for one variant of another source: its two variants are the first two instances of that one."""
 
     def __init__(self, source: RoundSource, number: int, instances: int) -> None:
         self._source, self._number, self._instances = source, number, instances
@@ -25,22 +25,22 @@ class Twins(RoundSource):
         self.names = [f"{source.names[number]} instance {instance + 1}" for instance in range(2)]
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round of one instance."""
+        """Run one round on one instance; ``variant`` is the 0-based number of the instance."""
         done = self._source.round(self._number, block=block * self._instances + variant, position=position)
         return dataclasses.replace(done, variant=self.names[variant], block=block)
 
     def alone(self) -> AbstractContextManager[None]:
-        """The other source's way to have the machine for a block."""
+        """The context of the other source."""
         return self._source.alone()
 
     def check(self) -> None:
-        """What the other source checks."""
+        """Check the other source. Raises SeriesVoid."""
         self._source.check()
 
 
 @dataclasses.dataclass(frozen=True)
 class InstanceFloor:
-    """The ratio of two instances of one variant, measured over so many pairs."""
+    """The ratio of two instances of one variant. name: the variant. ratio: second / first. pairs: pairs measured."""
 
     name: str
     ratio: float
@@ -48,25 +48,25 @@ class InstanceFloor:
 
     @property
     def distance(self) -> float:
-        """How far the two are apart, as a log ratio; never negative."""
+        """The distance of the two instances as an absolute log ratio."""
         return abs(math.log(self.ratio))
 
     @property
     def line(self) -> str:
-        """What a message says of it."""
+        """The line of a claim's message."""
         percent = 100 * math.expm1(self.distance)
         return f"instance floor: two instances of {self.name} differ by {percent:.1f} % ({self.pairs} pairs)"
 
     def refuses(self, claim: Claim) -> str:
-        """Why a claim's margin cannot be known here; empty when it can, or when the claim has none."""
+        """Why the margin of a claim is too small to test; empty when it can be tested or the claim has no margin."""
         margins = margins_of(claim)
         if not margins or min(margins) >= self.distance:
             return ""
-        return f"{self.line}, and the margin of {claim.kind} is smaller: no answer would be about the variants"
+        return f"{self.line}, and the margin of {claim.kind} is smaller: no verdict would be about the variants"
 
 
 def margins_of(claim: Claim) -> list[float]:
-    """The margins of a claim about speed as log ratios; none for a claim that has none, or that counts something."""
+    """The margins of a claim as absolute log ratios; none for a claim without a margin or about a counter."""
     if claim.kind == "lower":
         return []
     return [abs(bound) for bound in claim.bounds if math.isfinite(bound) and bound]

@@ -1,7 +1,7 @@
-"""Blocks of alternating rounds, drawn until a claim about them is decided.
+"""Measurement: the rounds of one workload on several variants, drawn in blocks when a claim needs them.
 
-A Measurement holds the rounds of one workload on several variants. Nothing is drawn before a claim asks: then it draws
-whole blocks, each variant once, until the claim is decided. The next claim replays the looks on what is there already.
+A block runs each variant once. Blocks are drawn whole, so every variant has the same number of rounds. ``decision``
+draws for a claim; the next claim starts with the blocks that are there already.
 """
 
 from __future__ import annotations
@@ -21,14 +21,19 @@ from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
-MOST_WARM_UPS = 5
-STEADY = 0.05
-MOST_VOID = 0.1
+MAX_WARM_UPS = 5  # blocks
+STEADY = 0.05  # warm-up ends when a block's mean log cost falls by less than this
+MAX_VOID = 0.1  # the share of void blocks above which the series is void
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How long to draw: options of the run. ``run_over`` gives a reason when the whole run's time is used."""
+    """The run's options on drawing.
+
+    seed: of the order of rounds. alpha: the maximum chance of a wrong verdict per claim and side. cap: the maximum
+    number of pairs of a claim. budget: the maximum measured seconds of a claim. run_over: returns why the whole run
+    must draw no more, such as its used time; empty while it may.
+    """
 
     seed: int
     alpha: float = 0.0005
@@ -39,15 +44,16 @@ class Rules:
 
 @dataclasses.dataclass
 class Measurement:
-    """The rounds of one workload on several variants, and every claim that was asked of them.
+    """The rounds of one workload on several variants, and the answers of every claim about them.
 
-    ``floor`` measures how far two instances of a variant differ, where variants have several. Its attributes, of the
-    blocks that count:
+    source: runs the rounds. progress: is called after each round. finished: is called with each answer. test: node id
+    of the test. floor: measures the instance floor of a variant (number, metric) where variants have several
+    instances, else None. release: the releases of the variants, as text.
 
-    rounds: by number of the variant, its rounds; the n-th belongs to the n-th block. Variants are numbered from 0 as
-    ``source.names`` has them. orders: of each block, the numbers of its variants in the order in which they ran.
-    answers: of the claims so far. void: the blocks that did not count, each with its rounds in the order in which
-    they ran.
+    Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
+    rounds: per variant its rounds; the n-th belongs to the n-th block. orders: per block the numbers of its variants,
+    in the order in which they ran. answers: of the claims so far. void: the blocks that did not count, each with its
+    rounds in the order in which they ran.
     """
 
     source: RoundSource
@@ -67,19 +73,19 @@ class Measurement:
         self.void: list[list[Round]] = []
         self._checked = 0
         self._floors: dict[tuple[int, str], InstanceFloor] = {}
-        self.drawn_beside = False
+        self.drawn_without_claim = False
         self._warm_up_means: list[float] = []
         self._values: dict[tuple[str, str, int], list[float]] = {}
 
     @property
     def metric(self) -> str:
-        """What claims are about that name no metric."""
+        """The default metric of claims about this workload."""
         return self.source.metric
 
     def check_metric(self, metric: str) -> None:
-        """Raise ConfigError for a metric that no claim about this load can have; before any round is drawn.
+        """Raise ConfigError for a metric that claims about this workload cannot have, before any round is drawn.
 
-        Raises Inconclusive when nothing is drawn yet and the run's time is used: nothing is begun then.
+        Raises Inconclusive when the run's time is used before the first block.
         """
         metrics.check(metric, self.source.arrival_rate, self.source.load)
         self._begin()
@@ -96,11 +102,11 @@ class Measurement:
     def draw(
         self, numbers: Sequence[int], seen: tuple[float, float, float] | None = None, cap: int | None = None
     ) -> None:
-        """One more block; a void one is drawn again. Raises SeriesVoid when more than a tenth were void.
+        """Draw one block, after a warm-up before the first; a void block is repeated in the same order.
 
-        Raises Inconclusive before the first block when the run's time is used, so that not even a warm-up is run.
-        For display: ``seen`` is ratio, low and high so far of the claim about the variants ``numbers``, ``cap``
-        its most pairs.
+        The other arguments are for display. numbers: the variants of the claim that draws. seen: the ratio so far and
+        the ends of its interval. cap: the maximum number of pairs. Raises SeriesVoid when more than a tenth of the
+        blocks (and more than one) are void. Raises Inconclusive when the run's time is used before the first block.
         """
         self._begin()
         if not self._warm:
@@ -111,7 +117,7 @@ class Measurement:
             if not any(item.void for item in rounds):
                 break
             self.void.append(rounds)
-            if len(self.void) > max(1, MOST_VOID * (self.pairs + 1)):
+            if len(self.void) > max(1, MAX_VOID * (self.pairs + 1)):
                 drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.source.load}"
                 raise SeriesVoid(f"{drawn} were void: {remarks.reason(rounds)}")
         self.orders.append(order)
@@ -158,14 +164,15 @@ class Measurement:
         )
 
     def _warm_up(self) -> None:
-        """Unmeasured blocks until their mean stops falling; it sees means alone, so it cannot favour a variant.
+        """Run blocks that do not count, five at most, until the mean cost of a block stops falling.
 
-        The means are of the logarithms of seconds per operation; a void block has none.
+        The mean is over all variants, so the end of the warm-up favours none. It is the mean logarithm of the seconds
+        per operation; a void block has no mean.
         """
         means = self._warm_up_means
         warm_up_orders = block_order.block_orders(len(self.rounds), self.rules.seed + 1)
-        for number in range(MOST_WARM_UPS):
-            rounds = self._block(next(warm_up_orders), number - MOST_WARM_UPS)
+        for number in range(MAX_WARM_UPS):
+            rounds = self._block(next(warm_up_orders), number - MAX_WARM_UPS)
             if any(item.void for item in rounds):
                 continue
             means.append(sum(math.log(item.cost) for item in rounds) / len(rounds))
@@ -174,30 +181,30 @@ class Measurement:
         self._warm = True
 
     def baseline_first(self, candidate: int, baseline: int) -> list[bool]:
-        """Of each pair, whether the baseline ran before the candidate."""
+        """For each pair, whether the baseline ran before the candidate. The arguments are variant numbers."""
         return [order.index(baseline) < order.index(candidate) for order in self.orders]
 
     def void_blocks(self, pairs: int) -> list[list[Round]]:
-        """The blocks that did not count and were drawn again, among the first ``pairs`` that do."""
+        """The void blocks that were repeated within the first ``pairs`` blocks that count."""
         return [block for block in self.void if block[0].block < pairs]
 
     def notes(self, numbers: Sequence[int], metric: str, pairs: int) -> list[str]:
-        """The lines that a message about the first ``pairs`` rounds of these variants ends with, candidate first."""
+        """The last lines of a message about the first ``pairs`` rounds of these variants, candidate first."""
         rounds = {self.source.names[number]: self.rounds[number][:pairs] for number in numbers}
         floor = self._floors.get((numbers[-1], metric))
         return [
             *self.source.notes(*numbers),
             *([floor.line] if floor else []),
-            *remarks.warm_up_line(self._warm_up_means, MOST_WARM_UPS, STEADY),
+            *remarks.warm_up_line(self._warm_up_means, MAX_WARM_UPS, STEADY),
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
             *remarks.void_line(self.void_blocks(pairs), pairs),
         ]
 
     def below_floor(self, claim: Claim, baseline: int, metric: str) -> str:
-        """Why a margin cannot be known, because instances of the baseline differ by more; empty when it can.
+        """Why the margin of a claim is too small: two instances of the baseline differ by more. Empty when it is not.
 
-        The first claim with a margin about a metric measures that.
+        The first claim with a margin about a metric measures the instance floor of its baseline.
         """
         if self.floor is None or not margins_of(claim):
             return ""
@@ -208,40 +215,40 @@ class Measurement:
         return self._floors[baseline, metric].refuses(claim)
 
     def shown(self, number: int, metric: str) -> list[float]:
-        """One value per round of a variant, as it is shown: operations a second, milliseconds, or a counter."""
+        """One value per round of a variant, in the unit that is printed: operations/s, milliseconds, or a count."""
         return self._of_rounds(metrics.shown, number, metric)
 
     def compared(self, number: int, metric: str) -> list[float]:
-        """One value per round of a variant, as ratios are made of it: a latency is a speed, and no count is zero.
+        """One value per round of a variant, for ratios: latencies as speeds (1 / seconds), counts never 0.
 
-        Raises ConfigError for a percentile that these rounds are too short for.
+        Raises ConfigError when the rounds have too few operations for the percentile.
         """
         metrics.enough(self.rounds[number], metric, self.source.load)
         return self._of_rounds(metrics.compared, number, metric)
 
     def _of_rounds(self, value: Callable[[Round, str, str], float], number: int, metric: str) -> list[float]:
-        """Rounds stay as they are once they are drawn, and a claim asks for their values after every pair."""
+        """The value of each round, computed once: claims ask for all values after every pair."""
         known = self._values.setdefault((value.__name__, metric, number), [])
         known += [value(done, metric, self.source.load) for done in self.rounds[number][len(known) :]]
         return list(known)
 
     def finish(self, answer: Answer) -> None:
-        """Keep the answer and tell whoever reports it."""
+        """Keep the answer, and report it."""
         self.answers.append(answer)
         self.finished(answer)
 
     def check(self) -> None:
-        """Check clusters and tables once for the rounds drawn since the last check."""
+        """Check clusters and tables, when rounds were drawn since the last check. Raises SeriesVoid."""
         if self._checked != self.pairs:
             self.source.check()
             self._checked = self.pairs
 
     def seconds(self, numbers: Sequence[int]) -> float:
-        """The measured seconds of these variants so far."""
+        """The measured seconds of all rounds of these variants so far."""
         return sum(item.seconds for number in numbers for item in self.rounds[number])
 
     def over(self, numbers: Sequence[int]) -> str:
-        """Why no more may be drawn for a claim about these variants; empty while it may."""
+        """Why a claim about these variants must draw no more: its budget or the run's time is used; else empty."""
         if self.seconds(numbers) >= self.rules.budget:
             return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
         return self.rules.run_over()

@@ -1,4 +1,4 @@
-"""RoundProgress: one finished round, as it is shown while a test runs."""
+"""RoundProgress: what is shown after each round while a test runs."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from pytest_dbcluster.rounds.round import Round
 
 @dataclasses.dataclass(frozen=True)
 class RoundProgress:
-    """One finished round, as it is shown while a test runs.
+    """One finished round, for the live display.
 
-    ``warm_up`` rounds do not count. ratio, low and high are of the claim so far, None before the first look.
-    ``last`` of its block. ``cap``: most pairs of the claim; ``measured`` seconds of ``budget`` are used so far.
+    test: node id. load: the name of the workload. pair: 1-based number of the block. warm_up: whether the round does
+    not count. ratio, low, high: the claim's ratio so far and the ends of its interval; None before the first look.
+    next_look: the number of pairs at which the claim is judged next, None after the last look. last: whether the round
+    is the last of its block. cap: the maximum number of pairs. measured: seconds used of ``budget`` seconds.
     """
 
     test: str

@@ -1,4 +1,4 @@
-"""What a claim's message says beside the verdict: the drain after its rounds, what they tell, and which were void."""
+"""The lines of a claim's message below its verdict: drain, warm-up, rate, conflicts, load generator, void blocks."""
 
 from __future__ import annotations
 
@@ -15,78 +15,84 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
-REASONS = 3
+REASONS = 3  # different reasons of void blocks that a message lists
 
 
 def drains(rounds: Rounds) -> dict[str, float]:
-    """The median drain of each variant in seconds.
+    """The median drain of each variant, in seconds.
 
-    Empty where nothing had to drain: rounds that committed nothing, or servers whose commits nobody else applies.
+    Empty when nothing had to drain: no round committed anything, or no other node applies the commits.
     """
-    every = [one for many in rounds.values() for one in many]
-    if not any(one.outcome.commits and one.counters.get("drain_seconds") for one in every):
+    if not any(
+        done.outcome.commits and done.counters.get("drain_seconds") for series in rounds.values() for done in series
+    ):
         return {}
     return {
-        name: statistics.median(one.counters.get("drain_seconds", 0.0) for one in many) for name, many in rounds.items()
+        name: statistics.median(done.counters.get("drain_seconds", 0.0) for done in series)
+        for name, series in rounds.items()
     }
 
 
 def _drained_more(rounds: Rounds) -> bool:
     """Whether more than the measured operations had to drain."""
-    return any(one.outcome.span is not None for many in rounds.values() for one in many)
+    return any(done.outcome.span is not None for series in rounds.values() for done in series)
 
 
 def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: str) -> float:
-    """The ratio of a speed over pairs of rounds (Hodges-Lehmann)."""
+    """Candidate / baseline of a speed over pairs of rounds (Hodges-Lehmann); ``metric``: one of ``round.SPEEDS``."""
     pairs = zip(candidate, baseline, strict=True)
-    ratios = [estimators.log_ratio(getattr(one, metric), getattr(other, metric)) for one, other in pairs]
+    ratios = [estimators.log_ratio(getattr(first, metric), getattr(second, metric)) for first, second in pairs]
     return estimators.factor(estimators.hodges_lehmann(ratios))
 
 
 def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
-    """A speed of the first variant by that of the last, drain included; None where nothing had to drain.
+    """Speed of the first variant / speed of the last variant, drain included.
 
-    A counter or a latency is no speed, and has none either; nor have rounds that measured less than what drained.
+    None when nothing had to drain, for a counter or a latency, and when more than the measured operations drained.
     """
-    several, speed = list(rounds.values()), DRAINED.get(metric, metric)
+    series, speed = list(rounds.values()), DRAINED.get(metric, metric)
     if _drained_more(rounds):
         return None
-    return speed_ratio(several[0], several[-1], speed) if speed in SPEEDS and drains(rounds) else None
+    return speed_ratio(series[0], series[-1], speed) if speed in SPEEDS and drains(rounds) else None
 
 
 def drain_line(rounds: Rounds, metric: str) -> list[str]:
-    """One line: how long each variant drained, and the ratio that a claim about speed would have the other way.
+    """One line: the median drain of each variant, and for a claim about speed the ratio with or without the drain.
 
-    ``rounds`` are those of the claim, candidate first; those of an order, fastest first. No line for no drain.
+    The ratio includes the drain when the claim's metric leaves it out, and the reverse. ``rounds``: candidate first,
+    or the fastest variant of an order first. No line when nothing had to drain.
     """
     medians = drains(rounds)
     if not medians:
         return []
-    said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in medians.items())
+    line = "drain until all nodes are equal (medians): "
+    line += ", ".join(f"{name} {seconds:.3f} s" for name, seconds in medians.items())
     other = {**DRAINED, **{value: name for name, value in DRAINED.items()}}.get(metric)
     if not other:
-        return [f"drain until all nodes are equal (medians): {said}"]
+        return [line]
     if _drained_more(rounds):
-        more = "of all repetitions and what filled their tables, so no ratio has it included"
-        return [f"drain until all nodes are equal (medians): {said}; {more}"]
+        return [f"{line}; includes all repetitions and the rows that populated their tables, so no ratio includes it"]
     word = "included" if metric in DRAINED else "left out"
     ratios = [
         f"{fast} / {slow} {percent(speed_ratio(rounds[fast], rounds[slow], other))}"
         for fast, slow in itertools.pairwise(rounds)
     ]
-    return [f"drain until all nodes are equal (medians): {said}; with it {word} {', '.join(ratios)}"]
+    return [f"{line}; with it {word} {', '.join(ratios)}"]
 
 
-def warm_up_line(means: Sequence[float], most: int, steady: float) -> list[str]:
-    """One line when the unmeasured blocks ended although they still got faster; ``means`` are their log costs."""
-    if len(means) < most or means[-1] > means[-2] - steady:
+def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[str]:
+    """One line when the warm-up ended at its maximum of blocks, while they still got faster; else no line.
+
+    means: the mean log cost of each warm-up block. steady: the smallest fall of it that counts as faster.
+    """
+    if len(means) < maximum or means[-1] > means[-2] - steady:
         return []
     faster = percent(estimators.factor(means[-2] - means[-1]))
-    return [f"warm-up ended after {most} blocks, the last of them still {faster} faster than the one before"]
+    return [f"warm-up ended after {maximum} blocks; the last block was still {faster} faster than the one before"]
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
-    """What the rounds themselves tell: the rate, conflicts and latencies, and the load generator with its mark."""
+    """The lines on arrival rate, conflicts and latencies, and on the load generator."""
     marked = load_generator.mark(rounds)
     return [
         *([rate.line] if rate else []),
@@ -97,20 +103,20 @@ def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
 
 
 def as_void(block: Sequence[Round]) -> list[Round]:
-    """The rounds of a void block, each with a reason: its own, or that of another one."""
-    return [one if one.void else dataclasses.replace(one, void=f"with {reason(block)}") for one in block]
+    """The rounds of a void block, each with a reason: its own, or the reason of the round that made the block void."""
+    return [done if done.void else dataclasses.replace(done, void=f"with {reason(block)}") for done in block]
 
 
 def reason(block: Sequence[Round]) -> str:
-    """Which variant made a block void, and why."""
-    return next(f"{one.variant}: {one.void}" for one in block if one.void)
+    """The first variant that made a block void, and why."""
+    return next(f"{done.variant}: {done.void}" for done in block if done.void)
 
 
 def void_line(blocks: Blocks, pairs: int) -> list[str]:
-    """One line on the void blocks that were drawn again among ``pairs`` that count; none without any."""
+    """One line on the void blocks that were repeated, with the number of ``pairs`` that count; none without any."""
     if not blocks:
         return []
     reasons = list(dict.fromkeys(reason(block) for block in blocks))
-    rest = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
+    more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
     drawn = f"{len(blocks)} of {pairs + len(blocks)} blocks void, drawn again"
-    return [f"{drawn}: {'; '.join([*reasons[:REASONS], *rest])}"]
+    return [f"{drawn}: {'; '.join([*reasons[:REASONS], *more])}"]

@@ -1,4 +1,4 @@
-"""RoundSource: what a measurement draws its rounds from, whether real clusters or made-up numbers."""
+"""RoundSource: the interface that a measurement draws its rounds from: real clusters, or made-up numbers in a test."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from pytest_dbcluster.rounds.round import Round
 
 
 class RoundSource(abc.ABC):
-    """Runs the rounds of one workload on the variants of one measurement.
+    """Runs the rounds of one workload on the variants of one measurement. Variant numbers are 0-based.
 
-    Variants are numbered from 0, in the order of ``names``.
-    names: the short name of each variant. load: the name of the workload. metric: what claims are about that name no
-    metric. arrival_rate: that of an open loop, None for a closed one.
+    names: the short name of each variant. load: the name of the workload. metric: the default metric of claims.
+    arrival_rate: the rate of an open loop, None for a closed loop.
     """
 
     names: Sequence[str]
@@ -26,27 +25,27 @@ class RoundSource(abc.ABC):
 
     @abc.abstractmethod
     def round(self, variant: int, *, block: int, position: int) -> Round:
-        """One round of a variant: switch, reset, settle, run. Its ``void`` says why it does not count.
+        """Run one round of a variant: switch, reset, settle, run. A round with a ``void`` reason does not count.
 
-        ``block`` is the number of its block, negative in a warm-up; ``position`` its place in the block, from 0.
-        Where a variant has several instances, the block's number modulo theirs says which one it runs on.
+        block: the number of the block, 0-based, negative in a warm-up; modulo the number of instances it chooses the
+        instance of the variant. position: the 0-based position in the block.
         """
 
     @abc.abstractmethod
     def check(self) -> None:
-        """Raise SeriesVoid when something is wrong with the clusters or the tables after the rounds."""
+        """Raise SeriesVoid when the clusters or their tables are not as they should be after the rounds."""
 
     def alone(self) -> AbstractContextManager[None]:
-        """A context in which nothing else on the machine runs between the rounds of one block."""
+        """A context for the rounds of one block, in which nothing else measures or builds on this machine."""
         return contextlib.nullcontext()
 
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
-        """Raise ConfigError for a metric or counter that the workload cannot have on these variants."""
+        """Raise ConfigError for a metric or counter that the workload does not have on these variants."""
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
-        """Why no claim of this kind about these variants can be trusted on this machine; empty when it can."""
+        """Why no claim of this kind about these variants can be trusted on this machine; empty when it can be."""
         return ""
 
     def notes(self, *numbers: int) -> Sequence[str]:
-        """Lines that every message about these variants has: durability, effective differences, the one client."""
+        """Lines for every message about these variants, such as durability and different effective options."""
         return []

@@ -1,4 +1,8 @@
-"""Series: the rounds of one variant, and the claims that a test makes about them."""
+"""Series: the rounds of one variant, and the claims that a test makes about them.
+
+Every claim draws its own rounds when it is called, and returns an ``Answer`` for ``assert``. ``claims.claim`` says
+what each claim promises, ``claims.verdict`` decides it.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.claims.critical_values import MOST_NEIGHBOURS
+from pytest_dbcluster.claims.critical_values import MAX_STEPS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.decision import ask
@@ -17,19 +21,28 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.round import Round
 
-BESIDE_PAIRS = 20
+COMPARISON_PAIRS = 20  # the maximum that ``against`` draws
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """The rounds of one variant, and the claims about it. Lazy: nothing is drawn before a claim is made."""
+    """The rounds of one variant, and the claims about it. No round is drawn before a claim is made.
+
+    The claims below share these rules. A claim draws blocks of rounds until it is decided: 160 pairs at most
+    (``--db-max-pairs``), or until its measured time (``--db-budget``) is used. The chance of a wrong verdict is at
+    most .0005 (``--db-alpha``) towards each side, over all looks together; a guard may hold wrongly with .05.
+    ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
+    Making a claim raises ConfigError for a wrong margin or metric, and for series that were not measured together or
+    are the same; SeriesVoid when more than a tenth of the blocks are void or a check of the clusters fails; and
+    Inconclusive when the run's time is used before the first block.
+    """
 
     measurement: Measurement = dataclasses.field(repr=False)
     number: int
 
     @property
     def rounds(self) -> Sequence[Round]:
-        """The rounds drawn so far that count, in the order of their blocks."""
+        """The rounds drawn so far that count, one per block."""
         return self.measurement.rounds[self.number]
 
     @property
@@ -41,40 +54,61 @@ class Series:
         return f"<{self.name}: {len(self.rounds)} rounds>"
 
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:
-        """The claim: this variant is faster than the other by more than the fraction ``by``.
+        """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
-        Without ``metric`` it is about what the load says, throughput or goodput. ``drained_throughput`` and
-        ``drained_goodput`` count the time until all nodes are equal as well. Of an open loop ``p50``, ``p95``, ``p99``
-        and ``p999`` are latencies, of all transactions or of one type ("p95:new_order"): the lower one is the faster.
+        Draws blocks of rounds now, until the claim is decided; the first look comes after 6 pairs. Holds when the
+        sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, fails when it lies below; either
+        verdict is wrong with a chance of at most .0005. ``Series`` lists the errors that are raised.
+
+        metric: by default the metric of the workload, throughput or goodput. ``drained_throughput`` and
+        ``drained_goodput`` include the time until all nodes are equal. In an open loop also the latencies ``p50``,
+        ``p95``, ``p99`` and ``p999``, of all transactions or of one type (``p95:new_order``): the lower latency is
+        the faster.
         """
         return self._claim(claims.beats(by), other, metric)
 
     def no_slower_than(self, other: Series, by: float, *, metric: str | None = None) -> Answer:
-        """The guard: this variant is slower than the other by less than the fraction ``by``."""
+        """Guard that this variant is slower than the other by less than the fraction ``by``: ratio > 1 - by.
+
+        Holds when the 90 % interval lies above 1 - by, fails when the sequential interval lies below.
+        """
         return self._claim(claims.no_slower_than(by), other, metric)
 
     def same_as(self, other: Series, within: float, *, metric: str | None = None) -> Answer:
-        """The guard: neither is slower than the other by the fraction ``within``."""
+        """Guard that neither variant is slower than the other by the fraction ``within``.
+
+        Holds when the 90 % interval lies within both limits, fails when the sequential interval lies outside.
+        """
         return self._claim(claims.same_as(within), other, metric)
 
     def scales(self, other: Series, at_least: float, *, metric: str | None = None) -> Answer:
-        """The claim: this variant is more than ``at_least`` times as fast as the other."""
+        """Claim that this variant is more than ``at_least`` times as fast as the other."""
         return self._claim(claims.scales(at_least), other, metric)
 
     def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
-        """The claim: a counter of this variant's rounds is lower than the other's; the cause has moved."""
+        """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
+
+        It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. ``rounds.counters``
+        has the names.
+        """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)
         return self._claim(claims.lower(by), than, counter)
 
     def no_more_stalls_than(self, other: Series) -> Answer:
-        """The guard: in 40 pairs, rounds whose operations took twice their own median are no more frequent here."""
+        """Guard that this variant stalls no more often than the other, judged once, after 40 pairs.
+
+        A round stalls when its seconds per operation are more than twice the median of its variant.
+        """
         return self._claim(Claim(verdict.STALLS_KIND, 0.0), other, None)
 
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
-        """No claim: the ratio of the two, measured and printed beside; ``bool`` of it is always True."""
-        claim = claims.differs()
-        return self._claim(claim, other, metric, cap=min(BESIDE_PAIRS, self.measurement.rules.cap), asserted=False)
+        """Measure and print the ratio to the other variant without a claim; ``bool`` of the answer is always True.
+
+        Draws 20 pairs at most, and fewer when the interval excludes equal speed.
+        """
+        claim, cap = claims.differs(), min(COMPARISON_PAIRS, self.measurement.rules.cap)
+        return self._claim(claim, other, metric, cap=cap, asserted=False)
 
     def _claim(
         self, claim: Claim, other: Series, metric: str | None, *, cap: int | None = None, asserted: bool = True
@@ -92,22 +126,26 @@ class Series:
         return ask(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
 
     def values(self, metric: str) -> list[float]:
-        """One value per round, as it is shown: operations a second, milliseconds, or a counter."""
+        """One value per round drawn so far: operations/s, milliseconds of a latency, or a counter."""
         return self.measurement.shown(self.number, metric)
 
 
 def series_of(measurement: Measurement) -> list[Series]:
-    """A series for each variant of a measurement, in their order."""
+    """One series per variant of a measurement, in the order of the variants."""
     return [Series(measurement, number) for number in range(len(measurement.rounds))]
 
 
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
-    """The claim: each of these series is faster than the one before it by more than ``step``."""
+    """Claim that each of 2 to 5 series is faster than the series before it by more than the fraction ``step``.
+
+    Holds when every step holds at alpha (.0005), fails when one step fails at alpha / number of steps. Draws and
+    raises as ``Series`` says.
+    """
     if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
         raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
-    if len(slowest_first) > MOST_NEIGHBOURS + 1:
-        raise ConfigError(f"ordered takes 2 to {MOST_NEIGHBOURS + 1} variants, not {len(slowest_first)}")
-    if twice := next((one for place, one in enumerate(slowest_first) if one in slowest_first[:place]), None):
+    if len(slowest_first) > MAX_STEPS + 1:
+        raise ConfigError(f"ordered takes 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
+    if twice := next((series for k, series in enumerate(slowest_first) if series in slowest_first[:k]), None):
         raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
     measurement = slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric

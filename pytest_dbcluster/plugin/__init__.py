@@ -1,14 +1,14 @@
-"""The pytest plugin: what pytest sees.
+"""The pytest plugin: options, hooks and fixtures.
 
-- ``hooks``: the entry point of pytest: hooks and fixtures.
+- ``hooks``: the entry point for pytest, with all hooks and fixtures.
 - ``command_line``, ``settings``: the ``--db-...`` options, and their checked values.
-- ``fixture``: ``Measure``, what a test gets as ``measure``.
+- ``fixture``: ``Measure``, the type of the fixture ``measure``.
 - ``session``: one run: its provisioner, its pool of clusters, its report.
-- ``grouping``, ``xdist``: which tests share clusters, and which worker gets them.
-- ``expected_time``: how long a run may take, said before it begins.
+- ``grouping``, ``xdist``: which tests share clusters, and which worker runs them.
+- ``expected_time``: the expected time of a run, printed before it begins.
 
-Only ``hooks`` and ``xdist`` import pytest. ``hooks`` is loaded in every run of pytest where the plugin is installed, so
-it imports nothing heavy.
+Only ``hooks`` and ``xdist`` import pytest. Every run of pytest loads ``hooks`` where the plugin is installed, so it
+imports heavy modules only when it uses them.
 """
 
 __all__ = ["fixture"]

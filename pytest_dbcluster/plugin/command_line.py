@@ -34,14 +34,14 @@ def add_options(group: Any) -> None:
     add(
         "--db-storage",
         metavar="PROFILE",
-        help=f"volumes of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
+        help=f"storage profile of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
         "(default this machine's own disk)",
     )
     add(
         "--db-profile",
         default="quick",
         metavar="quick|paper",
-        help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
+        help="quick keeps the workload's tables between rounds (default); paper runs the published command lines",
     )
     add(
         "--db-parity",
@@ -50,21 +50,26 @@ def add_options(group: Any) -> None:
         help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
         "isolation and character set on all",
     )
-    add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
+    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; the cluster's own options win")
     add(
         "--db-max-pairs",
         type=int,
         default=critical_values.LOOKS[-1],
         metavar="N",
-        help="most pairs of rounds that a claim may draw (default and most: 160)",
+        help="maximum pairs of rounds of a claim (default and maximum: 160)",
     )
     add(
         "--db-budget",
         type=float,
         metavar="SECONDS",
-        help=f"most measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
+        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
     )
-    add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
+    add(
+        "--db-run-budget",
+        type=float,
+        metavar="SECONDS",
+        help="maximum time of the whole run; claims without a verdict by then are inconclusive",
+    )
     add(
         "--db-alpha",
         type=float,

@@ -1,8 +1,8 @@
-"""How long a run will take, said before it begins.
+"""The expected time of a run, printed before it begins.
 
-What a test measures is known only when it runs. So a test that declares nothing counts as one claim about
-ordinary rounds: at a round CV of 10 % about 30 pairs decide a claim that says "no slower than 10 %"; a gain
-of half and more is seen in 6 to 8. The factor is what a round costs beside what it measures.
+What a test measures is known only when it runs. So a test without the mark ``expected_seconds`` counts as one claim of
+30 pairs. At a round CV of 10 %, about 30 pairs decide a claim "no slower than 10 %"; 6 to 8 pairs show a gain of half
+or more. The factor of a profile is the wall time of a round / its measured time.
 """
 
 from __future__ import annotations
@@ -16,16 +16,20 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, duration
 
 MARK = "expected_seconds"
-MARK_HELP = f"{MARK}(N): how long a measuring test takes at a round CV of 10 %; sums up to what a suite says first"
+MARK_HELP = f"{MARK}(N): seconds that a measuring test takes at a round CV of 10 %; added up in the expected time"
 PAIRS = 30
 ROUND_SECONDS = 0.5
 FACTORS: Mapping[str, float] = MappingProxyType({"quick": 1.5, "paper": 13.0})
-CLUSTER_START = 4.0
+CLUSTER_START = 4.0  # seconds
 
 
 @dataclasses.dataclass(frozen=True)
 class Expected:
-    """The sum over the tests of a run. ``declared`` of the ``tests`` say themselves how long they take."""
+    """The expected time of a run.
+
+    tests: the number of measuring tests. declared: of these, tests with the mark. starts: cluster starts. per_test:
+    seconds of a test without the mark. seconds: of all tests and starts. factor: wall time / measured time.
+    """
 
     tests: int
     declared: int
@@ -36,17 +40,21 @@ class Expected:
 
 
 def expected(items: Sequence[Any], profile: str) -> Expected:
-    """The time of these measuring tests; one cluster start for each test file and release. Raises ConfigError."""
+    """The expected time of these measuring tests, with one cluster start for each test file and release.
+
+    Raises ConfigError for a wrong mark.
+    """
     factor = FACTORS.get(profile, FACTORS["quick"])
     per_test = PAIRS * 2 * ROUND_SECONDS * factor
-    said = [_declared(item) for item in items]
+    declared = [seconds for item in items if (seconds := _declared(item)) is not None]
     starts = len({(item.path, _release(item)) for item in items})
-    seconds = sum(per_test if one is None else one for one in said) + starts * CLUSTER_START
-    return Expected(len(items), sum(one is not None for one in said), starts, per_test, seconds, factor)
+    undeclared = len(items) - len(declared)
+    total = sum(declared) + undeclared * per_test + starts * CLUSTER_START
+    return Expected(len(items), len(declared), starts, per_test, total, factor)
 
 
 def lines(found: Expected, budget: float) -> list[str]:
-    """The words of it; none without a measuring test."""
+    """The lines to print; none without a measuring test. ``budget``: maximum measured seconds of a claim."""
     if not found.tests:
         return []
     parts = []
@@ -60,7 +68,7 @@ def lines(found: Expected, budget: float) -> list[str]:
     parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
     return [
         f"expected time: about {duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
-        f"a claim that stays open ends after {budget:g} s of measured time (--db-budget)",
+        f"a claim without a verdict ends after {budget:g} s of measured time (--db-budget)",
     ]
 
 
@@ -70,7 +78,7 @@ def _declared(item: Any) -> float | None:
         return None
     value = mark.args[0] if len(mark.args) == 1 and not mark.kwargs else None
     if not isinstance(value, int | float) or isinstance(value, bool) or not value > 0:
-        given = ", ".join([*map(repr, mark.args), *(f"{name}={found!r}" for name, found in mark.kwargs.items())])
+        given = ", ".join([*map(repr, mark.args), *(f"{name}={argument!r}" for name, argument in mark.kwargs.items())])
         raise ConfigError(f"{item.nodeid}: {MARK}({given}) takes one number of seconds above 0")
     return float(value)
 

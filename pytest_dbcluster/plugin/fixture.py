@@ -1,4 +1,4 @@
-"""What a test gets as ``measure``: series on several clusters, and curves of them."""
+"""Measure: the fixture ``measure``, which gives a test its series and curves."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
 
-    ``asked`` has a list of measurements for each of these calls: one, or one for each point of a sweep.
+    ``asked`` collects one list of measurements per call: one measurement, or one per point of a sweep.
     """
 
     def __init__(self, session: DBSession, release: ReleaseName, item: Any, asked: list[list[Measurement]]) -> None:
@@ -37,16 +37,16 @@ class Measure:
         across_durability: bool = False,
         instances: int | None = None,
     ) -> list[Series]:
-        """A lazy series for each spec, or for each load by name on one spec; claims about them draw the rounds.
+        """Return one series per spec, or one per workload of a mapping on a single spec; claims draw the rounds.
 
-        ``across_durability=True`` says that the test knows of a difference in what a commit is worth which it did not
-        set through its options: between topologies, vendors or releases. ``instances``: how many fresh clusters each
-        variant has, whose rounds count alike; 2 where topologies or releases are compared, else 1. Raises Inconclusive
-        when the run's time is used.
+        across_durability: True permits variants with different guarantees of a commit that come from topology, vendor
+        or release and not from the test's options. instances: the number of fresh clusters of each variant, used in
+        turn by block; by default 2 when topologies or releases are compared, else 1. Raises ConfigError for variants
+        that cannot be compared, Inconclusive when the run's time is used.
         """
-        made = self._measurement(workload, on, across_durability, instances)
-        self._asked.append([made])
-        return series_of(made)
+        measurement = self._measurement(workload, on, across_durability, instances)
+        self._asked.append([measurement])
+        return series_of(measurement)
 
     def sweep(
         self,
@@ -57,22 +57,24 @@ class Measure:
         instances: int | None = None,
         **values: Sequence[object],
     ) -> Curve:
-        """The same at each value of one field of the load; the table, chart and file of the curve follow the test.
+        """Return a curve: the same at each value of one field, such as ``threads=(1, 4, 16)``.
 
-        ``for threads, one, other in measure.sweep(...)`` claims at each point, and the first that fails or stays open
-        ends the test; ``curve.every`` claims at all of them first, and ``curve.draw`` claims nothing.
+        ``for threads, baseline, candidate in measure.sweep(...)`` claims point by point; the first claim that fails or
+        is inconclusive ends the test. ``curve.every`` measures all points before it raises. ``curve.draw`` measures
+        without a claim. The table, chart and file of the curve are written after the test. Raises ConfigError for a
+        field that the workload does not have.
         """
         if isinstance(workload, Mapping):
-            raise ConfigError("measure.sweep takes one load: it compares clusters at each value of a field")
-        field, several = curve.loads(workload, values)
+            raise ConfigError("measure.sweep takes one workload: it compares clusters at each value of a field")
+        field, workloads = curve.loads(workload, values)
         points = [
             Point(value, self._measurement(load, on, across_durability, instances, name))
-            for (value, load), name in zip(several, curve.names(field, several), strict=True)
+            for (value, load), name in zip(workloads, curve.names(field, workloads), strict=True)
         ]
         self._asked.append([point.measurement for point in points])
-        found = Curve(workload, field, points)
-        self._session.curves.begin(found)
-        return found
+        sweep = Curve(workload, field, points)
+        self._session.curves.begin(sweep)
+        return sweep
 
     def _measurement(
         self,

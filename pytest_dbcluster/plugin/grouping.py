@@ -1,8 +1,8 @@
-"""Grouping: which tests share clusters, as far as that can be known before they run.
+"""Grouping: which tests share clusters, as far as this is known before they run.
 
-A test is known by its module and its release, and by the clusters that its module names: constants that are a
-ClusterSpec, or parameters that are. Two tests that share one of these belong together, and so do all who belong
-together with one of them. A mark ``clusters("name")`` says it instead.
+A test has keys: its module with its release, and each ClusterSpec among the constants of its module or its parameters.
+A mark ``clusters("name")`` replaces these keys. Tests that share a key form a group; groups that share a test are one
+group.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 
 
 def keys(item: Any, release: object) -> frozenset[str]:
-    """What a test may share with others. ``release`` is that of the run, where the test has none of its own."""
+    """The keys of a test. ``release``: the release of the run, for a test without a release of its own."""
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
     on = params.get("db_release") or release
     names = [str(name) for mark in item.iter_markers(MARK) for name in mark.args]
@@ -37,34 +37,34 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
     for value in values:
         inside = list(value.values()) if isinstance(value, dict) else value
         if isinstance(inside, list | tuple | set | frozenset):
-            yield from (one for one in inside if isinstance(one, ClusterSpec))
+            yield from (spec for spec in inside if isinstance(spec, ClusterSpec))
         elif isinstance(value, ClusterSpec):
             yield value
 
 
 def _shape(spec: ClusterSpec, on: object) -> str:
-    """What a cluster is that can be switched between options: those that differ in more are told apart."""
+    """The key of a cluster. Options are left out, because one cluster can be switched between options."""
     return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs} on {spec.release or on}"
 
 
-def groups(several: Sequence[frozenset[str]]) -> list[str]:
-    """The group of each test, named by the first of all keys that its tests have, in alphabetical order."""
-    above: dict[str, str] = {}
+def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:
+    """The group of each test, named by the alphabetically first key of all its tests."""
+    parent: dict[str, str] = {}  # a union-find: each key -> another key of its group, a root -> itself
 
-    def top(key: str) -> str:
-        while above.setdefault(key, key) != key:
-            key = above[key]
+    def root(key: str) -> str:
+        while parent.setdefault(key, key) != key:
+            key = parent[key]
         return key
 
-    for mine in several:
-        for one, other in itertools.pairwise(sorted(mine)):
-            first, second = sorted((top(one), top(other)))
-            above[second] = first
-    return [top(min(mine)) for mine in several]
+    for test_keys in keys_of_tests:
+        for left, right in itertools.pairwise(sorted(test_keys)):
+            first, second = sorted((root(left), root(right)))
+            parent[second] = first
+    return [root(min(test_keys)) for test_keys in keys_of_tests]
 
 
 def together(items: Sequence[Item], group: Mapping[Item, str]) -> list[Item]:
-    """The items with those of a group one after the other, from the place of the first; others keep their places."""
+    """The items sorted so that the items of a group follow each other; items without a group keep their positions."""
     order = list(dict.fromkeys(group[item] for item in items if item in group))
-    sorted_ones = iter(sorted((item for item in items if item in group), key=lambda item: order.index(group[item])))
-    return [next(sorted_ones) if item in group else item for item in items]
+    grouped = iter(sorted((item for item in items if item in group), key=lambda item: order.index(group[item])))
+    return [next(grouped) if item in group else item for item in items]

@@ -1,4 +1,4 @@
-"""The pytest plugin: options, the ``measure`` fixture, and what a verdict means for a test's outcome."""
+"""The pytest plugin: its hooks and fixtures, and how the verdict of a claim becomes the outcome of a test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ INCONCLUSIVE = "dbcluster_inconclusive"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options of a run, one group."""
+    """Add the ``--db-...`` options."""
     from pytest_dbcluster.plugin.command_line import add_options
 
     add_options(parser.getgroup("dbcluster", "performance claims about database clusters"))
@@ -35,7 +35,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the marks, and what a run with several workers needs in this process."""
+    """Register the marks, and the plugin's part for pytest-xdist in this process."""
     from pytest_dbcluster.plugin import expected_time, grouping
 
     _begin_parallel(config)
@@ -44,18 +44,18 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         "published(file, table=N, columns={name: column}, figures={metric: place}): the published measurement that a "
-        "test repeats; its ratio is printed beside the measured one",
+        "test repeats; its ratio is printed next to the measured ratio",
     )
     config.addinivalue_line(
         "markers",
-        "releases(*names): the releases that a measuring test runs on when --db-release names none; without any name "
-        "the test names its releases itself",
+        "releases(*names): the releases that a measuring test runs on without --db-release; without names, the specs "
+        "of the test name their releases",
     )
-    config.addinivalue_line("markers", "storage: claims on volumes whose writes a second are limited")
+    config.addinivalue_line("markers", "storage: claims on volumes with a limit of writes per second")
 
 
 def _begin_parallel(config: pytest.Config) -> None:
-    """With pytest-xdist: a worker's part, or that of the process that has workers."""
+    """With pytest-xdist, register ``Worker`` in a worker and ``Controller`` in the process that starts the workers."""
     if hasattr(config, "workerinput"):
         from pytest_dbcluster.plugin.xdist import Worker
         from pytest_dbcluster.reporting.report import WORKER
@@ -68,7 +68,7 @@ def _begin_parallel(config: pytest.Config) -> None:
 
 
 def worker_of(config: pytest.Config) -> Worker | None:
-    """The part of a worker of pytest-xdist; None in a process of another kind."""
+    """The ``Worker`` of this process; None outside of a worker of pytest-xdist."""
     if not hasattr(config, "workerinput"):
         return None
     from pytest_dbcluster.reporting.report import WORKER
@@ -77,21 +77,21 @@ def worker_of(config: pytest.Config) -> Worker | None:
 
 
 def settings(config: pytest.Config) -> Settings:
-    """The checked options of this run; wrong ones are a usage error."""
+    """The checked options of this run. Raises UsageError for a wrong option."""
     from pytest_dbcluster.plugin.settings import Settings
 
     if SETTINGS not in config.stash:
         try:
-            found = Settings.read(config.option, config.rootpath)
+            checked = Settings.read(config.option, config.rootpath)
         except (errors.ConfigError, errors.Unsupported) as error:
             raise pytest.UsageError(str(error)) from None
         worker = worker_of(config)
-        config.stash[SETTINGS] = dataclasses.replace(found, began=worker.began) if worker else found
+        config.stash[SETTINGS] = dataclasses.replace(checked, began=worker.began) if worker else checked
     return config.stash[SETTINGS]
 
 
 def session_of(config: pytest.Config) -> DBSession:
-    """The run's clusters and results; made when a test first needs them."""
+    """The clusters and results of this run; created when the first test needs them."""
     from pytest_dbcluster.plugin.session import DBSession
 
     if SESSION not in config.stash:
@@ -100,10 +100,10 @@ def session_of(config: pytest.Config) -> DBSession:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Repeat measuring tests for each release of the run or of their mark; a single one leaves the test ids alone."""
+    """Repeat a measuring test for each release of the run or of its mark; a single release does not change its id."""
     if FIXTURE not in metafunc.fixturenames:
         return
-    with contextlib.suppress(pytest.UsageError):  # raised again after collection, where pytest shows it as one
+    with contextlib.suppress(pytest.UsageError):  # is raised again after collection; pytest shows it properly there
         names = _releases(metafunc)
         ids = [str(name) for name in names] if len(names) > 1 else [pytest.HIDDEN_PARAM]
         if names:
@@ -111,7 +111,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _releases(metafunc: pytest.Metafunc) -> Sequence[ReleaseName]:
-    """What a test is repeated for; nothing where the run's one release will do, or the test names its own."""
+    """The releases to repeat a test for; none when the run has a single release or the test names its own."""
     from pytest_dbcluster.spec import ReleaseName
 
     mark = metafunc.definition.get_closest_marker("releases")
@@ -128,7 +128,10 @@ def _measuring(items: Sequence[pytest.Item]) -> list[pytest.Item]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put tests that share clusters together, and refuse what would make a verdict a lie: python -O and reruns."""
+    """Sort tests so that those with shared clusters follow each other; refuse python -O and reruns.
+
+    With -O no assert is executed; a rerun test would pass sooner or later by chance. Raises UsageError.
+    """
     from pytest_dbcluster.plugin import grouping
 
     measuring, worker = _measuring(items), worker_of(config)
@@ -136,11 +139,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     try:
         _refuse(config, measuring)
-        said = _expected(config, measuring)
+        expected = _expected(config, measuring)
     except pytest.UsageError as error:
         if worker is None:
             raise
-        # Only workers collect, and one that raised would be replaced by another: it finds nothing, and says why.
+        # xdist would replace a worker that raises. So the worker collects nothing, and the controller raises.
         worker.collected({}, refused=str(error))
         items.clear()
         return
@@ -149,7 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     group = dict(zip(measuring, names, strict=True))
     items[:] = grouping.together(items, group)
     if worker:
-        worker.collected({item.nodeid: name for item, name in group.items()}, said)
+        worker.collected({item.nodeid: name for item, name in group.items()}, expected)
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
@@ -159,12 +162,12 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
     for item in measuring:
         if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
             raise pytest.UsageError(
-                f"{item.nodeid}: a measuring test is not rerun until it is green; drop the flaky mark or --reruns"
+                f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
 
 
 def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
-    """How long the measuring tests will take."""
+    """The lines about the expected time of the measuring tests. Raises UsageError for a wrong mark."""
     from pytest_dbcluster.plugin import expected_time
 
     try:
@@ -174,41 +177,41 @@ def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[s
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Say how long the measuring tests will take."""
+    """Print the expected time of the measuring tests."""
     measuring = _measuring(items)
     return _expected(config, measuring) if measuring else []
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """A run that measures begins with no results of the one before, and writes Allure's; nothing else does so."""
+    """Clear the results of the last run and start Allure's, in a run that measures; other runs change nothing."""
     config = session.config
     if _measuring(session.items) and not config.option.collectonly:
         from pytest_dbcluster.reporting import allure, results_directory
 
-        directory, in_front = settings(config).results, not hasattr(config, "workerinput")
-        if in_front:
+        directory, is_main_process = settings(config).results, not hasattr(config, "workerinput")
+        if is_main_process:
             results_directory.clear(directory)
-        allure.start(config, directory, clean=in_front)
+        allure.start(config, directory, clean=is_main_process)
 
 
 @pytest.fixture(scope="session")
 def db_release(request: pytest.FixtureRequest) -> ReleaseName:
-    """The release of the run, or of this repetition."""
+    """The release of the run, or of this repetition of the test."""
     asked: ReleaseName | None = getattr(request, "param", None)
     return asked or settings(request.config).releases[0]
 
 
 @pytest.fixture(scope="session")
 def db_profile(request: pytest.FixtureRequest) -> str:
-    """The profile of the run, quick or paper: a suite chooses its scales by it."""
+    """The profile of the run, ``quick`` or ``paper``; a suite chooses its scale by it."""
     return settings(request.config).profile
 
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
-    """``measure(workload, on=[spec, ...])``: a lazy series for each spec; claims about them draw the rounds.
+    """``measure(workload, on=[spec, ...])`` returns a series for each spec; claims about them draw the rounds.
 
-    ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` is a curve of them. More in ``fixture.Measure``.
+    ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` returns a curve. See ``plugin.fixture.Measure``.
     """
     from pytest_dbcluster.plugin.fixture import Measure
 
@@ -220,21 +223,23 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """After the test's own body: what was measured must have been claimed, and every verdict read."""
+    """Check after the body of a test: each measurement has a claim, and each verdict was read. Raises ConfigError."""
     try:
         result = yield
     finally:
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
-        if not any(measurement.answers or measurement.drawn_beside for measurement in asked):
+        if not any(measurement.answers or measurement.drawn_without_claim for measurement in asked):
             raise errors.ConfigError(
-                f"{pyfuncitem.nodeid} measured {asked[0].source.load} and claims nothing; "
+                f"{pyfuncitem.nodeid} measured {asked[0].source.load} but makes no claim; "
                 "end it with assert a.beats(b) or another claim"
             )
         answers = [answer for measurement in asked for answer in measurement.answers]
         if unread := [answer.text for answer in answers if answer.asserted and not answer.read]:
-            raise errors.ConfigError(f"{pyfuncitem.nodeid}: nobody read the verdict of {', '.join(unread)}; assert it")
+            raise errors.ConfigError(
+                f"{pyfuncitem.nodeid}: the test does not read the verdict of {', '.join(unread)}; assert it"
+            )
     return result
 
 
@@ -242,7 +247,10 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """An inconclusive claim is neither pass nor failure: skipped, shown as I; what this machine lacks is a skip."""
+    """Report an inconclusive claim as skipped, shown as I (with --db-strict as failed), and Unsupported as skipped.
+
+    Errors of the package and failed claims are shown by their message, without a traceback.
+    """
     report = yield
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
@@ -260,7 +268,7 @@ def pytest_runtest_makereport(
 
 
 def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
-    """The release that a test measures, for the matrix; a test that names its releases itself has no one of them."""
+    """Add the release of a test to its report, for the matrix; a test that names its own releases has no single one."""
     from pytest_dbcluster.reporting.tables.matrix import RELEASE
 
     mark = item.get_closest_marker("releases")
@@ -270,20 +278,20 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """I for inconclusive. A module that could not be collected has a report of another kind."""
+    """Show I for an inconclusive test. The report of a module that was not collected has no ``user_properties``."""
     if any(name == INCONCLUSIVE for name, _ in getattr(report, "user_properties", ())):
         return "inconclusive", "I", "INCONCLUSIVE"
     return None
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """The closing table."""
+    """Print the closing table."""
     if SESSION in config.stash:
         config.stash[SESSION].report.summary(terminalreporter)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Write the results, and end every server of the run, whatever ended the tests."""
+    """Write the results, and stop every server of the run, also after an error or Ctrl-C."""
     if SESSION in session.config.stash:
         try:
             session.config.stash[SESSION].finish()
@@ -292,7 +300,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """The same for a run that did not come to its end."""
+    """Stop every server of a run that never reached ``pytest_sessionfinish``."""
     if SESSION in config.stash:
         config.stash[SESSION].close()
         del config.stash[SESSION]

@@ -1,4 +1,4 @@
-"""One run: its provisioner, its clusters, its results, and who is told about them."""
+"""DBSession: one run with its provisioner, its clusters and its results."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
 
-LEAVE_SECONDS = 20.0  # of waiting for a turn to end in
+LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 # pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
 WORKER_LEAVE_SECONDS = 5.0
 
 
 class DBSession:
-    """Everything that lives as long as the run."""
+    """The provisioner, the pool of clusters and the report of one run."""
 
     def __init__(self, settings: Settings, config: Any) -> None:
         self.settings = settings
         self.report = report.of(config, settings.results)
         self._config = config
         self._closed = False
-        self._begun = False  # what takes cores and the disk, and therefore turns
+        self._begun = False  # whether clusters may exist; stopping them then needs the machine's lock
         self._floors: dict[object, InstanceFloor] = {}
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
@@ -79,9 +79,10 @@ class DBSession:
         instances: int | None = None,
         called: str = "",
     ) -> Measurement:
-        """A measurement of one load on these specs, or of loads by name on one spec; ``called``: what it is named.
+        """The measurement of one workload on these specs, or of several workloads (name -> workload) on one spec.
 
-        Everything is checked here; rounds are drawn by claims.
+        Checks everything and starts nothing; claims draw the rounds. called: a name for the workload, empty for its
+        own. Raises ConfigError for a wrong argument or variants that cannot be compared.
         """
         _check(on, instances)
         if isinstance(workload, Mapping):
@@ -89,9 +90,9 @@ class DBSession:
             on = [*on] * len(workload)
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
-        # Clusters that take turns are fresh at each turn: there are no two instances to compare.
-        several = testbed.instances > 1 and not testbed.in_turns
-        floor = functools.partial(self._floor, testbed, workload) if several else None
+        # Clusters that run in turns start afresh at each turn, so there are no two instances to compare.
+        has_instances = testbed.instances > 1 and not testbed.in_turns
+        floor = functools.partial(self._floor, testbed, workload) if has_instances else None
         return Measurement(
             testbed,
             self.settings.rules(),
@@ -103,14 +104,14 @@ class DBSession:
         )
 
     def _finished(self, testbed: Testbed, item: Any) -> Callable[[Answer], None]:
-        """What keeps and shows each answer about this testbed."""
+        """Return the function that records and reports each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
         asked = Asked(item.nodeid, self.settings.profile, self._repeat(item))
         began = time.monotonic()
 
         def finished(answer: Answer) -> None:
             record = claim_record(answer, testbed, published, asked, time.monotonic() - began)
-            with self.pool.turns.building():  # a chart takes a core
+            with self.pool.turns.building():  # drawing a chart uses a core
                 self.report.claim(record)
 
         return finished
@@ -118,7 +119,7 @@ class DBSession:
     def _floor(
         self, testbed: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str
     ) -> InstanceFloor:
-        """How far two instances of a variant differ under this load in this metric, measured once a run."""
+        """The instance floor of a variant for this workload and metric, measured once a run."""
         load = list(workload.values())[number] if isinstance(workload, Mapping) else workload
         variant = testbed.variants[number]
         key = (load, variant.cluster_key, variant.dynamic, metric)
@@ -126,8 +127,8 @@ class DBSession:
             twins = Twins(testbed, number, testbed.instances)
             self.report.line(f"{testbed.load}: measuring {' against '.join(reversed(twins.names))}")
             first, second = series_of(Measurement(twins, self.settings.rules(), self.report.progress))
-            found = second.against(first, metric=metric).verdict
-            self._floors[key] = InstanceFloor(testbed.names[number], found.ratio, found.pairs)
+            verdict = second.against(first, metric=metric).verdict
+            self._floors[key] = InstanceFloor(testbed.names[number], verdict.ratio, verdict.pairs)
             self.report.line(self._floors[key].line)
         return self._floors[key]
 
@@ -140,12 +141,12 @@ class DBSession:
         across_durability: bool = False,
         instances: int | None = None,
     ) -> Testbed:
-        """What runs the rounds of this load on these specs. Raises ConfigError for specs that are not comparable."""
+        """The testbed that runs the rounds of this workload. Raises ConfigError for specs that cannot be compared."""
         self._begun = True
         wanted = {(spec, release) for spec in on}
-        # Fetching programs, and asking servers what their options do, is needed once for each of these.
+        # Fetching programs and querying servers about their options is needed once for each spec and release.
         with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
-            made = Testbed(
+            testbed = Testbed(
                 workload,
                 [self._variant(spec, release) for spec in on],
                 self.pool,
@@ -155,23 +156,23 @@ class DBSession:
                 instances=instances,
             )
         self._resolved |= wanted
-        return made
+        return testbed
 
     def _variant(self, spec: ClusterSpec, release: ReleaseName) -> Variant:
         try:
             return self.resolution.resolve(spec.on_release(release).on_storage(self.settings.storage))
         except ReleaseLacks as error:
+            # A topology that the run's release lacks is a skip. A release in the spec is the test's mistake.
             if spec.release is None:
-                raise  # of the run's release the suite may have nothing to say
-            # One that the test itself names is its mistake.
+                raise
             raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
 
     def test_begins(self, release: ReleaseName) -> None:
-        """A test asked for ``measure``; said before it measures, so that a failure is reported alike."""
+        """Tell Allure about a test before it measures, so that a failing test has the same labels."""
         allure.test_begins(self._config, release, self.settings.seed)
 
     def test_ends(self) -> None:
-        """A test's body is over, in whatever way: the screen belongs to others, and its curves are what they are."""
+        """Stop the live display and write the curves, after the body of a test passed, failed or raised."""
         self.report.end_live()
         self.curves.end()
 
@@ -180,14 +181,14 @@ class DBSession:
             self.report.curve(record)
 
     def _repeat(self, item: Any) -> str:
-        return shlex.join(["pytest", item.nodeid, *self.settings.said(self._config.invocation_params.args)])
+        return shlex.join(["pytest", item.nodeid, *self.settings.repeat_options(self._config.invocation_params.args)])
 
     def finish(self) -> None:
-        """Write what a reader wants of the whole run."""
+        """Write the results of the whole run."""
         self.report.finish(self.resolution.overridden)
 
     def close(self) -> None:
-        """End every server, or with ``--db-keep`` say how to connect to them; a second call does nothing."""
+        """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""
         if self._closed:
             return
         if self.settings.keep and self.pool.clusters:
@@ -196,37 +197,39 @@ class DBSession:
             for cluster in self.pool.clusters:
                 self.report.line(kept.describe(kept.write(cluster, self.provisioner)))
             return
-        # Ending servers writes much. Who measures has done a block soon; nobody waits for long who wants to leave.
-        most = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
-        with self._told(), contextlib.ExitStack() as ends:
-            ends.enter_context(self.pool.turns.building(most=most) if self._begun else contextlib.nullcontext())
-            ends.callback(self.provisioner.close)
-            ends.callback(self.pool.close)
-        self._closed = True  # not before: Ctrl-C in the middle is followed by another call
+        # Stopping servers writes to the disk, so wait for other runs to end their block; but not for long.
+        seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
+        with self._errors_as_lines(), contextlib.ExitStack() as stack:
+            stack.enter_context(self.pool.turns.building(most=seconds) if self._begun else contextlib.nullcontext())
+            stack.callback(self.provisioner.close)
+            stack.callback(self.pool.close)
+        self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
 
     def group_ends(self) -> None:
-        """Tests that share clusters are over: these end, for another worker may need their memory."""
+        """Stop the clusters of a finished group of tests, because another worker may need their memory."""
         if self.pool.clusters and not self.settings.keep:
-            with self._told(), self.pool.turns.building():
+            with self._errors_as_lines(), self.pool.turns.building():
                 self.pool.close()
 
     @contextlib.contextmanager
-    def _told(self) -> Iterator[None]:
-        """No test is running, so that an error is a line. What is left ends with its supervisor, or is reaped."""
+    def _errors_as_lines(self) -> Iterator[None]:
+        """Print an error as a line, because no test is running. The supervisor or a later run ends what is left."""
         try:
             yield
         except DBClusterError as error:
-            self.report.line(redaction.redact(f"the end of the run's servers: {error}"), "red")
+            self.report.line(redaction.redact(f"could not stop every server of the run: {error}"), "red")
 
 
 def _check(on: object, instances: object) -> None:
-    """Raise ConfigError for what is no list of specs, or no number of clusters."""
+    """Raise ConfigError when ``on`` is no list of specs or ``instances`` no number of at least 1."""
     if not isinstance(on, list | tuple) or not on or not all(isinstance(spec, ClusterSpec) for spec in on):
         raise ConfigError(f"measure(workload, on=[...]) takes a list of ClusterSpec, got {on!r}")
     if instances is not None and (not isinstance(instances, int) or instances < 1):
-        raise ConfigError(f"measure(..., instances={instances!r}): each variant has 1 fresh cluster or more")
+        raise ConfigError(
+            f"measure(..., instances={instances!r}): it takes the number of clusters of a variant, from 1"
+        )
 
 
 def _chosen(settings: Settings) -> dict[str, Any]:
-    """What the provisioner of the run is told beside ``keep``."""
+    """More arguments of the run's provisioner class."""
     return {"chosen": dict(settings.images)} if settings.images else {}

@@ -1,4 +1,4 @@
-"""The options of a run, checked: what ``--db-...`` said, as one value."""
+"""Settings: the checked ``--db-...`` options of a run, as one value."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseNa
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Rules
 
-# Loaded by every run of pytest where the plugin is installed: whatever is heavier is imported when it is used.
-# Seconds by profile. Rounds of paper may take 30 s, and no claim is decided before its sixth pair: that is 360 s.
+# Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
+# Seconds by profile. A round of paper may take 30 s and the first look needs 6 pairs, so 12 rounds take 360 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
-FLAGS = ("--db-keep", "--db-strict")  # options that no value follows
+FLAGS = ("--db-keep", "--db-strict")  # options without a value
 
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
     """Every option of a run.
 
-    ``below`` are the server options of ``--db-cnf`` by their sections. ``storage`` is the profile of clusters that name
-    none, empty for the machine's own disk.
+    storage: the storage profile of clusters that name none, empty for the machine's own disk. below: section -> server
+    options of ``--db-cnf``. fragments: the directory of my.cnf fragments. results: the directory of results. max_pairs,
+    budget (measured seconds), alpha: the limits of a claim. run_budget: seconds of the whole run, None for no limit.
+    began: the run's start, by ``time.monotonic``.
     """
 
     releases: tuple[ReleaseName, ...]
@@ -50,20 +52,23 @@ class Settings:
     keep: bool
     began: float = dataclasses.field(default_factory=time.monotonic)
 
-    def said(self, words: Sequence[object]) -> list[str]:
-        """Our options of a command line, in the order in which they stand there; with the seed, if it has none."""
-        ours: list[str] = []
+    def repeat_options(self, arguments: Sequence[object]) -> list[str]:
+        """The ``--db-...`` options among these arguments, in their order, and the seed if it is missing."""
+        options: list[str] = []
         value_follows = False
-        for word in map(str, words):
-            if value_follows or word.startswith("--db-"):
-                ours.append(word)
-            value_follows = word.startswith("--db-") and "=" not in word and word not in FLAGS
-        seeded = any(word.startswith("--db-seed") for word in ours)
-        return ours if seeded else [*ours, f"--db-seed={self.seed}"]
+        for argument in map(str, arguments):
+            if value_follows or argument.startswith("--db-"):
+                options.append(argument)
+            value_follows = argument.startswith("--db-") and "=" not in argument and argument not in FLAGS
+        has_seed = any(option.startswith("--db-seed") for option in options)
+        return options if has_seed else [*options, f"--db-seed={self.seed}"]
 
     @classmethod
     def read(cls, option: Any, root: Path) -> Settings:
-        """The settings from parsed command-line options. Raises ConfigError for the first one that is wrong."""
+        """The settings from parsed options. Raises ConfigError for the first wrong option.
+
+        option: pytest's namespace of options. root: the root directory of the tests.
+        """
         from pytest_dbcluster.hosts.provisioner import module_of
 
         names = option.db_release or [DEFAULT_RELEASE]
@@ -81,7 +86,7 @@ class Settings:
                 raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
         if option.db_max_pairs > critical_values.LOOKS[-1]:
             raise ConfigError(
-                f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} at the most"
+                f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
             )
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
@@ -103,7 +108,7 @@ class Settings:
         )
 
     def rules(self) -> Rules:
-        """How long claims draw."""
+        """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.measurement import Rules
 
         return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)

@@ -1,8 +1,8 @@
-"""Scheduling: pytest-xdist with measuring tests. Every cluster on one worker, one report in the process in front.
+"""Measuring tests with pytest-xdist: each group of tests runs on one worker, and one report is in the controller.
 
-A worker collects, and leaves what it knows of its tests in a file before xdist hears of them; the controller collects
-nothing, and reads that. While a test runs its worker sends messages as test reports of a kind of their own, which is
-the one way on which xdist has no opinion.
+The controller is the process that the user started; it collects no tests. A worker collects, and writes the groups of
+its tests to a file before xdist gets the node ids; the controller reads this file. While a test runs, its worker sends
+messages as test reports with a ``when`` of their own, because xdist passes such reports on unchanged.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from pytest_dbcluster.reporting import allure, results_directory, schema
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.system import machine_lock, worker_files
 
-INPUT = "dbcluster"  # what a worker is given
-OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # what it gives at its end
-WHEN = "dbcluster"  # of a report that is a message
+INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
+OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # keys of ``workeroutput``
+WHEN = "dbcluster"  # the ``when`` of a report that is a message
 
 
 @dataclasses.dataclass
 class Collected:
-    """What a worker knows of the tests that it has collected.
+    """The tests that a worker collected.
 
-    group: of each measuring test, by node id. expected: the lines about the time that they take. refused: why the run
-    cannot begin.
+    group: node id of each measuring test -> the name of its group. expected: the lines about the expected time.
+    refused: why the run cannot begin, empty when it can.
     """
 
     group: Mapping[str, str]
@@ -44,7 +44,7 @@ class Collected:
 
 
 class Worker:
-    """The part of a worker."""
+    """The plugin in a worker process."""
 
     def __init__(self, config: pytest.Config) -> None:
         given: Mapping[str, Any] = config.workerinput[INPUT]  # type: ignore[attr-defined]
@@ -52,28 +52,31 @@ class Worker:
         self.directory = Path(given["directory"]) / name
         self.began: float = given["began"]
         self.overridden: list[str] = []
-        self.group_ends: Callable[[], None] = lambda: None  # called between the tests of two groups
+        self.group_ends: Callable[[], None] = lambda: None  # is called after the last test of a group
         self._config = config
         self._item: pytest.Item | None = None
         self._group: Mapping[str, str] = {}
-        self._held: list[bytes] = []  # messages while no test runs
+        self._held: list[bytes] = []  # messages to send when the next test runs
         config.option.db_seed = given["seed"]
         if hasattr(config.option, "clean_alluredir"):
             config.option.clean_alluredir = (
-                False  # https://github.com/allure-framework/allure-python: each worker would
+                False  # each worker would clean it: https://github.com/allure-framework/allure-python
             )
 
     def collected(self, group: Mapping[str, str], expected: Sequence[str] = (), *, refused: str = "") -> None:
-        """Tell the controller, which looks when xdist has the node ids of this worker."""
+        """Write the file that the controller reads when xdist has the node ids of this worker."""
         self._group = group
-        found = Collected(group, expected, refused)
-        self.directory.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(found)))
+        collected = Collected(group, expected, refused)
+        self.directory.with_suffix(".json").write_text(json.dumps(dataclasses.asdict(collected)))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_protocol(
         self, item: pytest.Item, nextitem: pytest.Item | None
     ) -> Generator[None, object, object]:
-        """Messages belong to the test that runs; one that does not measure takes a turn beside those that do."""
+        """Send the held messages with this test, and end the clusters after the last test of a group.
+
+        A test that does not measure waits for its turn, when other tests of the run measure.
+        """
         self._item = item
         held, self._held[:] = list(self._held), []
         for message in held:
@@ -89,16 +92,16 @@ class Worker:
         return result
 
     def _turn(self) -> AbstractContextManager[None]:
-        """The machine's: any test takes cores, which the rounds of other workers need."""
+        """The machine's lock for work that is not measured, because any test uses cores that rounds need."""
         return machine_lock.this().turn(machine_lock.BUILDING, progress=self._line)
 
     def _line(self, text: str) -> None:
         self.send(schema.message(schema.Message("line", text)))
 
     def send(self, message: bytes) -> None:
-        """A message to the controller. Between two tests it waits for the next one, or for the end.
+        """Send a message to the controller; between two tests hold it until the next test or the end of the worker.
 
-        After a test's own end junitxml would take it for the beginning of another test.
+        junitxml would take a report after the end of a test for the beginning of another test.
         """
         if self._item is None:
             self._held.append(message)
@@ -112,12 +115,12 @@ class Worker:
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
-        """What xdist takes along at the end; the lists are filled until then."""
+        """Give xdist the held messages and overridden options for the controller."""
         self._config.workeroutput |= {OVERRIDDEN: self.overridden, HELD: self._held}  # type: ignore[attr-defined]
 
 
 class Controller:
-    """The part of the process that the user started."""
+    """The plugin in the controller, the process that the user started."""
 
     def __init__(self, config: pytest.Config, results: Callable[[], Path]) -> None:
         self.report: Report | None = None
@@ -131,30 +134,30 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """One seed and one beginning for all workers; a directory that they share."""
+        """Give each worker the same seed, the same start time and the shared directory."""
         given = {"directory": str(self._directory), "began": self._began, "seed": self._seed}
         node.workerinput[INPUT] = given
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
-        """The first worker that has collected says what is going to be measured. Raises UsageError when it refuses."""
+        """Read the groups from the file of the first worker that has collected. Raises UsageError when it refuses."""
         if self._group is not None:
             return
-        said = self._directory / f"{node.gateway.id}.json"
-        found = Collected(**json.loads(said.read_text())) if said.exists() else Collected({})
-        if found.refused:
-            raise pytest.UsageError(found.refused)
-        self._group = found.group
-        if found.group:
+        path = self._directory / f"{node.gateway.id}.json"
+        collected = Collected(**json.loads(path.read_text())) if path.exists() else Collected({})
+        if collected.refused:
+            raise pytest.UsageError(collected.refused)
+        self._group = collected.group
+        if collected.group:
             self.report = Report(self._config, self._results())
             results_directory.clear(self._results())
             allure.start(self._config, self._results())
-            for line in found.expected:
+            for line in collected.expected:
                 self.report.line(line)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
-        """Ours for ``-n`` alone; who says ``--dist`` wants something else."""
+        """Our scheduler for ``-n`` without ``--dist``; with another ``--dist`` the user wants another scheduler."""
         if config.getvalue("dist") != "load":
             return None
         others = config.pluginmanager.subset_hook_caller("pytest_xdist_make_scheduler", [self])
@@ -162,7 +165,7 @@ class Controller:
         return Chosen(ours, others(config=config, log=log), lambda: bool(self._group))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """A message of a worker."""
+        """Pass a worker's message on to the report."""
         if report.when == WHEN and self.report:
             self.report.received(report.node.gateway.id, report.__dict__[INPUT])
             report.__dict__[INPUT] = b""
@@ -173,7 +176,7 @@ class Controller:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """What a worker gives at its end; one that crashed gives nothing."""
+        """Read the ``workeroutput`` of a worker that ended; a worker that crashed has none."""
         given = getattr(node, "workeroutput", None) or {}
         self._overridden += given.get(OVERRIDDEN, [])
         if self.report:
@@ -187,17 +190,17 @@ class Controller:
             self.report.finish(self._overridden)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """The closing table."""
+        """Print the closing table."""
         if self.report:
             self.report.summary(terminalreporter)
 
     def pytest_unconfigure(self) -> None:
-        """Nothing is left of the shared directory."""
+        """Remove the shared directory."""
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
 class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests of a group go to one worker; each of the others is a group of its own."""
+    """Schedules all tests of a group on one worker; each other test is a group of its own."""
 
     def __init__(self, config: pytest.Config, log: Any, group: Callable[[], Mapping[str, str]]) -> None:
         super().__init__(config, log)
@@ -207,9 +210,9 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         return self._group().get(nodeid, nodeid)
 
     def remove_node(self, node: Any) -> str | None:
-        """A worker is gone: its tests go to others, but for the one that it was at.
+        """Give the tests of a lost worker to others, except the test that it was running, and return that test.
 
-        xdist 3.8 gives that one to the next worker as well, which then crashes in its turn.
+        xdist 3.8 would give the running test to the next worker, which would crash too.
         """
         work: dict[str, dict[str, bool]] = self.assigned_work.pop(node)
         left = [(unit, nodeid) for unit in work.values() for nodeid, done in unit.items() if not done]
@@ -224,29 +227,29 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
 
 class Chosen:
-    """A scheduler that is chosen when the tests are known: ours where any of them measures, else the usual one."""
+    """Chooses the scheduler when the tests are known: ours when any test measures, else the usual scheduler."""
 
     def __init__(self, ours: Any, usual: Any, measures: Callable[[], bool]) -> None:
         self._ours, self._usual, self._measures = ours, usual, measures
         self._both = [usual, ours]
 
     def add_node(self, node: Any) -> None:
-        """A worker is there."""
-        for one in self._both:
-            one.add_node(node)
+        """Tell both schedulers about a new worker."""
+        for scheduler in self._both:
+            scheduler.add_node(node)
 
     def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
-        """A worker has collected."""
-        for one in self._both:
-            one.add_node_collection(node, collection)
+        """Tell both schedulers about the tests that a worker collected."""
+        for scheduler in self._both:
+            scheduler.add_node_collection(node, collection)
 
     def remove_node(self, node: Any) -> str | None:
-        """A worker is gone; the test that it was at."""
-        said: dict[int, str | None] = {id(one): one.remove_node(node) for one in self._both}
-        return said[id(self._current)]
+        """Remove a lost worker; return the test that it was running."""
+        running: dict[int, str | None] = {id(scheduler): scheduler.remove_node(node) for scheduler in self._both}
+        return running[id(self._current)]
 
     def schedule(self) -> None:
-        """All have collected: from now on there is one scheduler."""
+        """Start the tests; all workers have collected, so keep only the chosen scheduler."""
         if len(self._both) > 1:
             self._both = [self._current]
         self._current.schedule()
@@ -257,7 +260,7 @@ class Chosen:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
-        """The name of it is shown with -v."""
+        """The class of the chosen scheduler; pytest shows its name with -v."""
         return type(self._current)
 
     def __getattr__(self, name: str) -> Any:

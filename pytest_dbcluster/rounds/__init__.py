@@ -1,19 +1,20 @@
-"""What one round said: its result, its ledger, its latencies and its counters. Values alone.
+"""The values of a measured round: result, ledger, latencies and counters. Nothing is measured here.
 
-A *round* is one measurement of one variant. The workload gives a ``RunResult``: seconds, operations, commits, and, of
-workloads that retry, a *ledger* (attempts, errors and retries by code and node) and a *histogram* of latencies. The
-servers give *counters*: changes of their statuses over the round. A *metric* is what a claim is about: throughput,
-goodput, a percentile, or a counter.
+A *round* is one run of a workload on one variant. The workload returns a ``RunResult``: seconds, operations, commits.
+A workload that retries also returns a *ledger* (attempts, errors and outcomes of its transactions) with a *histogram*
+of latencies. *Counters* are the changes of server statuses over the round. A claim compares a *metric*: throughput,
+goodput, a percentile or a counter.
 
 - ``round``: ``Round`` and ``RunResult``.
-- ``ledger``, ``ledger_summary``: what became of each transaction, and the lines that say so.
+- ``ledger``, ``ledger_summary``: the outcomes of transactions, and the lines about them in a message.
 - ``histogram``: latencies in buckets.
 - ``counters``: names of counters, and their values from two readings of server statuses.
-- ``metrics``: the values of a metric, and which metrics a workload can have.
+- ``metrics``: the value of a metric in a round, and the metrics that a workload can have.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
 - ``load_generator``: whether the load generator was the bottleneck.
 
-A new counter is a line in ``counters``; a new metric is a name in ``metrics``.
+To add a counter, add a line to ``counters``; to add a metric, add a name to ``metrics``. ``testbed.round_runner`` runs
+and times a round.
 """
 
 __all__ = ["counters", "histogram", "ledger", "ledger_summary", "load_generator", "metrics", "open_loop", "round"]

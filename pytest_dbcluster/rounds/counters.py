@@ -1,4 +1,4 @@
-"""Replication and storage counters of a round, as deltas over the nodes; and those of the load's ledger."""
+"""Replication and storage counters of a round, from server statuses, and conflict counters from the ledger."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from pytest_dbcluster.errors import ConfigError
 if TYPE_CHECKING:
     from pytest_dbcluster.rounds.ledger import Ledger
 
-# Monotonic server statuses: name of the counter -> what it is the delta of. Vendors and versions have different names
-# for some; the first that all nodes have is taken.
+# Counter -> the monotonic server statuses, whose difference over a round it is. Vendors and versions use different
+# names; the first name that all nodes have is used.
 DELTAS: Mapping[str, tuple[str, ...]] = {
-    "fsyncs": ("innodb_data_fsyncs",),  # of InnoDB: its log is among them, the binlog is not
+    "fsyncs": ("innodb_data_fsyncs",),  # of InnoDB: with its log, without the binlog
     "log_fsyncs": ("innodb_os_log_fsyncs",),
     "log_waits": ("innodb_log_waits",),
     "log_writes": ("innodb_log_writes",),
@@ -41,7 +41,7 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "received": ("wsrep_received", "count_transactions_remote_applied"),
     "rolled_back": ("count_transactions_local_rollback",),
     "local_commits": ("wsrep_local_commits",),
-    "causal_reads": ("wsrep_causal_reads",),  # statements that waited for what was committed before (wsrep_sync_wait)
+    "causal_reads": ("wsrep_causal_reads",),  # statements that waited for earlier commits (wsrep_sync_wait)
     "semisync_acknowledged": ("rpl_semi_sync_master_yes_tx", "rpl_semi_sync_source_yes_tx"),
     "semisync_unacknowledged": ("rpl_semi_sync_master_no_tx", "rpl_semi_sync_source_no_tx"),
     "semisync_waits": ("rpl_semi_sync_master_tx_waits", "rpl_semi_sync_source_tx_waits"),
@@ -49,11 +49,11 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "connections": ("connections",),
     "questions": ("questions",),
 }
-# Every member of a group counts these for every transaction, whoever sent it: the largest delta, and no sum.
+# Every member of a group counts every transaction of the group, so the maximum over the nodes is used, not the sum.
 EVERYWHERE = ("certified", "conflicts")
-# MySQL has these statuses with the plugin only: a server without it has waited for nobody.
+# MySQL has these statuses only with the semisync plugin; a server without the plugin gives 0.
 PLUGIN = "semisync_"
-# What a server says of this moment or of its whole life: read after the round, the largest over the nodes.
+# Gauges, and statuses since the server's start: read after the round, the maximum over the nodes.
 STATES: Mapping[str, tuple[str, ...]] = {
     "cert_deps_distance": ("wsrep_cert_deps_distance",),
     "cert_queue": ("count_transactions_in_queue",),
@@ -70,7 +70,7 @@ _EACH = (
     "fsyncs", "binlog_fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts", "conflicts",
     "semisync_wait_us", "causal_reads",
 )  # fmt: skip
-LEDGER = ("abort_share", "retries")  # of loads that keep a ledger; all others the servers count
+LEDGER = ("abort_share", "retries")  # from the ledger of a workload; all other counters come from the servers
 PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}
 PER_ROUND = ("drain_seconds", "paused_share", "abort_share")
 NAMES = tuple(sorted({*DELTAS, *STATES, *PER_COMMIT, *PER_ROUND, *LEDGER}))
@@ -81,42 +81,50 @@ Reading = list[dict[str, float]]
 def deltas(
     before: Reading, after: Reading, *, seconds: float, commits: int | None, ledger: Ledger | None = None
 ) -> dict[str, float]:
-    """The counters of two readings that are ``seconds`` apart; those per commit only of loads that committed."""
-    found: dict[str, float] = {}
+    """Return the counters of two readings, each with the statuses of every node.
+
+    Differences are summed over the nodes, except ``EVERYWHERE``; ``STATES`` are the maximum over the nodes. seconds:
+    time between the readings, for ``paused_share``, the mean share of time that a node paused. Counters per commit
+    need ``commits`` above 0.
+    """
+    values: dict[str, float] = {}
     if ledger:
-        found |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}
+        values |= {"abort_share": ledger.abort_share, "retries": float(ledger.retries)}
     for name, statuses in DELTAS.items():
-        if status := _everywhere(statuses, (*before, *after)):
+        if status := _common_status(statuses, (*before, *after)):
             of_nodes = [b[status] - a[status] for a, b in zip(before, after, strict=True)]
-            found[name] = max(of_nodes) if name in EVERYWHERE else sum(of_nodes)
+            values[name] = max(of_nodes) if name in EVERYWHERE else sum(of_nodes)
     for name, statuses in STATES.items():
-        if values := [reading[status] for reading in after for status in statuses if status in reading]:
-            found[name] = max(values)
-    if "paused_ns" in found:
-        found["paused_share"] = found["paused_ns"] / 1e9 / seconds / len(after)
+        if of_nodes := [reading[status] for reading in after for status in statuses if status in reading]:
+            values[name] = max(of_nodes)
+    if "paused_ns" in values:
+        values["paused_share"] = values["paused_ns"] / 1e9 / seconds / len(after)
     if commits:
-        found.update({per: found[name] / commits for per, name in PER_COMMIT.items() if name in found})
-    return found
+        values.update({per: values[name] / commits for per, name in PER_COMMIT.items() if name in values})
+    return values
 
 
-def _everywhere(statuses: Sequence[str], readings: Sequence[Mapping[str, float]]) -> str:
+def _common_status(statuses: Sequence[str], readings: Sequence[Mapping[str, float]]) -> str:
     """The first of the statuses that all readings have; empty for none."""
     return next((status for status in statuses if all(status in reading for reading in readings)), "")
 
 
 def comparable(counters: Mapping[str, float], name: str, *, load: str, commits: int | None) -> float:
-    """One counter of a round for a ratio: a count gets half an event more, so that none at all has a logarithm.
+    """One counter of a round, for ratios: 0.5 is added to a count, so that 0 has a logarithm.
 
-    Raises what ``value`` raises. Shares and seconds, which are no counts, get a thousandth more.
+    A counter per commit gets 0.5 / commits, a share or a time in seconds .001. Raises ConfigError as ``value`` does.
     """
-    found = value(counters, name, load=load)
+    plain = value(counters, name, load=load)
     if name in PER_ROUND:
-        return found + 1e-3
-    return found + 0.5 / (commits or 1) if name in PER_COMMIT else found + 0.5
+        return plain + 1e-3
+    return plain + 0.5 / (commits or 1) if name in PER_COMMIT else plain + 0.5
 
 
 def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
-    """One counter of a round. Raises ConfigError for a name that does not exist or that this load cannot have."""
+    """One counter of a round. Raises ConfigError for an unknown name, or one that workload or servers do not have.
+
+    Semisync counters of servers without the semisync plugin are 0.
+    """
     if name not in NAMES:
         raise registry.unknown("counter", name, NAMES)
     if name not in counters:

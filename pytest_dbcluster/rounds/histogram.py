@@ -1,7 +1,7 @@
-"""Histogram: how long things took, in fixed logarithmic buckets, so that those of threads and rounds add up.
+"""Histogram: times in fixed logarithmic buckets, so that histograms of threads and rounds can be added.
 
-Bucket ``b`` holds times from 2 ** (b / 64) up to 2 ** ((b + 1) / 64) microseconds, so a percentile is known to 1.1 %.
-The load scripts (workloads/lua) count into the same buckets.
+Bucket ``b`` counts times from 2 ** (b / 64) up to 2 ** ((b + 1) / 64) microseconds, so a percentile is exact to 1.1 %.
+The sysbench scripts (workloads/lua) use the same buckets.
 """
 
 from __future__ import annotations
@@ -13,46 +13,48 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 
 PER_OCTAVE = 64
-TOP = 30 * PER_OCTAVE - 1  # 2 ** 30 us are 18 minutes; what takes longer is counted there
+TOP = 30 * PER_OCTAVE - 1  # the last bucket: 2 ** 30 us are 18 minutes, and it counts all longer times too
 
 
 def bucket(seconds: float) -> int:
-    """The bucket of a time; what is shorter than a microsecond lies in the first."""
+    """The 0-based bucket of a time; the first bucket also counts times below 1 microsecond."""
     return min(TOP, max(0, math.floor(math.log2(max(1.0, seconds * 1e6)) * PER_OCTAVE)))
 
 
 @dataclasses.dataclass(frozen=True)
 class Histogram:
-    """Counts by bucket. Immutable: adding two gives a third."""
+    """Counts by bucket. Immutable: adding two histograms gives a new one."""
 
     counts: Mapping[int, int] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(cls, seconds: Iterable[float]) -> Histogram:
-        """The histogram of these times."""
+        """The histogram of these times in seconds."""
         return cls(dict(Counter(map(bucket, seconds))))
 
     def __add__(self, other: Histogram) -> Histogram:
-        return Histogram({key: self.counts.get(key, 0) + n for key, n in other.counts.items()} | self._only(other))
+        return Histogram(
+            {key: self.counts.get(key, 0) + n for key, n in other.counts.items()} | self._missing_in(other)
+        )
 
-    def _only(self, other: Histogram) -> dict[int, int]:
+    def _missing_in(self, other: Histogram) -> dict[int, int]:
         return {key: n for key, n in self.counts.items() if key not in other.counts}
 
     @functools.cached_property
     def total(self) -> int:
-        """How many times were counted."""
+        """The number of times in all buckets."""
         return sum(self.counts.values())
 
     @property
     def mean(self) -> float:
-        """The mean time in seconds, each at the middle of its bucket; not a number without any."""
+        """The mean time in seconds, from the geometric middle of each bucket; nan for an empty histogram."""
         seconds = sum(count * _middle(key) for key, count in self.counts.items())
         return seconds / self.total if self.total else math.nan
 
     def percentile(self, share: float) -> float:
-        """The time in seconds below which this share of all lies: the middle of its bucket.
+        """The time in seconds that this share of all times does not exceed, as the geometric middle of its bucket.
 
-        Not a number without any. Raises ValueError for a share outside (0, 1].
+        ``share`` .95 is the 95th percentile. nan for an empty histogram. Raises ValueError for a share outside (0, 1].
         """
         if not 0 < share <= 1:
             raise ValueError(f"a percentile is a share above 0 and at most 1, got {share!r}")
@@ -65,5 +67,5 @@ class Histogram:
 
 
 def _middle(key: int) -> float:
-    """The time in seconds that stands for a bucket."""
+    """The geometric middle of a bucket, in seconds."""
     return float(2 ** ((key + 0.5) / PER_OCTAVE) / 1e6)

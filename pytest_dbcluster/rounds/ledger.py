@@ -1,4 +1,4 @@
-"""Ledger: what became of every transaction that a load tried, and what the conflicts between them cost."""
+"""Ledger: the outcome of every transaction that a workload tried, and the cost of conflicts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,12 @@ from pytest_dbcluster.rounds.histogram import Histogram
 class LedgerEntry:
     """The transactions of one type.
 
-    attempts: how many transactions ended at their n-th attempt, by n. committed: acknowledged. rolled_back: as the
-    transaction itself wants it (1 % of New-Order). failed: certainly not in the database; of an event that commits
-    several times not the whole of it. unknown: the connection was lost while the COMMIT was under way, so nobody
-    knows. aborted_seconds: spent in attempts that ended in an error, and waited after them. latencies: of transactions
-    that ended as asked, in seconds with all their attempts; in an open loop from the intended start.
+    attempts: n -> the number of transactions that ended at their n-th attempt, 1-based. committed: acknowledged
+    commits. rolled_back: rollbacks that the transaction itself asks for (1 % of New-Order). failed: transactions that
+    are certainly not in the database, or not completely when an event commits several times. unknown: the connection
+    was lost during COMMIT, so the transaction may or may not be committed. aborted_seconds: time of attempts that ended
+    in an error, and of the waits after them. latencies: of the ``good`` transactions, with all their attempts; in an
+    open loop from the intended start.
     """
 
     attempts: Mapping[int, int] = dataclasses.field(default_factory=dict)
@@ -42,18 +43,18 @@ class LedgerEntry:
 
     @property
     def good(self) -> int:
-        """Transactions that ended as asked: committed, or rolled back by design."""
+        """Transactions that ended as intended: committed, or rolled back by design."""
         return self.committed + self.rolled_back
 
     @property
     def tried(self) -> int:
-        """Attempts of all transactions together."""
+        """The number of attempts of all transactions."""
         return sum(number * count for number, count in self.attempts.items())
 
 
 @dataclasses.dataclass(frozen=True)
 class Ledger:
-    """The transactions of a run by type, and its errors by (number, node): (1213, "node2")."""
+    """The transactions of a run by type, and the number of errors by (error code, node): ``(1213, "node2")``."""
 
     entries: Mapping[str, LedgerEntry] = dataclasses.field(default_factory=dict)
     errors: Mapping[tuple[int, str], int] = dataclasses.field(default_factory=dict)
@@ -67,7 +68,7 @@ class Ledger:
 
     @functools.cached_property
     def total(self) -> LedgerEntry:
-        """All types together; added up once, because claims ask for it after every pair."""
+        """The sum of all types; computed once, because claims ask for it after every pair."""
         return sum_of(self.entries.values())
 
     @property
@@ -78,14 +79,14 @@ class Ledger:
 
     @property
     def abort_share(self) -> float:
-        """Attempts that ended in an error by all attempts; 0 without any."""
+        """The share of attempts that ended in an error, 0 to 1; 0 without attempts."""
         total = self.total
         return (total.tried - total.good) / total.tried if total.tried else 0.0
 
 
 def sum_of(entries: Iterable[LedgerEntry]) -> LedgerEntry:
-    """Several types as one."""
-    found = LedgerEntry()
-    for one in entries:
-        found += one
-    return found
+    """The sum of these entries."""
+    total = LedgerEntry()
+    for entry in entries:
+        total += entry
+    return total

@@ -1,8 +1,8 @@
-"""The load generator's own work: how much of its machine it took, and what a claim is worth when it was the limit.
+"""The load generator: how much CPU it used, and which verdicts stand when it was the bottleneck.
 
-A load that cannot send more shows its own speed instead of the servers'. Whatever two variants differ by, it brings
-their ratio nearer to 1 and never makes a slower one look faster. So a ratio that was seen above 1 is at least as large
-without that limit, one below 1 at most, and one that could be 1 says nothing.
+A load generator at its limit measures its own speed instead of the servers'. That limit moves the ratio of two
+variants towards 1 and never past 1. So without the limit, a ratio above 1 would be as large or larger, and a ratio
+below 1 would be as small or smaller. A ratio that could be 1 says nothing about the servers.
 """
 
 from __future__ import annotations
@@ -15,77 +15,86 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.claims.claim import Outcome, Verdict
 from pytest_dbcluster.rounds.round import Round
 
-BUSY = 0.9  # of the measured time on a CPU: such a thread cannot start its next operation any earlier
-SHARE = 0.8  # of the cores that the load generator may use
-CORES = "client_cores"  # the sample that says how many these are
-USED = "cpu_client"  # and the one of a tool that does not count its own CPU time, in cores
+BUSY = 0.9  # share of the measured time that a thread is on a CPU; above it the thread delays its next operation
+SHARE = 0.8  # share of the cores that the load generator may use
+CORES = "client_cores"  # sample: the number of these cores
+USED = "cpu_client"  # sample: cores used by a tool that does not count its own CPU time
 
 
-def limit(one: Round) -> str:
-    """What of the load generator set the speed of a round, so that the servers did not; empty when nothing did."""
-    busiest = one.outcome.busiest or 0.0
+def limit(done: Round) -> str:
+    """Why the load generator, and not the servers, limited the speed of a round; empty when it did not.
+
+    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores.
+    """
+    busiest = done.outcome.busiest or 0.0
     if busiest >= BUSY:
         return f"a thread of the load generator was on a CPU for {100 * busiest:.0f} % of the time"
-    used, cores = used_cores(one) or 0.0, one.samples.get(CORES, math.inf)
+    used, cores = used_cores(done) or 0.0, done.samples.get(CORES, math.inf)
     if used >= SHARE * cores:
         return f"the load generator took {used:.2g} of its {cores:g} cores"
     return ""
 
 
 def line(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """One line: the cores that the load generator took, of those that it may use; none when nobody knows."""
-    parts = [f"{name} {said}" for name, many in rounds.items() if (said := _taken(many))]
-    return [f"load generator: {'; '.join(parts)}"] if parts else []
+    """One line: the cores that the load generator used and may use, as medians; no line when they are not known."""
+    variants = [f"{name} {usage}" for name, series in rounds.items() if (usage := _usage(series))]
+    return [f"load generator: {'; '.join(variants)}"] if variants else []
 
 
-def _taken(rounds: Sequence[Round]) -> str:
-    used = [found for one in rounds if (found := used_cores(one)) is not None]
-    cores = [one.samples[CORES] for one in rounds if CORES in one.samples]
+def _usage(rounds: Sequence[Round]) -> str:
+    used = [count for done in rounds if (count := used_cores(done)) is not None]
+    cores = [done.samples[CORES] for done in rounds if CORES in done.samples]
     if not used or not cores:
         return ""
-    busiest = [one.outcome.busiest for one in rounds if one.outcome.busiest is not None]
+    busiest = [done.outcome.busiest for done in rounds if done.outcome.busiest is not None]
     thread = f", busiest thread {100 * statistics.median(busiest):.0f} %" if busiest else ""
     return f"{statistics.median(used):.2f} of {statistics.median(cores):g} cores{thread}"
 
 
-def used_cores(one: Round) -> float | None:
-    """Cores: as the load counts them, or as the system counts the program that ran it."""
-    if one.outcome.client_seconds is not None:
-        return one.outcome.client_seconds / one.seconds
-    return one.samples.get(USED)
+def used_cores(done: Round) -> float | None:
+    """Cores that the load generator used on average; None when not known.
+
+    From the CPU time that the load generator itself counted, else from the system's figures of its process.
+    """
+    if done.outcome.client_seconds is not None:
+        return done.outcome.client_seconds / done.seconds
+    return done.samples.get(USED)
 
 
 def mark(rounds: Mapping[str, Sequence[Round]]) -> str:
-    """The mark of a result in whose rounds the load generator was the limit mostly; empty without."""
-    found = []
-    for name, many in rounds.items():
-        limits = [one.limited for one in many if one.limited]
-        if 2 * len(limits) > len(many):
-            found.append(f"{name}, {len(limits)} of {len(many)} rounds ({limits[0]})")
-    return f"the client is the bottleneck: {'; '.join(found)}" if found else ""
+    """Say which variants had the load generator as bottleneck in more than half of their rounds; empty for none."""
+    limited = []
+    for name, series in rounds.items():
+        limits = [done.limited for done in series if done.limited]
+        if 2 * len(limits) > len(series):
+            limited.append(f"{name}, {len(limits)} of {len(series)} rounds ({limits[0]})")
+    return f"the load generator is the bottleneck: {'; '.join(limited)}" if limited else ""
 
 
-def trusted(verdict: Verdict, marked: str) -> Verdict:
-    """The verdict, or an inconclusive one where the limit may have hidden the difference that decides the claim."""
-    if not marked or verdict.outcome is Outcome.INCONCLUSIVE or _stands(verdict):
+def trusted(verdict: Verdict, bottleneck: str) -> Verdict:
+    """The verdict, or an inconclusive one when the bottleneck may hide the difference that decides the claim.
+
+    ``bottleneck`` is the text of ``mark``.
+    """
+    if not bottleneck or verdict.outcome is Outcome.INCONCLUSIVE or _stands(verdict):
         return verdict
-    reason = f"{verdict.reason}, but {marked}: that hides differences, and may hide one that decides this"
+    reason = f"{verdict.reason}, but {bottleneck}: this may hide the difference that decides the claim"
     return dataclasses.replace(
         verdict, outcome=Outcome.INCONCLUSIVE, reason=reason, needed_pairs=None, needed_margin=None
     )
 
 
 def _stands(verdict: Verdict) -> bool:
-    """Whether the answer is the same for every ratio that may be behind the one that was seen."""
+    """Whether the verdict is the same for every ratio that is possible without the bottleneck."""
     held = verdict.outcome is Outcome.HOLDS
-    seen = (verdict.decided_low, verdict.decided_high) if held else (verdict.low, verdict.high)
-    low, high = (math.log(value) if value else -math.inf for value in seen)
+    limits = (verdict.decided_low, verdict.decided_high) if held else (verdict.low, verdict.high)
+    low, high = (math.log(value) if value else -math.inf for value in limits)
     if low <= 0 <= high:
         return False
     low, high = (low, math.inf) if low > 0 else (-math.inf, high)
-    least, most = verdict.claim.bounds
+    lower_bound, upper_bound = verdict.claim.bounds
     if verdict.claim.kind == "differs":
         return True
     if held:
-        return least <= low and high <= most
-    return high <= least or most <= low
+        return lower_bound <= low and high <= upper_bound
+    return high <= lower_bound or upper_bound <= low

@@ -1,7 +1,7 @@
-"""Metrics: what a claim can be about. Speeds, latencies and counters of rounds, and which of two values is better.
+"""Metrics: the speeds, latencies and counters of rounds that a claim can compare.
 
-A metric has two faces: the values that are shown, and those that a ratio is made of. A latency is shown in
-milliseconds and compared as a speed, the inverse of its seconds, so that "faster" is a ratio above 1 in every claim.
+A metric has two values in a round: ``shown`` is printed, ``compared`` goes into ratios. A latency is shown in
+milliseconds and compared as a speed, 1 / seconds, so that "faster" is a ratio above 1 in every claim.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, Round
 
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p999": 0.999}
 NAMES = (*SPEEDS, *QUANTILES)
-BY_TYPE = ("goodput", *QUANTILES)  # those that can be of one type of transactions: "p95:new_order"
+BY_TYPE = ("goodput", *QUANTILES)  # metrics that can be limited to one type of transaction: "p95:new_order"
 LATENCY = "ms"
-BEYOND = 10  # operations beyond a percentile make it a figure: 200 of a round for p95, 1000 for p99
-ROOM = 1.2
-OF_DRAIN = (*DRAINED.values(), "drain_seconds")  # what says nothing where more drained than was measured
+BEYOND = 10  # operations that must lie beyond a percentile: 200 operations a round for p95, 1000 for p99
+ROOM = 1.2  # factor on the recommended seconds of a round
+OF_DRAIN = (*DRAINED.values(), "drain_seconds")  # unknown when more than the measured operations drained
 NO_DRAINED = (
-    "metric {metric!r} of {load}: in the profile paper its program fills its table anew for each of its repetitions, "
-    "and what drains after them is all of that; claim throughput there, or this in the profile quick"
+    "metric {metric!r} of {load}: in the profile paper its program populates its table again for each repetition, "
+    "and the drain after them includes all of that; claim throughput there, or this metric in the profile quick"
 )
 NO_LEDGER = "{load} keeps no ledger of its operations"
 
 
 def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
-    """Raise ConfigError for a metric that does not exist, or that this load cannot have claimed at its arrival_rate.
+    """Raise ConfigError for an unknown metric, and for a latency that cannot be claimed at this arrival rate.
 
-    Of what capacity a rate in numbers is a share is measured, and another run may find another one: that makes claims
-    inconclusive and is no error, see ``near_capacity``.
+    Latencies need an open loop, at 70 % of capacity or less. For a rate in operations/s the capacity is measured and
+    may differ in the next run, so a rate above 70 % makes the claim inconclusive instead; see ``near_capacity``.
     """
     name, of_type, _ = metric.partition(":")
     if name not in NAMES:
         raise registry.unknown("metric", metric, NAMES)
     if of_type and name not in BY_TYPE:
-        raise ConfigError(f"metric {metric!r}: of one type of transactions there are {', '.join(BY_TYPE)}")
+        raise ConfigError(f"metric {metric!r}: metrics of one type of transaction are {', '.join(BY_TYPE)}")
     if name not in QUANTILES:
         return
     if arrival_rate is None:
         raise ConfigError(
-            f"metric {metric!r} of {load}: in a closed loop a server that stands still is asked nothing, so its "
-            'latencies are shown and not claimed; give the load rate="70 %"'
+            f"metric {metric!r} of {load}: in a closed loop a stalled server gets no operations, so latencies are "
+            'shown but cannot be claimed; give the workload rate="70 %"'
         )
     if (arrival_rate.share or 0.0) > CLAIMED_SHARE:
         asked = arrival_rate.asked
@@ -59,24 +59,27 @@ def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
 
 
 def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
-    """Why a latency says little of the servers at a rate in numbers; empty where it does, or its share is unknown."""
+    """Why a latency at this rate says little about the servers; empty when it does say, or when the share is unknown.
+
+    The rate is above 70 % of the slowest variant's capacity, so a tail latency is mostly queueing.
+    """
     if arrival_rate is None or unit(metric) != LATENCY or (arrival_rate.of_capacity or 0.0) <= CLAIMED_SHARE:
         return ""
-    most = f"{100 * CLAIMED_SHARE:.0f} %"
+    maximum = f"{100 * CLAIMED_SHARE:.0f} %"
     share = percent(arrival_rate.of_capacity or 0.0)
     return (
         f"{arrival_rate.rate:.4g}/s was measured to be {share} of the slowest variant's capacity, and "
-        f'above {most} a tail is mostly queue: a lower rate would do, or rate="{most}", which follows the capacity'
+        f'above {maximum} a tail is mostly queue: set a lower rate, or rate="{maximum}", which follows the capacity'
     )
 
 
 def needs_capacity(metric: str, arrival_rate: ArrivalRate | None) -> bool:
-    """Whether a claim about this metric has to know first of what capacity the rate is a share."""
+    """Whether a claim about this metric needs the variants' capacities, and they are not measured yet."""
     return arrival_rate is not None and arrival_rate.of_capacity is None and unit(metric) == LATENCY
 
 
 def unit(metric: str) -> str:
-    """The unit of the values that are shown; empty for a counter."""
+    """The unit of ``shown``: ``/s`` for speeds, ``ms`` for latencies, empty for a counter."""
     name = metric.partition(":")[0]
     return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
 
@@ -86,74 +89,89 @@ def label(metric: str) -> str:
     return {"/s": "operations / s", LATENCY: f"{metric}, ms"}.get(unit(metric), metric)
 
 
-def shown(one: Round, metric: str, load: str) -> float:
-    """The value of a round in the metric's unit. Raises ConfigError for a metric that this round does not have."""
+def shown(done: Round, metric: str, load: str) -> float:
+    """The printed value of a round: operations/s, milliseconds, or a counter.
+
+    Raises ConfigError for a metric that this round does not have. ``load`` is the name of the workload.
+    """
     name, _, kind = metric.partition(":")
     if name in QUANTILES:
-        return 1e3 * with_lost(one, entry(one, kind, metric, load), kind).percentile(QUANTILES[name])
+        return 1e3 * with_lost(done, entry(done, kind, metric, load), kind).percentile(QUANTILES[name])
     if kind:
-        return entry(one, kind, metric, load).good / one.seconds
-    if name in OF_DRAIN and one.outcome.span is not None:
+        return entry(done, kind, metric, load).good / done.seconds
+    if name in OF_DRAIN and done.outcome.span is not None:
         raise ConfigError(NO_DRAINED.format(metric=metric, load=load))
     if name in SPEEDS:
-        return float(getattr(one, name))
-    return counters.value(one.counters, metric, load=load)
+        return float(getattr(done, name))
+    return counters.value(done.counters, metric, load=load)
 
 
 def latencies(rounds: Sequence[Round], kind: str = "") -> Histogram:
-    """The latencies of all these rounds together, of all types of transactions or of one, as claims count them."""
-    found = Histogram()
-    for one in rounds:
-        if ledger := one.outcome.ledger:
-            found += with_lost(one, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind)
-    return found
+    """The latencies of these rounds in one histogram; of one type of transaction, or of all types for an empty kind."""
+    total = Histogram()
+    for done in rounds:
+        if ledger := done.outcome.ledger:
+            total += with_lost(done, ledger.entries.get(kind, LedgerEntry()) if kind else ledger.total, kind)
+    return total
 
 
-def with_lost(one: Round, of: LedgerEntry, kind: str) -> Histogram:
-    """Latencies of a round; in an open loop with the operations that never ended as asked, or a tail would look better.
+def with_lost(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
+    """The latencies of a round; in an open loop with its lost operations, which would else make the tail look better.
 
-    Each counts as having taken twice the round, for which a run waits at the most. Which type those have that never
-    began is not known, so they count among all types alone.
+    A lost operation counts as twice the length of the round, the maximum time that a run waits for it. Operations that
+    never began have no known type, so they count only when ``kind`` is empty.
     """
-    said = one.outcome
-    if said.rate is None:
-        return of.latencies
-    lost = of.failed + of.unknown if kind or said.offered is None else said.offered - said.done
-    return of.latencies + Histogram({bucket(2 * one.seconds): lost}) if lost > 0 else of.latencies
+    outcome = done.outcome
+    if outcome.rate is None:
+        return transactions.latencies
+    not_good = transactions.failed + transactions.unknown
+    lost = not_good if kind or outcome.offered is None else outcome.offered - outcome.done
+    return transactions.latencies + Histogram({bucket(2 * done.seconds): lost}) if lost > 0 else transactions.latencies
 
 
-def compared(one: Round, metric: str, load: str) -> float:
-    """The value of a round that ratios are made of: of what is timed a speed, of a counter the counter itself."""
+def compared(done: Round, metric: str, load: str) -> float:
+    """The value of a round for ratios: a speed in operations/s, 1 / seconds of a latency, or a counter above 0.
+
+    A latency without operations is 0. Raises ConfigError as ``shown`` does.
+    """
     if unit(metric) == LATENCY:
-        latency = shown(one, metric, load)
+        latency = shown(done, metric, load)
         return 0.0 if math.isnan(latency) else 1e3 / latency
     if unit(metric):
-        return shown(one, metric, load)
-    return counters.comparable(one.counters, metric, load=load, commits=one.outcome.commits)
+        return shown(done, metric, load)
+    return counters.comparable(done.counters, metric, load=load, commits=done.outcome.commits)
 
 
-def entry(one: Round, kind: str, metric: str, load: str) -> LedgerEntry:
-    """The transactions of one type of a round, or all; ConfigError without a ledger, or for a type it does not have."""
-    ledger = one.outcome.ledger
+def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:
+    """The transactions of one type in a round, or of all types for an empty kind.
+
+    Raises ConfigError for a round without a ledger, and for a type that the ledger does not have.
+    """
+    ledger = done.outcome.ledger
     if ledger is None:
         raise ConfigError(f"metric {metric!r}: {NO_LEDGER.format(load=load)}")
     if kind and kind not in ledger.entries:
-        raise registry.unknown("type of transactions", kind, sorted(ledger.entries))
+        raise registry.unknown("type of transaction", kind, sorted(ledger.entries))
     return ledger.entries[kind] if kind else ledger.total
 
 
 def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
-    """Raise ConfigError when half of these rounds have too few good operations for the percentile."""
+    """Raise ConfigError when the median round has too few good operations for the percentile.
+
+    A percentile needs 10 operations beyond it.
+    """
     name, _, kind = metric.partition(":")
     if name not in QUANTILES or not rounds:
         return
-    least = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
-    seen = statistics.median(entry(one, kind, metric, load).latencies.total for one in rounds)
-    if seen >= least:
+    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
+    operations = statistics.median(entry(done, kind, metric, load).latencies.total for done in rounds)
+    if operations >= minimum:
         return
-    seconds = statistics.median(one.seconds for one in rounds)
-    wanted = f"rounds of seconds={math.ceil(ROOM * least / seen * seconds)} would do" if seen else "there were none"
+    seconds = statistics.median(done.seconds for done in rounds)
+    advice = (
+        f"use rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "none at all"
+    )
     raise ConfigError(
-        f"metric {metric!r} of {load}: it needs {least} good operations a round, {BEYOND} of them beyond it; "
-        f"rounds of {seconds:.2g} s had {seen:.0f}: {wanted}"
+        f"metric {metric!r} of {load}: it needs {minimum} good operations a round, {BEYOND} of them beyond it; "
+        f"rounds of {seconds:.2g} s had {operations:.0f}: {advice}"
     )

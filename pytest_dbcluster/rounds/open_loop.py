@@ -1,8 +1,8 @@
-"""Pace: the rate of an open loop, and where it comes from.
+"""The arrival rate of an open loop, and whether a round kept it.
 
-An operation of an open loop starts when its time has come, whether or not the one before it has ended, and its latency
-counts from that moment on; so a server that stands still for a second shows in the tail, as it does to its users. That
-needs a rate which every variant can follow: a share of what the slowest of them can do in a closed loop.
+In an open loop an operation starts at its intended time, whether or not the operation before it has ended. Its latency
+counts from the intended start, so a stall of a second shows in the tail, as users see it. Every variant must be able to
+follow the rate, so the rate is a share of the capacity: what the slowest variant does in a closed loop.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.rounds.round import Round, RunResult
 
-WARM_UPS = 1  # blocks before the capacity is measured, and those that measure it
-BLOCKS = 3
-MOST_VOID = 2
-CLAIMED_SHARE = 0.7  # above it a queue is most of a tail, and a few per cent of capacity move it by halves
-LEAST_DONE = 0.95
-SIGMAS = 3.0
-FEWEST = 6  # rounds; the first look of a claim
+WARM_UPS = 1  # blocks before the capacity is measured
+BLOCKS = 3  # blocks that measure the capacity
+MAX_VOID = 2  # void rounds
+CLAIMED_SHARE = 0.7  # above it a tail is mostly queueing, and a few per cent of capacity change it by half
+MIN_DONE = 0.95  # share of the offered operations
+SIGMAS = 3.0  # standard deviations of a Poisson count
+MIN_ROUNDS = 6  # the first look of a claim
 
 
 @dataclasses.dataclass(frozen=True)
 class ArrivalRate:
-    """The rate of a load.
+    """The arrival rate of a workload.
 
-    asked: as the load names it, ``500`` or ``"70 %"``. rate: operations a second, None until capacities are known.
-    capacities: good operations a second of each variant in a closed loop; empty until they are known, which a rate
-    that is a number needs for claims about latencies only.
+    asked: as the workload gives it, ``500`` (operations/s) or ``"70 %"``. rate: operations/s, None until the capacities
+    are known. capacities: good operations/s of each variant in a closed loop; empty until they are measured. A rate in
+    operations/s needs them only for claims about latencies.
     """
 
     asked: float | str
@@ -40,49 +40,49 @@ class ArrivalRate:
 
     @classmethod
     def of(cls, asked: float | str | None) -> ArrivalRate | None:
-        """The pace of a load's ``rate``; None for a closed loop. Raises ConfigError for what is no rate."""
+        """The arrival rate of a workload's field ``rate``; None for a closed loop. Raises ConfigError."""
         if asked is None:
             return None
         return cls(asked, None if share_of(asked) else float(asked))
 
     @property
     def share(self) -> float | None:
-        """The share of the slowest variant's capacity; None for a rate that was asked for by itself."""
+        """The share of the slowest variant's capacity that the workload asks for; None for a rate in operations/s."""
         return share_of(self.asked)
 
     @property
     def of_capacity(self) -> float | None:
-        """The share of the slowest variant's capacity, as asked for or as measured; None while it is not known."""
+        """The share of the slowest variant's capacity, asked for or measured; None until it is measured."""
         if self.share is None and self.rate is not None and self.capacities:
             return self.rate / min(self.capacities.values())
         return self.share
 
     def found(self, capacities: Mapping[str, float]) -> ArrivalRate:
-        """The same with these capacities, and so with a rate; one that was asked for by itself stays."""
+        """The same with these capacities, and with the rate that follows; a rate in operations/s stays as it is."""
         rate = self.rate if self.share is None else self.share * min(capacities.values())
         return dataclasses.replace(self, rate=rate, capacities=capacities)
 
     @property
     def line(self) -> str:
-        """What a result says of it."""
+        """The line of a claim's message."""
         if self.rate is None:
             return f"open loop at {self.asked}"
         if not self.capacities:
             return f"open loop: {self.rate:.4g}/s, as asked"
-        each = ", ".join(f"{name} {speed:.4g}/s" for name, speed in self.capacities.items())
+        speeds = ", ".join(f"{name} {speed:.4g}/s" for name, speed in self.capacities.items())
         share = self.asked if self.share else f"as asked, {percent(self.of_capacity)}"
-        return f"open loop: {self.rate:.4g}/s, {share} of what the slowest does in a closed loop ({each})"
+        return f"open loop: {self.rate:.4g}/s, {share} of what the slowest does in a closed loop ({speeds})"
 
 
 def share_of(asked: float | str) -> float | None:
-    """The share that ``"70 %"`` asks for; None for operations a second. Raises ConfigError for what is neither."""
-    given = asked
+    """The share .7 of ``"70 %"``; None for a rate in operations/s. Raises ConfigError for anything else."""
+    rate = asked
     if isinstance(asked, str):
         match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*", asked)
         if match and 0 < float(match[1]) <= 100:
             return float(match[1]) / 100
-        given = math.nan
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        rate = math.nan
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
         raise ConfigError(
             f"rate={asked!r}: it takes operations a second above 0, or a share of what the slowest variant can do, "
             'such as "70 %"'
@@ -98,9 +98,10 @@ def percent(share: float | None) -> str:
 def capacities(
     names: Sequence[str], orders: Iterator[Sequence[int]], draw: Callable[[int, int, int], Round]
 ) -> dict[str, float]:
-    """The good operations a second of each variant in a closed loop: medians of a few alternating, unmeasured blocks.
+    """Measure the good operations/s of each variant in a closed loop: the median of three blocks after a warm-up block.
 
-    ``draw`` takes variant, block and position. Raises SeriesVoid when void rounds do not end, or nothing was done.
+    The blocks alternate the variants and count for no claim. draw: runs a round; takes the 0-based numbers of variant,
+    block and position. Raises SeriesVoid after more than two void rounds, or when a variant did no operation.
     """
     speeds: dict[str, list[float]] = {name: [] for name in names}
     void: list[Round] = []
@@ -108,45 +109,48 @@ def capacities(
         for position, number in enumerate(next(orders)):
             while (done := draw(number, block + WARM_UPS, position)).void:
                 void.append(done)
-                if len(void) > MOST_VOID:
+                if len(void) > MAX_VOID:
                     raise SeriesVoid(f"the capacity of {names[number]} could not be measured: {done.void}")
             if block >= 0:
                 speeds[names[number]].append(done.goodput)
-    found = {name: statistics.median(many) for name, many in speeds.items()}
-    if still := [name for name, speed in found.items() if not speed]:
-        raise SeriesVoid(f"{', '.join(still)} did nothing in a closed loop, so there is no capacity to take a share of")
-    return found
+    medians = {name: statistics.median(values) for name, values in speeds.items()}
+    if idle := [name for name, speed in medians.items() if not speed]:
+        raise SeriesVoid(f"{', '.join(idle)} did nothing in a closed loop, so there is no capacity to take a share of")
+    return medians
 
 
 def behind(outcome: RunResult, seconds: float | None) -> bool:
-    """Whether an open loop would have needed more than ``seconds`` and 5 % of it for what was offered in ``seconds``.
+    """Whether an open loop fell behind its rate: the operations of ``seconds`` needed 5 % more time than ``seconds``.
 
-    The delay with which its last operations began says that; where a load does not report it, the end of the last one
-    has to do. One such round may be a stall, and its latencies count; when most are, the rate is above what a variant
-    can do.
+    The time needed is seconds + the delay of the last starts, or the measured time when a workload reports no delay. A
+    single such round may be a stall, so its latencies count. When most rounds fall behind, the rate is above the
+    capacity; see ``above_capacity``. False for a closed loop and for a workload without a fixed time.
     """
     if outcome.rate is None or seconds is None:
         return False
     needed = outcome.seconds if outcome.delay is None else seconds + outcome.delay
-    return LEAST_DONE * needed > seconds
+    return MIN_DONE * needed > seconds
 
 
 def above_capacity(rounds: Sequence[Round]) -> str:
-    """Why the tail of a variant that fell behind in most of its rounds is not known: it is a queue that only grows."""
-    late = sum(one.behind for one in rounds)
-    if len(rounds) < FEWEST or 2 * late <= len(rounds):
+    """Why the latencies of a variant say nothing: it fell behind in most of its rounds, so its queue only grows.
+
+    Empty below 6 rounds, and when the variant kept the rate in half of its rounds or more.
+    """
+    behind_rounds = sum(done.behind for done in rounds)
+    if len(rounds) < MIN_ROUNDS or 2 * behind_rounds <= len(rounds):
         return ""
     return (
-        f"{rounds[0].variant} fell behind the rate of {rounds[0].outcome.rate:.4g}/s in {late} of {len(rounds)} "
-        "rounds, so that is above what this variant can do now; a lower rate would do"
+        f"{rounds[0].variant} fell behind the rate of {rounds[0].outcome.rate:.4g}/s in {behind_rounds} of "
+        f"{len(rounds)} rounds, so the rate is above what this variant can do now; set a lower rate"
     )
 
 
 def saturated(outcome: RunResult) -> str:
-    """Why a round of an open loop does not count: it did less than was offered; empty when it counts.
+    """Why a round of an open loop does not count: it did less than 95 % of the offered operations; else empty.
 
-    Where a load does not count what it offered, that is rate times seconds, and starts that come at random may be
-    fewer than that by three standard deviations (of a Poisson count, its square root).
+    When a workload does not count the offered operations, they are rate times seconds. Then random starts may be fewer
+    by three standard deviations of a Poisson count, which is three times the square root of the count.
     """
     if outcome.rate is None:
         return ""
@@ -154,9 +158,9 @@ def saturated(outcome: RunResult) -> str:
     if outcome.offered is None:
         offered = outcome.rate * outcome.seconds
         chance = SIGMAS * math.sqrt(offered)
-    if outcome.done >= LEAST_DONE * offered - chance:
+    if outcome.done >= MIN_DONE * offered - chance:
         return ""
     return (
         f"saturated: {outcome.done} of {offered:.0f} operations done at {outcome.rate:.4g}/s, "
-        f"less than {100 * LEAST_DONE:.0f} %"
+        f"less than {100 * MIN_DONE:.0f} %"
     )

@@ -1,4 +1,4 @@
-"""Workload: a load that is prepared once and run in rounds. Round: what one run of it measured."""
+"""RunResult: what a workload reports of one run. Round: that result with counters, samples and whether it counts."""
 
 from __future__ import annotations
 
@@ -6,34 +6,32 @@ import dataclasses
 import functools
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from pytest_dbcluster.rounds.ledger import Ledger
 
-if TYPE_CHECKING:
-    pass
-
-# Properties of a Round in operations a second, and each of them with the drain included.
+# Properties of a Round in operations/s -> the same with the drain included.
 DRAINED = {"throughput": "drained_throughput", "goodput": "drained_goodput"}
 SPEEDS = (*DRAINED, *DRAINED.values())
-USUAL = "throughput"  # what claims about a load are about that names no metric of its own
+USUAL = "throughput"  # the metric of claims about a workload that names no default metric
 
 
 @dataclasses.dataclass(frozen=True)
 class RunResult:
-    """What a load itself says about one run.
+    """What a workload reports of one run.
 
-    seconds: the measured time. operations: statements or transactions tried in it, those that a conflict ended
-    included. commits: committed writing statements or transactions while counters were read, None for a load that
-    writes nothing. least, most: of a tool that repeats by itself and reports its average, the shortest and the
-    longest repetition in seconds. good: of the operations those that ended as asked, None for all. ledger: what
-    became of each, of loads that keep one. by_second: good operations of each second of the run. rate: operations a
-    second that an open loop offered, None for a closed loop; offered: how many operations were to start in the
-    measured time of an open loop that counts them; delay: seconds by which the last operations of its threads began
-    late, on average. span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself;
-    None where they cover the measured time. client_seconds: CPU seconds of the load generator in the
-    measured time. busiest: the largest share of the measured time that one of its threads was on a CPU. figures: what
-    else a load is known by, such as tpmC.
+    seconds: the measured time. operations: statements or transactions tried in this time, with those that a conflict
+    ended. commits: committed writing statements or transactions between the two readings of the counters; None for a
+    workload that writes nothing. least, most: seconds of the shortest and of the longest repetition, of a tool that
+    repeats by itself and reports its average. good: operations that ended as intended, None for all. ledger: outcomes
+    of all transactions, of workloads that keep a ledger. by_second: good operations of each second of the run.
+
+    Of an open loop: rate: operations/s offered, None for a closed loop. offered: operations that were to start in the
+    measured time, if counted. delay: mean seconds by which the last operations of the threads began late.
+
+    span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None
+    when they cover the measured time. client_seconds: CPU seconds of the load generator in the measured time. busiest:
+    the largest share (0 to 1) of the measured time that one of its threads was on a CPU. figures: more figures that a
+    workload reports, such as tpmC.
     """
 
     seconds: float
@@ -54,7 +52,7 @@ class RunResult:
 
     @property
     def done(self) -> int:
-        """The operations that ended as asked."""
+        """The number of operations that ended as intended."""
         return self.operations if self.good is None else self.good
 
 

@@ -27,7 +27,7 @@ def test_nothing_is_answered_before_40_pairs(pairs):
         (0, 0, Outcome.HOLDS, "no more stalls than chance explains: 0 v 0"),
         (2, 0, Outcome.HOLDS, "no more stalls than chance explains: 2 v 0"),
         (0, 15, Outcome.HOLDS, "no more stalls than chance explains: 0 v 15"),
-        (7, 0, Outcome.INCONCLUSIVE, "could be chance, could be not: 7 v 0"),
+        (7, 0, Outcome.INCONCLUSIVE, "chance may or may not explain the stalls: 7 v 0"),
         (15, 0, Outcome.FAILS, "more stalls than chance explains: 15 v 0"),
     ],
 )
@@ -63,11 +63,11 @@ def test_a_budget_that_is_used_later_is_no_matter_of_the_look():
     """All of its pairs were there, so that the reason is what they show."""
     answer = judge_stalls(stalling(7), CALM, Terms(out_of_budget="budget of 3 s used"))
 
-    assert answer.reason == "could be chance, could be not: 7 v 0"
+    assert answer.reason == "chance may or may not explain the stalls: 7 v 0"
 
 
 def test_a_blind_machine_sees_no_stalls():
     """As no answer about time can be trusted there."""
     for ours in (0, 15):
-        answer = judge_stalls(stalling(ours), CALM, Terms(blind="nodes share the cores"))
+        answer = judge_stalls(stalling(ours), CALM, Terms(untrusted="nodes share the cores"))
         assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, "nodes share the cores")

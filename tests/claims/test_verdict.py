@@ -139,7 +139,7 @@ def test_a_blind_claim_is_never_answered():
     """A reason why the measurement cannot tell replaces every answer and every promise of one."""
     why = "fsync takes 20 us here, so nothing is flushed"
     for effect in (0.5, -0.5):
-        answer = judge(beats(), noise(effect, 0.01, 20), Terms(blind=why))
+        answer = judge(beats(), noise(effect, 0.01, 20), Terms(untrusted=why))
         assert (answer.outcome, answer.reason) == (Outcome.INCONCLUSIVE, why)
         assert answer.needed_pairs is None
 
@@ -207,7 +207,7 @@ def test_a_step_of_an_order_fails_at_its_share_of_alpha():
 
 def test_a_blind_order_is_never_answered():
     """The reason of blindness replaces the answer to an order too."""
-    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, Terms(blind="no flushing here"))
+    answer = judge_ordered([noise(0.6, 0.02, 8)] * 2, Terms(untrusted="no flushing here"))
     assert answer.outcome is Outcome.INCONCLUSIVE
     assert answer.reason == "no flushing here (the smallest step, 1 of 2)"
 

@@ -163,9 +163,9 @@ def test_a_sweep_can_go_over_any_field():
             "measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got rows,",
         ),
         ({"row": [1]}, "unknown field of mysqlslap write c50 'row'; known: mode, concurrency, "),
-        ({"rows": []}, "measure.sweep(..., rows=[]) takes the values one after the other, each once"),
-        ({"rows": 5}, "measure.sweep(..., rows=5) takes the values one after the other, each once"),
-        ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) takes the values one after the other, each once"),
+        ({"rows": []}, "measure.sweep(..., rows=[]) takes a list of values, each value once"),
+        ({"rows": 5}, "measure.sweep(..., rows=5) takes a list of values, each value once"),
+        ({"rows": (5, 5)}, "measure.sweep(..., rows=(5, 5)) takes a list of values, each value once"),
         ({"concurrency": (1, 0)}, "mysqlslap concurrency=0: it takes 1 or more"),
     ],
 )

@@ -18,7 +18,7 @@ def test_a_margin_below_the_floor_is_refused():
 
     assert floor.refuses(no_slower_than(0.10)) == (
         "instance floor: two instances of async differ by 12.0 % (20 pairs), and the margin of no_slower_than is "
-        "smaller: no answer would be about the variants"
+        "smaller: no verdict would be about the variants"
     )
     assert floor.refuses(same_as(0.05))
     assert floor.refuses(beats(0.10))

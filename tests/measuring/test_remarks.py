@@ -67,7 +67,7 @@ def test_a_claim_about_a_counter_has_no_other_ratio():
 
 
 def test_what_drains_after_all_repetitions_has_no_ratio():
-    """The measured time is that of one, and the backlog was left by all and by what filled their tables."""
+    """One repetition is measured, but all repetitions and the rows that populated their tables drain."""
     rest = [dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, span=5.6)) for one in ASYNC]
     claimed = {"async": rest, "galera3": GALERA}
 
@@ -75,7 +75,7 @@ def test_what_drains_after_all_repetitions_has_no_ratio():
     assert remarks.drained_ratio(claimed) is None
     assert remarks.drain_line(claimed, "throughput") == [
         "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s; "
-        "of all repetitions and what filled their tables, so no ratio has it included"
+        "includes all repetitions and the rows that populated their tables, so no ratio includes it"
     ]
 
 

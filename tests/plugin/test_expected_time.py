@@ -26,7 +26,7 @@ def test_a_test_that_declares_nothing_counts_by_the_model():
     assert expected_time.lines(found, 120.0) == [
         "expected time: about 2 min at a round CV of 10 % "
         "(3 tests x 45 s = 30 pairs x 2 rounds x 0.5 s x 1.5; 2 cluster starts x 4 s)",
-        "a claim that stays open ends after 120 s of measured time (--db-budget)",
+        "a claim without a verdict ends after 120 s of measured time (--db-budget)",
     ]
 
 

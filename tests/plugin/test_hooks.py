@@ -87,7 +87,7 @@ def test_measuring_without_a_claim_is_an_error(run):
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["test_suite.py::test_it measured fake load and claims nothing; end it with assert a.beats(b) or another claim"]
+        ["test_suite.py::test_it measured fake load but makes no claim; end it with assert a.beats(b) or another claim"]
     )
 
 
@@ -96,7 +96,9 @@ def test_a_verdict_that_nobody_read_is_an_error(run):
     result = run(FAILS.replace("assert ", ""))
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["test_suite.py::test_it: nobody read the verdict of v0.beats(v1); assert it"])
+    result.stdout.fnmatch_lines(
+        ["test_suite.py::test_it: the test does not read the verdict of v0.beats(v1); assert it"]
+    )
 
 
 def test_each_measurement_of_a_test_needs_a_claim(run):
@@ -104,7 +106,7 @@ def test_each_measurement_of_a_test_needs_a_claim(run):
     result = run(HOLDS + "    measure(0, on=[1.0, 0.5])\n")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["*measured fake load and claims nothing*"])
+    result.stdout.fnmatch_lines(["*measured fake load but makes no claim*"])
 
 
 def test_a_comparison_beside_needs_no_assert(run):
@@ -176,7 +178,7 @@ def test_reruns_until_green_are_refused(run, pytester, how):
         result = run(HOLDS, "--reruns=3")
 
     assert refusal(result) == (
-        "test_suite.py::test_it: a measuring test is not rerun until it is green; drop the flaky mark or --reruns"
+        "test_suite.py::test_it: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
     )
 
 
@@ -251,7 +253,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
         ("--db-alpha=0.05", "--db-alpha 0.05 has no critical values; known: 0.0005, 0.0001"),
         ("--db-max-pairs=0", "--db-max-pairs 0: it takes a number above 0"),
-        ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 at the most"),
+        ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 pairs at most"),
         ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),
         ("--db-budget=nan", "--db-budget nan: it takes a number above 0"),
         ("--db-run-budget=0", "--db-run-budget 0: it takes a number above 0"),

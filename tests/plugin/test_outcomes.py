@@ -146,7 +146,7 @@ def test_a_run_says_its_expected_time_first(run):
     result.stdout.fnmatch_lines(
         [
             "expected time: about 49 s at a round CV of 10 % (1 test x 45 s = *; 1 cluster start x 4 s)",
-            "a claim that stays open ends after 120 s of measured time (--db-budget)",
+            "a claim without a verdict ends after 120 s of measured time (--db-budget)",
         ]
     )
 

@@ -74,7 +74,7 @@ def test_an_end_that_fails_is_a_line(session, said, monkeypatch):
     session.close()
     session.close()
 
-    assert said == ["the end of the run's servers: the supervisor still ends them"]
+    assert said == ["could not stop every server of the run: the supervisor still ends them"]
 
 
 def test_loads_without_texts_for_names_are_refused_before_anything_starts(session, monkeypatch):

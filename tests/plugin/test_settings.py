@@ -118,7 +118,7 @@ def test_collecting_claims_loads_nothing_that_runs():
 )
 def test_what_repeats_a_run_are_its_options_with_their_values(read, words, said):
     """Written with = or apart; the seed is added where the run drew it."""
-    assert read("--db-seed=813").said(words) == said
+    assert read("--db-seed=813").repeat_options(words) == said
 
 
 def test_only_flags_stand_alone():

@@ -36,7 +36,7 @@ def test_a_message_has_the_conflicts_of_all_variants():
     )
     assert outcomes.startswith(
         "outcomes: all 194 committed, 2 rolled back by design, 2 failed, 2 unknown, "
-        "1 s lost in aborted attempts and waits after them; one "
+        "1 s lost in aborted attempts and the waits after them; one "
     )
 
 
@@ -69,7 +69,7 @@ def test_each_type_has_its_own_figures():
     lines = ledger_summary.lines({"a": [one_round({"payment": PAYMENT, "new_order": NEW_ORDER})]})
 
     assert lines[-1] == (
-        "a by type, good ones and latencies: payment 34/s 10 / 10 / 10 / 10, new_order 15/s 101 / 101 / 101 / 101"
+        "a by type, goodput and latencies: payment 34/s 10 / 10 / 10 / 10, new_order 15/s 101 / 101 / 101 / 101"
     )
     assert not any("by type" in line for line in ledger_summary.lines({"a": [one_round({"x": PAYMENT})]}))
 

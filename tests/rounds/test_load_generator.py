@@ -16,7 +16,7 @@ from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.fakes import FakeSource, noisy
 
-MARK = "the client is the bottleneck: fast, 20 of 20 rounds (a thread)"
+MARK = "the load generator is the bottleneck: fast, 20 of 20 rounds (a thread)"
 
 
 def one_round(*, busiest=None, client_seconds=None, samples=None, limited=""):
@@ -60,7 +60,7 @@ def test_a_variant_is_marked_when_most_of_its_rounds_were_limited():
 
     assert load_generator.mark({"a": [free, limited], "b": [free]}) == ""
     assert load_generator.mark({"a": [free], "b": [free, limited, limited]}) == (
-        "the client is the bottleneck: b, 2 of 3 rounds (a thread)"
+        "the load generator is the bottleneck: b, 2 of 3 rounds (a thread)"
     )
 
 
@@ -99,7 +99,7 @@ def test_a_bottleneck_hides_differences_and_makes_none(claim, ratio, outcome, st
     assert (after == found) is stands
     if not stands:
         assert after.outcome is Verdict.INCONCLUSIVE
-        assert after.reason == f"{found.reason}, but {MARK}: that hides differences, and may hide one that decides this"
+        assert after.reason == f"{found.reason}, but {MARK}: this may hide the difference that decides the claim"
     assert load_generator.trusted(found, "") == found
 
 
@@ -115,7 +115,7 @@ def test_a_claim_under_a_bottleneck_is_marked():
     answer = fast.beats(slow)
 
     assert answer
-    assert "\n  the client is the bottleneck: fast, 6 of 6 rounds (a thread)" in answer.message
+    assert "\n  the load generator is the bottleneck: fast, 6 of 6 rounds (a thread)" in answer.message
     assert ordered(slow, fast)
 
 
@@ -123,7 +123,7 @@ def test_a_guard_under_a_bottleneck_is_open():
     """Two variants look the same when the client is slower than both."""
     slow, fast = limited(1.0, 1.0)
 
-    with pytest.raises(Inconclusive, match="lies inside the claim, but the client is the bottleneck: fast, "):
+    with pytest.raises(Inconclusive, match="lies inside the claim, but the load generator is the bottleneck: fast, "):
         bool(fast.same_as(slow, within=0.2))
     assert fast.no_more_stalls_than(slow)
 

@@ -144,8 +144,8 @@ def test_a_closed_loop_claims_no_latency():
     with pytest.raises(ConfigError) as caught:
         fast.beats(slow, metric="p95")
     assert str(caught.value) == (
-        "metric 'p95' of fake load: in a closed loop a server that stands still is asked nothing, so its latencies "
-        'are shown and not claimed; give the load rate="70 %"'
+        "metric 'p95' of fake load: in a closed loop a stalled server gets no operations, so latencies "
+        'are shown but cannot be claimed; give the workload rate="70 %"'
     )
     assert source.rounds == []
 
@@ -172,7 +172,7 @@ def test_a_share_that_was_measured_is_no_error():
 
     assert metrics.near_capacity("p95:payment", NEAR) == (
         "600/s was measured to be 75 % of the slowest variant's capacity, and above 70 % a tail is mostly queue: "
-        'a lower rate would do, or rate="70 %", which follows the capacity'
+        'set a lower rate, or rate="70 %", which follows the capacity'
     )
     for metric, pace in (
         ("p95", ArrivalRate(700, 700.0, {"slow": 1000.0})),
@@ -221,7 +221,7 @@ def test_a_tail_needs_operations_beyond_it(metric, least):
     with pytest.raises(ConfigError) as caught:
         metrics.enough([one_round(x=[0.01] * (least // 2))], metric, "load")
     assert str(caught.value).startswith(f"metric {metric!r} of load: it needs {least} good operations a round")
-    assert str(caught.value).endswith(f"rounds of 2 s had {least // 2}: rounds of seconds=5 would do")
+    assert str(caught.value).endswith(f"rounds of 2 s had {least // 2}: use rounds of seconds=5")
 
 
 def test_rounds_that_are_too_short_end_the_claim_with_the_first_one():
@@ -229,7 +229,7 @@ def test_rounds_that_are_too_short_end_the_claim_with_the_first_one():
     source = open_loop(1.5, 1.0, number=300)
     slow, fast = series(source)
 
-    with pytest.raises(ConfigError, match=r"'p95:payment' .* needs 200 .* had 150: rounds of seconds=4 would do"):
+    with pytest.raises(ConfigError, match=r"'p95:payment' .* needs 200 .* had 150: use rounds of seconds=4"):
         fast.beats(slow, metric="p95:payment")
     assert {block for _, block, _ in source.rounds if block >= 0} == {0}
 
@@ -243,7 +243,7 @@ def test_one_short_round_among_long_ones_is_no_error():
     ("metric", "words"),
     [
         ("p96", "unknown metric 'p96'; known: throughput, goodput, drained_throughput, drained_goodput, p50, p95, p99"),
-        ("throughput:x", "metric 'throughput:x': of one type of transactions there are goodput, p50, p95, p99, p999"),
+        ("throughput:x", "metric 'throughput:x': metrics of one type of transaction are goodput, p50, p95, p99, p999"),
         ("p96:x", "unknown metric 'p96:x'; known: "),
     ],
 )
@@ -256,9 +256,7 @@ def test_an_unknown_metric_lists_the_known_ones(metric, words):
 
 def test_an_unknown_type_lists_the_types_of_the_load():
     """They are known from its first round on."""
-    with pytest.raises(
-        ConfigError, match=r"^unknown type of transactions 'paymnt'; known: new_order, payment; did you"
-    ):
+    with pytest.raises(ConfigError, match=r"^unknown type of transaction 'paymnt'; known: new_order, payment; did you"):
         metrics.shown(one_round(payment=[1.0], new_order=[1.0]), "p95:paymnt", "tpcc")
 
 

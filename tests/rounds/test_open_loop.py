@@ -145,11 +145,13 @@ def claims_of(late):
 
 
 def test_a_tail_is_not_claimed_above_capacity():
-    """A variant that is behind in most rounds cannot do what is asked of it, so its tail stays open at once."""
+    """A variant that is behind in most rounds cannot keep the rate, so its tail is inconclusive at once."""
     slow, fast = claims_of(lambda block: block % 3 > 0)
     answer = fast.beats(slow, metric="p95")
 
-    with pytest.raises(Inconclusive, match="-> slow fell behind the rate of 150/s in 4 of 6 rounds, so that is above "):
+    with pytest.raises(
+        Inconclusive, match="-> slow fell behind the rate of 150/s in 4 of 6 rounds, so the rate is above "
+    ):
         bool(answer)
     assert answer.verdict.pairs == 6
 

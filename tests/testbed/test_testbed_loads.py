@@ -170,9 +170,9 @@ def test_a_tool_that_repeats_by_itself_has_no_drain_of_its_own(pool, metric):
         with pytest.raises(ConfigError) as caught:
             claim()
         assert str(caught.value) == (
-            f"metric {metric!r} of mysqlslap write c2: in the profile paper its program fills its table anew for each "
-            "of its repetitions, and what drains after them is all of that; claim throughput there, or this in the "
-            "profile quick"
+            f"metric {metric!r} of mysqlslap write c2: in the profile paper its program populates its table again "
+            "for each repetition, and the drain after them includes all of that; claim throughput there, or this "
+            "metric in the profile quick"
         )
     assert pool.clusters == []
 

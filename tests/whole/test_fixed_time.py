@@ -63,7 +63,7 @@ def test_warm_up_that_never_ends_is_said():
     source = two(fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
     slow, fast = series_of(measurement(source))
 
-    line = "\n  warm-up ended after 5 blocks, the last of them still +100 % faster than the one before"
+    line = "\n  warm-up ended after 5 blocks; the last block was still +100 % faster than the one before"
     assert line in fast.against(slow).message
 
 
@@ -73,7 +73,8 @@ def test_stalls_are_counted_in_40_pairs_and_that_takes_time():
     reason = slow.no_more_stalls_than(fast).verdict.reason
 
     assert reason == (
-        "budget of 120 s of measured time used (--db-budget), and its one look after 40 pairs takes 160 s: 0 v 0"
+        "budget of 120 s of measured time used (--db-budget); the only look comes after 40 pairs, "
+        "which take 160 s: 0 v 0"
     )
 
 

@@ -16,7 +16,7 @@ from pytest_dbcluster.rounds.round import DRAINED, Round
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
 WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
-BESIDE_WORDS = wording.BESIDE_WORDS
+BESIDE_WORDS = wording.COMPARISON_WORDS
 
 
 def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:

@@ -182,10 +182,10 @@ def test_a_result_says_its_rate_and_its_bottleneck():
     """Below the claim, in table and summary: the rate of an open loop with its share, and what limited the client."""
     pace = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
     [block] = closing.blocks(
-        [record(arrival_rate=pace, limited="the client is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
+        [record(arrival_rate=pace, limited="the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
     )
 
     assert block.rows[0].remark == (
         "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
-        "the client is the bottleneck: galera3, 8 of 8 rounds (a thread)"
+        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)"
     )

@@ -135,7 +135,7 @@ def test_an_open_curve_is_neither_pass_nor_failure(run):
 
 def test_a_sweep_without_a_claim_is_an_error(run):
     """It would be green whatever the servers did, and it drew nothing to show."""
-    run("pass").stdout.fnmatch_lines(["test_*::test_curve measured load t1 and claims nothing; end it with *"])
+    run("pass").stdout.fnmatch_lines(["test_*::test_curve measured load t1 but makes no claim; end it with *"])
 
 
 def test_the_answers_of_a_sweep_have_to_be_read(run):
@@ -144,7 +144,7 @@ def test_the_answers_of_a_sweep_have_to_be_read(run):
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
-        ["*nobody read the verdict of flush_2.beats(galera3), flush_2.beats(galera3); assert it"]
+        ["*the test does not read the verdict of flush_2.beats(galera3), flush_2.beats(galera3); assert it"]
     )
 
 
