@@ -194,3 +194,12 @@ def test_a_function_fits_on_a_screen(name):
 def test_names_of_files_say_what_is_in_them():
     """There is no file for whatever has no other place."""
     assert [name for name in modules() if name.split(".")[-1] in EMPTY_NAMES] == []
+
+
+def test_tests_mirror_the_rooms():
+    """A folder of tests is a room of the package, or one of the few that are about all rooms."""
+    tests = ROOT / "tests"
+    folders = {path.name for path in tests.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+
+    assert folders - {"contracts", "project", "root", "support", "typing", "whole"} <= inside("")
+    assert [path.name for path in tests.glob("*.py")] == ["conftest.py"]

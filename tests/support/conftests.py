@@ -13,7 +13,13 @@ machine_lock.this = lambda: own
 """
 # matplotlib takes each process of a run longer to import than all else.
 NO_CHARTS = """
+import pytest
+
 from pytest_dbcluster.reporting import charts
 
-charts.available = lambda: False
+
+def pytest_sessionstart(session):
+    patch = pytest.MonkeyPatch()
+    patch.setattr(charts, "available", lambda: False)
+    session.config.add_cleanup(patch.undo)
 """

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -188,18 +189,19 @@ def test_each_condition_finds_what_breaks_it(fresh, number, deed, sentence, valu
     assert violations([node], [CONDITIONS[number - 1]]) == []
 
 
+ROOT = Path(__file__).parents[3]
 ON_A_SMALL_DISK = """\
 import sys
-from pytest_dbcluster.releases import release
-from pytest_dbcluster.clusters.cluster import bring_up
 from pytest_dbcluster.errors import WorkloadError
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.releases.find import find
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.rounds.round import Setting
 from pytest_dbcluster.workloads.tpcc import TPCC
+from pytest_dbcluster.workloads.workload import Setting
+from tests.support.clusters import bring_up
 
 local = LocalProvisioner()
-server = release.find("mariadb:10.11")
+server = find("mariadb:10.11")
 cluster = bring_up(ClusterSpec("standalone"), server, local, options={})
 client = local.acquire(ClusterSpec("standalone", name="client"))[0]
 setting = Setting(cluster, client, server, "quick", lambda line: None)
@@ -219,6 +221,7 @@ def test_a_disk_that_fills_while_it_is_loaded_is_named(tmp_path):
     done = subprocess.run(
         [*unshare, "sh", "-c", mount, "sh", sys.executable, "-c", ON_A_SMALL_DISK],
         env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "disk")},
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

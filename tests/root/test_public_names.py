@@ -10,7 +10,7 @@ import pytest
 
 import pytest_dbcluster
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("name", pytest_dbcluster.__all__)
