@@ -147,7 +147,7 @@ class Results:
         if not records and not curves:
             return []
         blocks = [layout.markdown(block) for block in closing.blocks(records, curves)]
-        blocks += matrix.kept(self.directory, releases)
+        blocks += matrix.write(self.directory, releases)
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
         total = [closing.total(records) + ".", "", closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]

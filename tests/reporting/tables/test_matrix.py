@@ -51,7 +51,7 @@ def test_a_claim_is_one_row_whatever_it_ran_on():
 
     assert matrix.block(made)[0].columns == ("claim", "load", "mariadb:10.11", "mariadb:11.8", "mysql:9.7")
     assert row.cells[:2] == ("flush_2.beats(galera3)", "mysqlslap write c50")
-    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "open", "FAILS"]
+    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "inconclusive", "FAILS"]
     assert row.cells[2] == "1.30 holds"
 
 
@@ -133,7 +133,7 @@ def test_a_claim_that_is_asked_twice_is_two_rows():
     """The first of one release stands beside the first of the other."""
     made = matrix.matrix([on(OLD), on(OLD, failed), on(NEW), on(NEW, undecided)])
 
-    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [["holds", "holds"], ["FAILS", "open"]]
+    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [["holds", "holds"], ["FAILS", "inconclusive"]]
 
 
 def test_a_test_that_came_to_no_claim_has_a_row():
@@ -174,7 +174,7 @@ def test_a_claim_without_a_ratio_has_its_word():
     none = on(NEW, undecided)
     none = dataclasses.replace(none, verdict=dataclasses.replace(none.verdict, ratio=math.nan))
 
-    assert cells(matrix.matrix([on(OLD), none]))[0][1] == "open"
+    assert cells(matrix.matrix([on(OLD), none]))[0][1] == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -227,7 +227,7 @@ def test_the_csv_has_a_line_for_each_claim_and_release():
     assert (old["test"], old["claim"]) == ("suites/galera/test_flush.py::test_flush[write]", "flush_2.beats(galera3)")
     assert (old["release"], old["version"], old["verdict"], old["why"]) == ("mariadb:10.11", "10.11.19", "holds", "")
     assert float(old["low"]) < float(old["ratio"]) < float(old["high"])
-    assert (new["verdict"], new["high"]) == ("open", "")
+    assert (new["verdict"], new["high"]) == ("inconclusive", "")
     assert (other["ratio"], other["verdict"], other["why"]) == ("", "skipped", LACKS)
 
 
