@@ -159,11 +159,11 @@ def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
     [
         ("reads.gain_over_two.2", "has no 'reads.gain_over_two.2': at 'gain_over_two' there is gain_over_one"),
         ("reads.gain_over_one.2.x", "at 'x' there is a value"),
-        ("findings.text", "'findings.text' is ['words'] and no number"),
+        ("findings.text", "'findings.text' is ['words']; it must be a number other than 0"),
     ],
 )
 def test_a_figure_that_is_not_there_says_what_is(figures, place, words):
-    """A mark that names a wrong place is a mistake."""
+    """A mark with a wrong key raises ConfigError that names the known ones."""
     with pytest.raises(ConfigError) as caught:
         Published.read(figures, "nodes", columns={}, figures={"goodput": place})
 
