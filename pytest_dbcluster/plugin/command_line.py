@@ -1,4 +1,4 @@
-"""Every ``--db-...`` option of the command line."""
+"""All options ``--db-...`` of pytest's command line, with their help texts; ``settings`` checks their values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 
 def add_options(group: Any) -> None:
-    """Add every ``--db-...`` option to an option group of pytest."""
+    """Add all options ``--db-...`` to an option group of pytest."""
     add = group.addoption
     add(
         "--db-release",
         action="append",
         metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
+        help=f"server release to measure; repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
     )
     add(
         "--db-provisioner",
@@ -29,54 +29,64 @@ def add_options(group: Any) -> None:
         "--db-image",
         action="append",
         metavar="NAME:VERSION=IMAGE",
-        help="image of a release's containers, repeatable (default: what `dbcluster image build NAME:VERSION` makes)",
+        help="image for the containers of a release; repeatable (default: made by `dbcluster image build`)",
     )
     add(
         "--db-storage",
         metavar="PROFILE",
-        help=f"volumes of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
-        "(default this machine's own disk)",
+        help=f"storage of clusters whose spec has none: {', '.join(storage_profiles.PROFILES)} "
+        "(default: this machine's disk without limits)",
     )
     add(
         "--db-profile",
         default="quick",
         metavar="quick|paper",
-        help="quick keeps the load's tables between rounds (default); paper runs the published command lines",
+        help="quick keeps the tables of a load between rounds (default); paper runs the published command lines",
     )
     add(
         "--db-parity",
         default=PARITIES[0],
         metavar="vendor|normalised",
         help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
-        "isolation and character set on all",
+        "isolation and character set on all servers",
     )
-    add("--db-cnf", metavar="FILE", help="my.cnf whose server options lie under every cluster of the run")
+    add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; specs override them")
     add(
         "--db-max-pairs",
         type=int,
         default=critical_values.LOOKS[-1],
         metavar="N",
-        help="most pairs of rounds that a claim may draw (default and most: 160)",
+        help="maximum number of pairs of rounds for one claim (default and upper limit: 160)",
     )
     add(
         "--db-budget",
         type=float,
         metavar="SECONDS",
-        help=f"most measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
+        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g})",
     )
-    add("--db-run-budget", type=float, metavar="SECONDS", help="most time of the whole run; then claims end undecided")
+    add(
+        "--db-run-budget",
+        type=float,
+        metavar="SECONDS",
+        help="maximum time of the whole run; claims without a verdict by then are inconclusive",
+    )
     add(
         "--db-alpha",
         type=float,
         default=critical_values.ALPHAS[0],
         metavar="A",
-        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001",
+        help="probability of a wrong verdict, per claim and side: .0005 (default) or .0001",
     )
-    add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
+    add(
+        "--db-seed",
+        type=int,
+        metavar="N",
+        help="seed for the order of rounds (default random); printed with each claim",
+    )
     add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
     add(
         "--db-keep",
         action="store_true",
-        help="leave the last clusters (with -n: of each worker) running and print how to connect",
+        help="leave the last clusters running (with -n: those of each worker), and print how to connect",
     )
-    add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")
+    add("--db-results", default="reports/latest", metavar="DIR", help="results directory (default reports/latest)")
