@@ -47,7 +47,7 @@ def as_csv(record: ClaimRecord) -> str:
 
     The lines of a void block come before those of the block that replaced it; the column ``void`` has the reason.
     """
-    void = [skipped for block in record.void for skipped in remarks.as_void(block)]
+    void = [drawn for block in record.void for drawn in remarks.as_void(block)]
     rounds = sorted(
         itertools.chain(void, *record.rounds.values()),
         key=lambda drawn: (drawn.block, not drawn.void, drawn.started, drawn.position),
