@@ -31,5 +31,6 @@ def duration(seconds: float) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: ``1 node``, ``3 nodes``."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+    """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
+    plural = "es" if noun.endswith("s") else "s"
+    return f"{number} {noun}{'' if number == 1 else plural}"

@@ -1,9 +1,9 @@
-"""The command ``dbcluster``: releases, images, clusters for work by hand, and what this machine offers.
+"""The command ``dbcluster``: releases, images, the cache, clusters started by hand, and a check of this machine.
 
-- ``main``: the parser, and which module runs which command.
-- ``clusters``: ``up``, ``ps``, ``down``, ``reap``.
-- ``cache``, ``images``, ``doctor``: the commands of these names.
-- ``text``: what several commands print.
+- ``main``: the parser, the help texts, and the small commands ``releases`` and ``fetch``.
+- ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
+- ``cache``, ``images``, ``doctor``: the commands ``cache``, ``image`` and ``doctor``.
+- ``text``: progress lines and sizes, for several commands.
 
 A new command is a module here and a line in ``main``.
 """

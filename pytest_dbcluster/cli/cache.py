@@ -1,4 +1,4 @@
-"""``dbcluster cache``: what the cache holds, and its removal."""
+"""``dbcluster cache``: list the entries of the cache, or remove them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,16 @@ from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
 
-FOLDERS = ("releases", "images", "templates", "stored")  # of the cache; data sets are in stored/
+FOLDERS = ("releases", "images", "templates", "stored")  # directories of the cache; stored/ has the data sets
 
 
 @dataclasses.dataclass(frozen=True)
 class Cached:
-    """An entry of the cache; ``holds`` is said of data sets and images, ``used``, a time, of the former."""
+    """An entry of the cache.
+
+    path: its directory. size: in bytes. holds: a description of a data set or image; empty for other entries. used:
+    when a data set was last used, in seconds since 1970 (UTC); None for other entries.
+    """
 
     path: Path
     size: int
@@ -33,16 +37,18 @@ class Cached:
 
     @property
     def name(self) -> str:
-        """Its name, as ``dbcluster cache`` lists it."""
+        """The name that ``dbcluster cache`` lists: the path in the cache, such as ``releases/sysbench-amd64``."""
         return str(self.path.relative_to(cache.root()))
 
 
 def cached() -> list[Cached]:
-    """Everything in the cache that can be made again: releases, images, templates, data sets, readings."""
+    """All entries of the cache, which can all be made again: releases, images, templates, data sets, references."""
     paths = [path for folder in FOLDERS for path in sorted((cache.root() / folder).glob("[!.]*")) if path.is_dir()]
-    found = [_cached(path) for path in paths]
+    entries = [_cached(path) for path in paths]
     references = cache.root() / "references"
-    return [*found, Cached(references, cache.size(references))] if any(references.glob("*.json")) else found
+    if any(references.glob("*.json")):
+        entries.append(Cached(references, cache.size(references)))
+    return entries
 
 
 def _cached(path: Path) -> Cached:
@@ -56,53 +62,55 @@ def _cached(path: Path) -> Cached:
 
 
 def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
-    """Remove the named entries of the cache, all without a name; what was removed.
+    """Remove the named entries of the cache, or all without a name; return the removed entries.
 
-    Raises ConfigError for a name that is not listed, and as soon as a run uses the cache; ProvisionError with every
-    entry that could not be removed, or not wholly, after the others. Lock files stay: a process may be waiting for one.
+    Raises ConfigError for a name that is not listed, and as soon as a run uses the cache. Raises ProvisionError, after
+    removing the other entries, with every entry that could not be removed completely. Lock files stay, because a
+    process may be waiting for one.
     """
     _refuse_in_use()
-    known = {one.name: one for one in cached()}
+    known = {entry.name: entry for entry in cached()}
     for name in names:
         if name not in known:
             raise registry.unknown("cache entry", name, list(known))
     wanted = [known[name] for name in names or known]
     removed: list[Cached] = []
     problems: list[str] = []
-    for number, one in enumerate(wanted):
+    for number, entry in enumerate(wanted):
         try:
-            _remove(one.path, progress)
-            removed.append(one)
+            _remove(entry.path, progress)
+            removed.append(entry)
         except ProvisionError as error:
             problems.append(str(error))
         except ConfigError as error:
-            stays = f"it began meanwhile, so what is left stays: {_names(wanted[number:])}"
-            raise ConfigError("\n".join([str(error), stays, *problems, *_said(removed)])) from error
+            stays = f"it began meanwhile, so these entries were not removed: {_names(wanted[number:])}"
+            raise ConfigError("\n".join([str(error), stays, *problems, *_removed_line(removed)])) from error
     for folder in FOLDERS:
         for left in cache.sweep(cache.root() / folder).values():
             if left not in problems:
                 progress(left)
     if problems:
-        raise ProvisionError("\n".join([*problems, *_said(removed)]))
+        raise ProvisionError("\n".join([*problems, *_removed_line(removed)]))
     return removed
 
 
-def _said(removed: Sequence[Cached]) -> list[str]:
+def _removed_line(removed: Sequence[Cached]) -> list[str]:
     return [f"removed: {_names(removed)}"] if removed else []
 
 
 def _names(entries: Sequence[Cached]) -> str:
-    return ", ".join(one.name for one in entries)
+    return ", ".join(entry.name for entry in entries)
 
 
 def _refuse_in_use() -> None:
+    """Raise ConfigError when a run or a kept cluster uses the cache."""
     using = [run.run_id for run in runs.known() if run.kept or run.alive]
     if using:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 
 
 def _remove(path: Path, progress: Callable[[str], None]) -> None:
-    """Remove an entry. Raises ProvisionError where it cannot be, ConfigError when a run has begun by then."""
+    """Remove an entry. Raises ProvisionError when it cannot be removed, ConfigError when a run has begun meanwhile."""
     if path.parent == cache.root():
         _refuse_in_use()
         try:
@@ -110,16 +118,16 @@ def _remove(path: Path, progress: Callable[[str], None]) -> None:
                 file.unlink(missing_ok=True)
         except OSError as error:
             raise ProvisionError(
-                f"{path} in the cache cannot be emptied: {error.strerror}; only who may write it can do that"
+                f"cannot empty {path} in the cache: {error.strerror}; run the command as the owner of the directory"
             ) from error
         return
     with _held(path, progress):
-        _refuse_in_use()  # again: the lock may have been waited for, for minutes
+        _refuse_in_use()  # again: waiting for the lock may take minutes, and a run may have begun
         cache.discard(path)
 
 
 def _held(path: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
-    """The lock of an entry, which its maker holds too."""
+    """Hold the lock of an entry, which a process that makes the entry holds as well."""
     if path.parent == cache.root() / "templates":
         return data_template.lock(path, progress)
     name = path.name
@@ -131,16 +139,21 @@ def _held(path: Path, progress: Callable[[str], None]) -> contextlib.AbstractCon
 
 
 def run_cache(arguments: argparse.Namespace) -> int:
-    """``dbcluster cache [list|clean] [ENTRY ...]``: what the cache holds, or its removal."""
+    """``dbcluster cache [list|clean] [ENTRY ...]``: list the entries of the cache, or remove them."""
     if arguments.names and arguments.what == "list":
         raise ConfigError("dbcluster cache list takes no names: it lists everything")
-    rows = clean(arguments.names, tell) if arguments.what == "clean" else cached()
+    entries = clean(arguments.names, tell) if arguments.what == "clean" else cached()
     now = time.time()
     shown = [
-        (one.name, known_size(one.size), one.holds, f"{formatting.duration(now - one.used)} ago" if one.used else "")
-        for one in rows
+        (
+            entry.name,
+            known_size(entry.size),
+            entry.holds,
+            f"{formatting.duration(now - entry.used)} ago" if entry.used else "",
+        )
+        for entry in entries
     ]
-    total = formatting.size(sum(one.size for one in rows))
+    total = formatting.size(sum(entry.size for entry in entries))
     print(layout.plain(("removed" if arguments.what == "clean" else "entry", "size", "holds", "used"), shown))
     print(f"{total} in {cache.root()}")
     return 0

@@ -1,4 +1,4 @@
-"""``dbcluster up``, ``ps``, ``down`` and ``reap``: clusters for work by hand, and what runs left on this machine."""
+"""``dbcluster up``, ``ps``, ``down`` and ``reap``: start, list and end clusters, and clean up after dead runs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import duration
+from pytest_dbcluster.formatting import counted, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
@@ -30,7 +30,7 @@ from pytest_dbcluster.testbed.resolution import Resolution
 
 @dataclasses.dataclass(frozen=True)
 class ClusterRow:
-    """One cluster of one run, as ``dbcluster ps`` lists it."""
+    """A line of ``dbcluster ps``: one cluster of a run, or all clusters of a run that has none kept."""
 
     run_id: str
     name: str
@@ -52,15 +52,18 @@ def _rows(run: Run, now: float) -> list[ClusterRow]:
     clusters = kept.read(run.directory)
     if clusters:
         return [
-            ClusterRow(run.run_id, one.name, one.topology, str(len(one.nodes)), one.release, age, owner, state)
-            for one in clusters
+            ClusterRow(
+                run.run_id, cluster.name, cluster.topology, str(len(cluster.nodes)), cluster.release, age, owner, state
+            )
+            for cluster in clusters
         ]
-    places = [place for place in sorted(run.directory.glob("*-*")) if place.is_dir()]
-    names = [re.sub(r"^\d+-", "", place.name) for place in places]
+    directories = [path for path in sorted(run.directory.glob("*-*")) if path.is_dir()]
+    names = [re.sub(r"^\d+-", "", path.name) for path in directories]
     return [ClusterRow(run.run_id, ", ".join(names) or "-", "-", "-", "-", age, owner, state)]
 
 
 def _owner(run: Run) -> str:
+    """The user, with the process id of a run that is not kept."""
     uid = run.directory.stat().st_uid
     try:
         user = pwd.getpwuid(uid).pw_name
@@ -76,9 +79,9 @@ def _state(run: Run) -> str:
 
 
 def down(wanted: str) -> tuple[Run, int]:
-    """End one kept run by its id or name; the number of processes that were ended.
+    """End one kept run by its id or name; return the run and the number of ended processes.
 
-    Raises ConfigError for one that nobody knows, and for one whose owner still works with it.
+    Raises ConfigError for an unknown id or name, and for a run that is not kept and that a process still uses.
     """
     run = kept.chosen(wanted, runs.known())
     if not run.kept and run.alive:
@@ -87,29 +90,30 @@ def down(wanted: str) -> tuple[Run, int]:
 
 
 def down_all() -> list[tuple[Run, int]]:
-    """End every kept run; each with the number of processes that were ended."""
+    """End every kept run; return each with the number of ended processes."""
     return [(run, runs.end(run)) for run in runs.known() if run.kept]
 
 
 def reap_engine(progress: Callable[[str], None]) -> list[str]:
-    """Remove what runs without a directory have left in a container engine that was gone at their end; their ids.
+    """Remove the containers and networks of runs that have no directory any more; return the ids of these runs.
 
-    Nothing is done, and nothing is said, where there is no engine; ``progress`` hears of one that could not be asked.
+    A run leaves them when the container engine is stopped before the run ends. Without an engine, nothing happens; when
+    the engine cannot be asked, ``progress`` gets the reason.
     """
     if not engine.has_socket():
         return []
     try:
-        with contextlib.closing(engine.connect()) as reached:
-            return engine.reap(reached)
+        with contextlib.closing(engine.connect()) as connected:
+            return engine.reap(connected)
     except (ProvisionError, Unsupported) as error:
-        progress(f"containers were not looked for: {error}")
+        progress(f"cannot look for containers of dead runs: {error}")
         return []
 
 
 def free_name(name: str) -> None:
     """Raise ConfigError when a kept cluster has this name already."""
     for run in runs.known():
-        if any(one.name == name for one in kept.read(run.directory)):
+        if any(cluster.name == name for cluster in kept.read(run.directory)):
             raise ConfigError(f"a kept cluster is named {name!r} already (run {run.run_id}); choose another --name")
 
 
@@ -121,14 +125,15 @@ def leave_running(
     images: Mapping[str, str] | None = None,
     progress: Callable[[str], None],
 ) -> str:
-    """Bring the cluster up and leave it; the text that says how to connect.
+    """Start a cluster and leave it running; return the text that says how to connect.
 
-    ``below`` are server options under those of the spec, by sections of a my.cnf; ``where`` is a provisioner, and
-    ``images`` are those of its releases where it is not to choose. Whatever ends this early, Ctrl-C included, leaves
-    nothing.
+    ``below`` are server options by section of a my.cnf; options of the spec override them. ``where`` is the name of a
+    provisioner. ``images`` are container images by release, for releases whose image the provisioner shall not choose.
+    An error or Ctrl-C removes everything that was started. Raises Unsupported for a provisioner that cannot leave a
+    cluster running.
     """
-    made_by = provisioner_class(where)
-    provisioner = made_by(keep=True, chosen=dict(images)) if images else made_by(keep=True)
+    chosen_class = provisioner_class(where)
+    provisioner = chosen_class(keep=True, chosen=dict(images)) if images else chosen_class(keep=True)
     if not isinstance(provisioner, Keeps):
         raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
     with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
@@ -143,18 +148,18 @@ def leave_running(
 
 
 def options_of(pairs: Sequence[str]) -> dict[str, str]:
-    """``--option NAME=VALUE`` as a mapping. Raises ConfigError for one without a name or a value."""
-    found = {}
+    """The values of ``--option NAME=VALUE`` by name. Raises ConfigError without a name or without ``=``."""
+    options = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
         if not (name.strip() and equals):
             raise ConfigError(f"--option takes NAME=VALUE, such as innodb_flush_log_at_trx_commit=2; got {pair!r}")
-        found[name] = value
-    return found
+        options[name] = value
+    return options
 
 
 def run_up(arguments: argparse.Namespace) -> int:
-    """``dbcluster up TOPOLOGY``: bring a cluster up that stays, and print how to connect."""
+    """``dbcluster up TOPOLOGY``: start a cluster, leave it running, and print how to connect."""
     from pytest_dbcluster.clusters import proxy, topology
     from pytest_dbcluster.clusters.servers import options
     from pytest_dbcluster.hosts.provisioner import given_images, module_of
@@ -188,22 +193,22 @@ def run_down(arguments: argparse.Namespace) -> int:
         raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
     for run, processes in ended:
-        print(f"ended run {run.run_id} ({processes} processes)")
+        print(f"ended run {run.run_id} ({counted(processes, 'process')})")
     return 0
 
 
 def run_reap(arguments: argparse.Namespace) -> int:
-    """``dbcluster reap``: end what dead runs left behind."""
+    """``dbcluster reap``: end the processes of dead runs, and remove their containers and files."""
     from pytest_dbcluster.hosts import runs
     from pytest_dbcluster.system import worker_files
 
     ended, swept, files = runs.reap(), reap_engine(tell), worker_files.reap()
     for run, processes in ended:
-        print(f"ended dead run {run.run_id} of process {run.owner} ({processes} processes)")
+        print(f"ended dead run {run.run_id} of process {run.owner} ({counted(processes, 'process')})")
     for run_id in swept:
-        print(f"removed containers and networks of run {run_id}, whose directory is gone")
-    for place in files:
-        print(f"removed {place}, whose run is gone")
+        print(f"removed containers and networks of dead run {run_id}")
+    for path in files:
+        print(f"removed {path} of a run that has ended")
     if not (ended or swept or files):
         print("no dead run has left anything")
     return 0

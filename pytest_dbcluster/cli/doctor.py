@@ -1,4 +1,7 @@
-"""What this machine offers to a measurement, and what that rules out. Findings first, text second."""
+"""``dbcluster doctor``: check this machine, and list the claims that cannot be measured on it.
+
+Each check returns a Finding; ``findings`` runs all checks; ``text`` formats them.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,13 @@ from pytest_dbcluster.system.cgroups import POWERS, Limits
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
-CONNECTIONS = 4096  # open files: two of a proxy for each of its connections
+CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing about this machine; ``rules_out`` says what cannot be claimed here because of it."""
+    """One property of this machine. rules_out: what cannot be measured here because of it; empty for nothing."""
 
     name: str
     value: str
@@ -36,50 +39,51 @@ class Finding:
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
-    """Everything that is known about this machine; ``directory`` is where the servers' data will lie.
+    """All findings about this machine. ``directory`` is for the data of servers; None for the one of all runs.
 
-    Raises ConfigError for a directory that cannot be made or written.
+    Raises ConfigError for a directory that cannot be created or written.
     """
-    place = directory or runs.directory()
+    path = directory or runs.directory()
     try:
-        place.mkdir(parents=True, exist_ok=True)
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        other = "DBCLUSTER_DATA_DIR=DIRECTORY takes another one"
-        raise ConfigError(f"cannot make the data directory {place}: {error.strerror}; {other}") from None
-    looks: Sequence[Callable[[], Finding]] = (
+        other = "choose another one with DBCLUSTER_DATA_DIR=DIRECTORY"
+        raise ConfigError(f"cannot create the data directory {path}: {error.strerror}; {other}") from None
+    checks: Sequence[Callable[[], Finding]] = (
         cores,
         memory,
         lambda: Finding("kernel", f"{platform.system()} {platform.release()} {platform.machine()}"),
-        lambda: data_directory(place),
-        lambda: fsync(probes.fsync_seconds(place), place),
+        lambda: data_directory(path),
+        lambda: fsync(probes.fsync_seconds(path), path),
         containers,
         lambda: netem(root=os.geteuid() == 0),
         user_mode_linux,
-        lambda: limits(cgroups.find(place)),
+        lambda: limits(cgroups.find(path)),
         port_range,
         lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         lambda: Finding("control driver", connection.driver()),
         apt,
     )
-    return [look() for look in looks]
+    return [check() for check in checks]
 
 
-def text(found: Sequence[Finding]) -> str:
-    """The findings for people: one line each, and under it what it rules out."""
-    width = max((len(each.name) for each in found), default=0)
+def text(findings: Sequence[Finding]) -> str:
+    """One line for each finding; a second one with ``!`` for what it rules out."""
+    width = max((len(finding.name) for finding in findings), default=0)
     lines = []
-    for each in found:
-        lines.append(f"{each.name.ljust(width)}  {each.value}")
-        if each.rules_out:
-            lines.append(f"{' ' * width}  ! {each.rules_out}")
+    for finding in findings:
+        lines.append(f"{finding.name.ljust(width)}  {finding.value}")
+        if finding.rules_out:
+            lines.append(f"{' ' * width}  ! {finding.rules_out}")
     return "\n".join(lines)
 
 
 def cores(count: int | None = None) -> Finding:
-    """The CPUs that we may use, and that servers on one machine share them, however many there are.
+    """The CPUs that this process may use; the nodes of a cluster share them, however many there are.
 
-    One server alone may use all of them, one of three nodes beside each other a third: that is no scaling of nodes.
+    A single server may use all of them, each of three nodes only a third. So the speed of one server compared with
+    three nodes says nothing about scaling. ``count`` replaces the number of CPUs.
     """
     number, usable = count or len(os.sched_getaffinity(0)), probes.usable_cores(count)
     value = f"{number}" if usable >= number else f"{number}, limited to {usable:g} by the cgroup"
@@ -87,63 +91,67 @@ def cores(count: int | None = None) -> Finding:
 
 
 def memory(total: int | None = None) -> Finding:
-    """The memory of this machine; a limit of our cgroup counts."""
+    """The memory of this machine, or the limit of this process's cgroup. ``total`` replaces the machine's, in bytes."""
     import psutil
 
     machine = total or psutil.virtual_memory().total
-    said = cgroups.read(probes.CGROUP / "memory.max").strip()
-    usable = min(machine, int(said)) if said.isdigit() else machine
+    limit = cgroups.read(probes.CGROUP / "memory.max").strip()
+    usable = min(machine, int(limit)) if limit.isdigit() else machine
     limited = f", limited to {gibibytes(usable)} by the cgroup" if usable < machine else ""
     tight = usable < 4 * GIB
     return Finding(
         "memory",
         f"{gibibytes(machine)}{limited}",
-        "two clusters of three nodes do not fit side by side: variants of static options are not paired"
+        "two clusters of three nodes do not fit side by side, so variants of static options cannot run in pairs"
         if tight
         else "",
     )
 
 
 def data_directory(directory: Path) -> Finding:
-    """The file system under the servers' data, and what is free there."""
+    """The file system for the data of servers, and its free space."""
     kind, free = block_devices.file_system(directory), shutil.disk_usage(directory).free
     rules_out = ""
     if kind in probes.MEMORY_FILE_SYSTEMS:
         rules_out = (
             f"on {kind} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
-            "DBCLUSTER_DATA_DIR=DIRECTORY takes a real disk"
+            "choose a directory on a disk with DBCLUSTER_DATA_DIR=DIRECTORY"
         )
     elif free < 2 * GIB:
-        rules_out = "two clusters of three nodes need 2 GiB and more for their data; DBCLUSTER_DATA_DIR=DIRECTORY"
+        rules_out = (
+            "two clusters of three nodes need at least 2 GiB for their data; "
+            "choose another directory with DBCLUSTER_DATA_DIR=DIRECTORY"
+        )
     return Finding("data directory", f"{directory}: {kind}, {gibibytes(free)} free", rules_out)
 
 
 def fsync(seconds: float, directory: Path) -> Finding:
-    """What a flush of the log costs."""
+    """The time of one fsync in ``directory``, in seconds, shown in microseconds."""
     blind = seconds < probes.BLIND_FSYNC
     return Finding(
         "fsync",
         f"{seconds * 1e6:.0f} us (4 KiB appended, median) in {directory}",
-        "nothing is written that fast: claims about flushing are inconclusive" if blind else "",
+        "no disk writes that fast: claims about flushing are inconclusive" if blind else "",
     )
 
 
 def containers() -> Finding:
-    """Which container engine answers, and its images of ours; or why none does."""
+    """The container engine and its images that ``dbcluster image build`` made; or why no engine answers."""
     if not engine.has_socket():
-        return Finding("containers", f"nobody listens on {', '.join(engine.socket_paths())}", NO_CONTAINERS)
+        return Finding("containers", f"no engine listens on {', '.join(engine.socket_paths())}", NO_CONTAINERS)
     try:
-        with contextlib.closing(engine.connect()) as reached:
-            made = [image.tag for image in images.found(reached) if image.tag]
-            value = f"{reached.name} {reached.version} on {reached.socket}, images: {', '.join(made) or 'none of ours'}"
+        with contextlib.closing(engine.connect()) as connected:
+            tags = [image.tag for image in images.found(connected) if image.tag]
+            shown = ", ".join(tags) or "none of ours"
+            value = f"{connected.name} {connected.version} on {connected.socket}, images: {shown}"
     except (ProvisionError, Unsupported) as error:
         return Finding("containers", str(error), NO_CONTAINERS)
     without = "releases without an image need `dbcluster image build NAME:VERSION`, or --db-image"
-    return Finding("containers", value, "" if made else without)
+    return Finding("containers", value, "" if tags else without)
 
 
 def netem(*, root: bool) -> Finding:
-    """Whether the kernel can delay packets: tried in a network namespace of its own, which only root can make."""
+    """Whether the kernel can delay packets; tried in a new network namespace, which only root can create."""
     if not root:
         return Finding("netem", "unknown: only root can try", "RTT claims may need another host")
     missing = [program for program in ("unshare", "ip", "tc") if not shutil.which(program)]
@@ -156,51 +164,54 @@ def netem(*, root: bool) -> Finding:
         return Finding("netem", "unknown: no answer in 10 s", "RTT claims may need another host")
     if done.returncode == 0:
         return Finding("netem", "yes")
-    words = " ".join(done.stderr.split())[:120]
-    return Finding("netem", f"no ({words})", "no netem: RTT claims need another host")
+    error = " ".join(done.stderr.split())[:120]
+    return Finding("netem", f"no ({error})", "no netem: RTT claims need another host")
 
 
 def user_mode_linux() -> Finding:
-    """Whether guests of user-mode-linux can be booted, which have DRBD and netem of their own."""
-    found = shutil.which("linux") or shutil.which("linux.uml")
-    if found:
-        return Finding("user-mode-linux", found)
+    """Whether user-mode-linux is installed; its guests have their own DRBD and netem."""
+    program = shutil.which("linux") or shutil.which("linux.uml")
+    if program:
+        return Finding("user-mode-linux", program)
     return Finding("user-mode-linux", "not installed", "no DRBD without it or another host (package user-mode-linux)")
 
 
-def limits(found: Limits) -> Finding:
-    """What of this machine a host may be limited to, tried; a spec that needs more of it is skipped here."""
-    offered = [power for power in POWERS if power in found.offers]
-    versions = sorted({str(found.trees[power].version) for power in offered})
+def limits(available: Limits) -> Finding:
+    """The limits that hosts can have here (cores, memory, iops); specs that need another limit are skipped."""
+    offered = [power for power in POWERS if power in available.offers]
+    versions = sorted({str(available.trees[power].version) for power in offered})
     value = f"{', '.join(offered)} (control groups, version {' and '.join(versions)})" if offered else "none"
-    rules_out = "; ".join(f"no {power}=: {why}" for power, why in found.missing.items())
-    if "iops" in found.missing:
-        rules_out += "; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here"
+    rules_out = "; ".join(f"no {power}=: {why}" for power, why in available.missing.items())
+    if "iops" in available.missing:
+        rules_out += "; a slower disk (iops=3000, --db-storage gp3) cannot be simulated here"
     return Finding("host limits", value, rules_out)
 
 
 def port_range(kernel: tuple[int, int] | None = None) -> Finding:
-    """The ports that the kernel hands out by itself, and how many that leaves for servers."""
+    """The kernel's range of ephemeral ports, and the number of ports left for servers.
+
+    ``kernel`` replaces the range, as (first, last).
+    """
     low, high = kernel or ports.ephemeral_range()
     left = sum(1 for port in range(ports.LOWEST, ports.HIGHEST) if not low <= port <= high)
     return Finding(
         "ip_local_port_range",
         f"{low} to {high}, {left} ports left for servers",
-        "servers find no port of their own; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
+        "servers may not find a free port; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
     )
 
 
 def open_files(soft: int, hard: int) -> Finding:
-    """The limit of open files; programs raise the soft one by themselves."""
-    shown = " to ".join("unlimited" if n == resource.RLIM_INFINITY else str(n) for n in (soft, hard))
+    """The soft and hard limit of open files; programs raise the soft limit to the hard one themselves."""
+    shown = " to ".join("unlimited" if limit == resource.RLIM_INFINITY else str(limit) for limit in (soft, hard))
     few = hard != resource.RLIM_INFINITY and hard < CONNECTIONS
-    return Finding("open files", shown, f"a proxy takes fewer than {CONNECTIONS // 2} connections" if few else "")
+    return Finding("open files", shown, f"a proxy accepts fewer than {CONNECTIONS // 2} connections" if few else "")
 
 
 def apt() -> Finding:
-    """Whether releases can be fetched here."""
+    """Whether releases can be downloaded here, which needs apt-get and dpkg-deb."""
     missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
     if not missing:
         return Finding("apt", "yes")
-    why = "releases cannot be fetched; --db-release NAME:VERSION=DIRECTORY takes an unpacked one"
-    return Finding("apt", f"no {', '.join(missing)}", why)
+    rules_out = "releases cannot be downloaded; use an unpacked one with --db-release NAME:VERSION=DIRECTORY"
+    return Finding("apt", f"no {', '.join(missing)}", rules_out)

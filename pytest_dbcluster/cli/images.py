@@ -1,4 +1,4 @@
-"""``dbcluster image``: container images of releases, made without a registry."""
+"""``dbcluster image``: make, list and remove container images of releases, without an image registry."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from pytest_dbcluster.reporting.tables import layout
 
 
 def run_build(arguments: argparse.Namespace) -> int:
-    """``dbcluster image build NAME:VERSION ...``: make images and bring them into the engine."""
+    """``dbcluster image build NAME:VERSION ...``: make images and load them into the container engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     offers = [images.offer(name) for name in arguments.names]
     with _engine() as engine:
         for offer in offers:
             with turn():
-                made = images.build(offer, engine, tell, again=arguments.again)
-            print(made.tag)
+                image = images.build(offer, engine, tell, again=arguments.again)
+            print(image.tag)
     return 0
 
 
 def run_list(arguments: argparse.Namespace) -> int:
-    """``dbcluster image list``: list the home-made images of the engine."""
+    """``dbcluster image list``: list the images in the container engine that ``build`` made."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
@@ -37,7 +37,7 @@ def run_list(arguments: argparse.Namespace) -> int:
 
 
 def run_remove(arguments: argparse.Namespace) -> int:
-    """``dbcluster image remove NAME ...``: remove home-made images from the engine."""
+    """``dbcluster image remove NAME ...``: remove images that ``build`` made from the container engine."""
     from pytest_dbcluster.hosts.provisioners.container import images
 
     with _engine() as engine:
@@ -49,15 +49,21 @@ def run_remove(arguments: argparse.Namespace) -> int:
 def _engine() -> Iterator[Engine]:
     from pytest_dbcluster.hosts.provisioners.container import engine
 
-    reached = engine.connect()
-    with contextlib.closing(reached.client):
-        yield reached
+    connected = engine.connect()
+    with contextlib.closing(connected.client):
+        yield connected
 
 
 def _show_images(head: str, images: Sequence[Image]) -> None:
     now = time.time()
     rows = [
-        (one.tag or "(untagged)", one.release, one.exact, known_size(one.size), formatting.duration(now - one.built))
-        for one in images
+        (
+            image.tag or "(untagged)",
+            image.release,
+            image.exact,
+            known_size(image.size),
+            formatting.duration(now - image.built),
+        )
+        for image in images
     ]
     print(layout.plain((head, "release", "version", "size", "age"), rows))

@@ -1,6 +1,6 @@
-"""The command ``dbcluster``: its parser, and which module runs which command.
+"""The command ``dbcluster``: its parser, its help texts, and the function that runs each command.
 
-What runs a command is imported when it is asked for, so that ``--help`` answers at once.
+The module of a command is imported when the command runs, so that ``--help`` answers at once.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 PLANNED = {
     "compare": "compare two recorded runs",
-    "history": "show how recorded results moved over time",
-    "report": "make the report of recorded results",
+    "history": "show how recorded results changed over time",
+    "report": "write a report of recorded results",
 }
 INTERRUPTED = 130  # what a shell reports for SIGINT
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command: 0 when it was done, 2 for wrong input, 1 for everything else that went wrong."""
+    """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors."""
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
@@ -40,29 +40,32 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="dbcluster", description="Real database clusters on this machine: for pytest-dbcluster, and for hand work."
+        prog="dbcluster",
+        description="Set up and inspect real database clusters on this machine, as pytest-dbcluster uses them.",
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
     def add(name: str, run: Callable[[argparse.Namespace], int], text: str) -> argparse.ArgumentParser:
-        made = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-        made.set_defaults(run=run, command=name)
-        return made
+        command = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        command.set_defaults(run=run, command=name)
+        return command
 
-    add("releases", _releases, "list the releases and tools that are known, cached or found here")
-    fetch = add("fetch", _fetch, "fetch releases ahead, without root, into the cache")
+    add("releases", _releases, "list the releases and tools that can be downloaded, are in the cache, or are installed")
+    fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
-    _add_up(add("up", _up, "bring a cluster up that stays, and print how to connect"))
+    _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     add("ps", _ps, "list the runs and kept clusters of this machine")
     down = add("down", _down, "end kept clusters")
-    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="as dbcluster ps shows them")
+    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
     down.add_argument("--all", action="store_true", help="end every kept cluster")
-    add("reap", _reap, "end what runs left behind that are dead")
-    add("doctor", _doctor, "say what this machine offers, and what that rules out")
-    cached = add("cache", _cache, "list what the cache holds, and its size")
-    cached.add_argument("what", nargs="?", choices=("list", "clean"), default="list", help="clean removes all of it")
-    cached.add_argument("names", nargs="*", metavar="ENTRY", help="what clean removes, as listed; default all")
-    _add_image(add("image", _image_list, "make container images of releases, without a registry"))
+    add("reap", _reap, "end the servers of dead runs, and remove their containers and files")
+    add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
+    cached = add("cache", _cache, "list the entries of the cache with their sizes, or remove them")
+    cached.add_argument(
+        "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
+    )
+    cached.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
+    _add_image(add("image", _image_list, "make container images of releases, without an image registry"))
     for name, text in PLANNED.items():
         add(name, _planned, f"{text} (planned)")
     return parser
@@ -70,29 +73,42 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
-    up.add_argument("--nodes", type=int, metavar="N", help="default 3, and 1 for standalone")
-    up.add_argument("--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"default {DEFAULT_RELEASE}")
-    up.add_argument("--proxy", metavar="NAME", help="a proxy in front, such as haproxy")
+    up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
     up.add_argument(
-        "--provisioner", default="local", metavar="NAME", help="where it runs: local (default) or container"
+        "--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"server release (default {DEFAULT_RELEASE})"
+    )
+    up.add_argument("--proxy", metavar="NAME", help="a proxy in front of the nodes, such as haproxy")
+    up.add_argument(
+        "--provisioner", default="local", metavar="NAME", help="where the cluster runs: local (default) or container"
     )
     up.add_argument(
-        "--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="of a release's containers"
+        "--image",
+        action="append",
+        default=[],
+        metavar="NAME:VERSION=IMAGE",
+        help="image for the containers of a release; repeatable",
     )
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
-    up.add_argument("--cnf", metavar="FILE", help="a my.cnf that lies under --option")
-    up.add_argument("--parity", choices=PARITIES, default=PARITIES[0], help="options that make vendors comparable")
-    up.add_argument("--name", default="", help="a name for dbcluster ps and down")
+    up.add_argument("--cnf", metavar="FILE", help="a my.cnf with server options; --option overrides them")
+    up.add_argument(
+        "--parity",
+        choices=PARITIES,
+        default=PARITIES[0],
+        help="vendor: each server's own defaults (default); normalised: options that make vendors comparable",
+    )
+    up.add_argument("--name", default="", help="the name of the cluster in dbcluster ps and down")
 
 
 def _add_image(image: argparse.ArgumentParser) -> None:
     actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    build = actions.add_parser("build", help="make images from Debian packages and bring them into the engine")
+    build = actions.add_parser("build", help="make images from Debian packages and load them into the container engine")
     build.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8")
-    build.add_argument("--again", action="store_true", help="make them anew, of what the mirror has now")
+    build.add_argument(
+        "--again", action="store_true", help="make existing images again, from the mirror's current packages"
+    )
     build.set_defaults(run=_image_build)
-    actions.add_parser("list", help="list the home-made images of the engine").set_defaults(run=_image_list)
-    remove = actions.add_parser("remove", help="remove home-made images from the engine")
+    actions.add_parser("list", help="list the images that build made").set_defaults(run=_image_list)
+    remove = actions.add_parser("remove", help="remove images that build made")
     remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
     remove.set_defaults(run=_image_remove)
 
@@ -158,8 +174,8 @@ def _fetch(arguments: argparse.Namespace) -> int:
 
     for name in arguments.names:
         with turn():
-            found = find.find(name, progress=tell)
-        print(f"{found.name} {found.version}: {found.bin} ({found.source})")
+            release = find.find(name, progress=tell)
+        print(f"{release.name} {release.version}: {release.bin} ({release.source})")
     return 0
 
 
@@ -171,7 +187,7 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
 
 def _planned(arguments: argparse.Namespace) -> int:
-    raise Unsupported(f"{arguments.command} is planned and not built yet")
+    raise Unsupported(f"dbcluster {arguments.command} is planned and not built yet")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Every ``--db-...`` option of the command line."""
+"""All options ``--db-...`` of pytest's command line, with their help texts; ``settings`` checks their values."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 
 def add_options(group: Any) -> None:
-    """Add every ``--db-...`` option to an option group of pytest."""
+    """Add all options ``--db-...`` to an option group of pytest."""
     add = group.addoption
     add(
         "--db-release",
         action="append",
         metavar="NAME:VERSION[=DIRECTORY]",
-        help=f"server release to measure, repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
+        help=f"server release to measure; repeatable (default {DEFAULT_RELEASE}); `dbcluster releases` lists them",
     )
     add(
         "--db-provisioner",
@@ -29,13 +29,13 @@ def add_options(group: Any) -> None:
         "--db-image",
         action="append",
         metavar="NAME:VERSION=IMAGE",
-        help="image of a release's containers, repeatable (default: what `dbcluster image build NAME:VERSION` makes)",
+        help="image for the containers of a release; repeatable (default: made by `dbcluster image build`)",
     )
     add(
         "--db-storage",
         metavar="PROFILE",
-        help=f"storage profile of clusters that name none: {', '.join(storage_profiles.PROFILES)} "
-        "(default this machine's own disk)",
+        help=f"storage of clusters whose spec has none: {', '.join(storage_profiles.PROFILES)} "
+        "(default: this machine's disk without limits)",
     )
     add(
         "--db-profile",
@@ -48,7 +48,7 @@ def add_options(group: Any) -> None:
         default=PARITIES[0],
         metavar="vendor|normalised",
         help="vendor: each server's own defaults (default); normalised: the same durability, binlog, appliers, "
-        "isolation and character set on all",
+        "isolation and character set on all servers",
     )
     add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; the cluster's own options win")
     add(
@@ -56,13 +56,13 @@ def add_options(group: Any) -> None:
         type=int,
         default=critical_values.LOOKS[-1],
         metavar="N",
-        help="maximum pairs of rounds of a claim (default and maximum: 160)",
+        help="maximum number of pairs of rounds for one claim (default and upper limit: 160)",
     )
     add(
         "--db-budget",
         type=float,
         metavar="SECONDS",
-        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}, in paper {BUDGETS['paper']:g})",
+        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g})",
     )
     add(
         "--db-run-budget",
@@ -75,13 +75,18 @@ def add_options(group: Any) -> None:
         type=float,
         default=critical_values.ALPHAS[0],
         metavar="A",
-        help="chance of a wrong verdict per claim and side: .0005 (default) or .0001",
+        help="probability of a wrong verdict, per claim and side: .0005 (default) or .0001",
     )
-    add("--db-seed", type=int, metavar="N", help="seed of the order of rounds; printed with each claim")
+    add(
+        "--db-seed",
+        type=int,
+        metavar="N",
+        help="seed for the order of rounds (default random); printed with each claim",
+    )
     add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
     add(
         "--db-keep",
         action="store_true",
-        help="leave the last clusters (with -n: of each worker) running and print how to connect",
+        help="leave the last clusters running (with -n: those of each worker), and print how to connect",
     )
-    add("--db-results", default="reports/latest", metavar="DIR", help="where results go (default reports/latest)")
+    add("--db-results", default="reports/latest", metavar="DIR", help="results directory (default reports/latest)")

@@ -1,16 +1,21 @@
-"""Reports: what a claim leaves behind, and everything that shows it.
+"""Reports: the record of each claim, and everything that shows or saves records.
 
-A *record* is what is kept of one claim or one curve. The *results directory* holds the records of a run
-(``claims.jsonl``), a CSV and a chart for each claim, and the closing table (``summary.md``). The *terminal* shows
-progress and the closing table; *Allure* gets each claim as a step of its test.
+A *record* holds all data of one claim or one curve. The *results directory* holds the records of a run as JSON lines
+(``claims.jsonl``, ``curves.jsonl``), a CSV file and a chart for each claim and curve, and a summary (``summary.md``).
+The *terminal* shows the progress of a claim, its verdict, and the closing table at the end of the run. *Allure* gets
+each claim as a step of its test.
 
-- ``records``: ``ClaimRecord`` and ``CurveRecord``, and how they are made.
-- ``schema``: the typed documents that are written to and read from the results directory.
-- ``report``: who is told of a claim; in a worker of pytest-xdist that is the controller.
-- ``results_directory``, ``rounds_csv``, ``charts``: what is written.
-- ``terminal``, ``tables/``: what is printed.
-- ``allure``: the one module that imports allure.
-- ``published``: published figures, shown beside measured ones.
+Look here for:
+
+- The closing table, which ends the terminal output and ``summary.md``: ``tables/closing.py`` makes its rows,
+  ``tables/layout.py`` formats them, ``terminal.py`` prints them.
+- The table of claims by release (``matrix.csv``): ``tables/matrix.py``. The table of a curve: ``tables/curves.py``.
+- ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
+- The typed documents that are written to and read from the results directory: ``schema``.
+- Which outputs get a claim, in one process and with the workers of pytest-xdist: ``report``.
+- The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (one SVG file).
+- Everything that imports allure: ``allure``.
+- Published figures, shown beside measured ones: ``published``.
 
 A new report is a module here and one line in ``report``.
 """

@@ -1,6 +1,7 @@
-"""Allure results: a step for each claim, with its figures attached, in the run's results directory.
+"""Allure results: a step for each claim, with message, rounds and chart attached.
 
-Only runs that measure write results; where the user named a directory with ``--alluredir``, they go there.
+The results are in ``allure-results`` of the results directory, or in the directory that the user names with
+``--alluredir``. Runs that measure nothing write none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pytest_dbcluster.reporting.tables import closing, matrix
 
 DIRECTORY = "allure-results"
 LISTENER = "allure_listener"
-OURS = (
+OURS = (  # files of the run before that are removed
     "*-result.json",
     "*-container.json",
     "*-globals.json",
@@ -30,7 +31,7 @@ OURS = (
 )
 INCONCLUSIVE = r"^pytest_dbcluster\.errors\.Inconclusive: [\s\S]*"
 UNSUPPORTED = r"^pytest_dbcluster\.errors\.Unsupported: [\s\S]*"
-# Read as Java's and as JavaScript's regular expressions, so without inline flags.
+# No inline flags: Allure reads these as regular expressions of Java (Allure 2) and of JavaScript (Allure 3).
 CATEGORIES: Sequence[Mapping[str, Any]] = (
     {"name": "Slower, or wrong", "matchedStatuses": ["failed"]},
     {
@@ -51,9 +52,9 @@ STATUSES: Mapping[Outcome, str] = MappingProxyType(
 
 
 def start(config: Any, results: Path, *, clean: bool = True) -> None:
-    """Begin to write results, if allure-pytest is there and the user has not asked for it otherwise.
+    """Begin to write results into ``results``; do nothing without allure-pytest, or with ``--alluredir``.
 
-    ``clean``: remove those of the run before; one process of a run does that.
+    ``clean`` removes the results of the run before; only one process of a run may do that.
     """
     if not config.pluginmanager.has_plugin("allure_pytest") or listener(config) is not None:
         return
@@ -67,28 +68,31 @@ def start(config: Any, results: Path, *, clean: bool = True) -> None:
         for path in directory.glob(pattern) if clean else ():
             path.unlink()
     logger: Any = AllureFileLogger
-    made = AllureListener(config)
-    config.pluginmanager.register(made, LISTENER)
-    for plugin in (made, logger(str(directory))):
+    writer = AllureListener(config)
+    config.pluginmanager.register(writer, LISTENER)
+    for plugin in (writer, logger(str(directory))):
         allure_commons.plugin_manager.register(plugin)
         config.add_cleanup(cleanup_factory(plugin))
     config.option.allure_report_dir = str(directory)
 
 
 def listener(config: Any) -> Any:
-    """What writes the results of this run; None when nothing does."""
+    """The pytest plugin that writes Allure's results of this run; None when nothing does."""
     return config.pluginmanager.get_plugin(LISTENER)
 
 
 def test_begins(config: Any, release: object, seed: int) -> None:
-    """Keep the versions of a server apart, whatever becomes of the test; the seed is shown and identifies nothing."""
-    found = listener(config)
-    result = found.allure_logger.get_test(None) if found else None
+    """Add release and seed to the result of a test, also when the test fails later.
+
+    Allure identifies a test by its parameters: the release is one of them; the seed is shown, but excluded from them.
+    """
+    writer = listener(config)
+    result = writer.allure_logger.get_test(None) if writer else None
     if result is None:
         return
     from allure_commons.model2 import Label, Parameter
 
-    named = {one.name for one in result.parameters}
+    named = {parameter.name for parameter in result.parameters}
     if "db_release" not in named:
         result.parameters.append(Parameter(name="db_release", value=str(release)))
     if "seed" not in named:
@@ -98,24 +102,24 @@ def test_begins(config: Any, release: object, seed: int) -> None:
 
 
 def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
-    """One answered claim as a step with its message, rounds and chart."""
-    found = listener(config)
-    if found is None:
+    """Add one answered claim as a step, with its message, rounds and chart attached."""
+    writer = listener(config)
+    if writer is None:
         return
     import allure
     from allure_commons.model2 import Parameter, StatusDetails, TestStepResult
 
-    began = min((one.started for many in record.rounds.values() for one in many), default=time.time())
+    began = min((drawn.started for rounds in record.rounds.values() for drawn in rounds), default=time.time())
     parameters = [Parameter(name=name, value=value) for name, value in _parameters(record).items()]
     parameters.append(Parameter(name="seed", value=str(record.seed), excluded=True))
     step = TestStepResult(name=closing.one_line(record), start=int(began * 1000), parameters=parameters)
     identity = str(uuid.uuid4())
-    found.allure_logger.start_step(None, identity, step)
+    writer.allure_logger.start_step(None, identity, step)
     allure.attach(record.message, "verdict", allure.attachment_type.TEXT)
     allure.attach(kept.rounds.read_text(), "rounds", allure.attachment_type.CSV)
     if kept.chart is not None:
         allure.attach(kept.chart.read_text(), "chart", allure.attachment_type.SVG)
-    found.allure_logger.stop_step(
+    writer.allure_logger.stop_step(
         identity,
         stop=int(time.time() * 1000),
         status=STATUSES[record.verdict.outcome] if record.asserted else "passed",
@@ -124,9 +128,9 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
 
 
 def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> None:
-    """What was measured of a curve as a step of the test, with its table and chart."""
-    found = listener(config)
-    if found is None:
+    """Add a curve as a step of the test, with its CSV text ``points`` and its chart attached."""
+    writer = listener(config)
+    if writer is None:
         return
     import allure
     from allure_commons.model2 import StatusDetails, TestStepResult
@@ -134,15 +138,16 @@ def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> 
     now = int(time.time() * 1000)
     step = TestStepResult(name=f"curve: {record.load} over {record.field}", start=now)
     identity = str(uuid.uuid4())
-    found.allure_logger.start_step(None, identity, step)
+    writer.allure_logger.start_step(None, identity, step)
     allure.attach(points, "points", allure.attachment_type.CSV)
     if chart is not None:
         allure.attach(chart.read_text(), "chart", allure.attachment_type.SVG)
     details = StatusDetails(message="; ".join(record.notes))
-    found.allure_logger.stop_step(identity, stop=now, status="passed", statusDetails=details)
+    writer.allure_logger.stop_step(identity, stop=now, status="passed", statusDetails=details)
 
 
 def _parameters(record: ClaimRecord) -> dict[str, str]:
+    """The parameters of a claim's step, by name."""
     published = {} if record.published is None else {"published": closing.number(record.published)}
     return {
         "candidate": record.candidate,
@@ -153,12 +158,12 @@ def _parameters(record: ClaimRecord) -> dict[str, str]:
         "ratio": closing.estimate(record),
         **published,
         **({} if record.drained is None else {"ratio with drain": closing.number(record.drained)}),
-        **{f"durability of {name}": said for name, said in record.durability.items()},
+        **{f"durability of {name}": text for name, text in record.durability.items()},
     }
 
 
 def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: matrix.Matrix | None = None) -> None:
-    """Say what the run ran on, how its results are to be sorted, and what its releases gave."""
+    """Write Allure's environment and categories, and attach the matrix of releases."""
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:
         return
@@ -172,12 +177,12 @@ def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: 
 
 
 def categories() -> str:
-    """The categories as a file of Allure's."""
+    """The text of Allure's file ``categories.json``."""
     return json.dumps(CATEGORIES, indent=2) + "\n"
 
 
 def _escaped(text: str) -> str:
-    """A key or a value of a Java properties file."""
+    """The text with the escapes of a key or value in a Java properties file."""
     for character in ("\\", ":", "=", " "):
         text = text.replace(character, f"\\{character}")
     return text

@@ -1,4 +1,4 @@
-"""One SVG for a claim: the rounds of its variants pair by pair, and the ratio as it became certain."""
+"""Charts as SVG: the rounds and the running ratio of a claim, or the points of a curve."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from pytest_dbcluster.rounds import metrics
 
 MISSING = "no charts: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
 INCHES = (8.0, 4.0)
-# Fixed identifiers, letters as text, one line for what is equal: the same rounds give the same file.
+# Fixed identifiers and text as text, so that the same rounds give the same file.
 STYLE: Any = {"svg.hashsalt": "pytest-dbcluster", "svg.fonttype": "none", "font.size": 9.0, "font.family": "sans-serif"}
 COLOURS = ("#d1495b", "#2e6f95", "#6a994e", "#9a6fb0", "#a67c52")
 CLAIM, PUBLISHED = "#222222", "#e08e0b"
 
 
 def available() -> bool:
-    """Whether charts can be drawn."""
+    """Whether matplotlib is installed."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def drawable(record: ClaimRecord) -> bool:
-    """Whether a claim has a chart: a pair to show, and what draws it."""
+    """Whether a claim gets a chart: it has a pair, and matplotlib is installed."""
     return bool(record.verdict.pairs) and available()
 
 
 def chart(record: ClaimRecord) -> str | None:
-    """The chart as SVG text; None without matplotlib, or without a pair to show."""
+    """The chart of a claim as SVG text; None without matplotlib, or without a pair."""
     if not drawable(record):
         return None
     import matplotlib as mpl
@@ -53,7 +53,7 @@ def chart(record: ClaimRecord) -> str | None:
 
 
 def curve(record: CurveRecord) -> str | None:
-    """A curve as SVG text: medians with their intervals, one line a variant; None without matplotlib."""
+    """The chart of a curve as SVG text: medians with intervals, one line for each variant; None without matplotlib."""
     if not available():
         return None
     import matplotlib as mpl
@@ -79,13 +79,13 @@ def curve(record: CurveRecord) -> str | None:
 
 
 def _draw_curve(axes: Any, record: CurveRecord, name: str, colour: str) -> None:
-    """One variant; values stand at equal distances, so that 1, 2, 4 and 64 are all seen."""
-    points = [one for one in record.points if one.variant == name]
-    places = [record.values.index(one.value) for one in points]
-    medians = [one.median for one in points]
-    below = [0.0 if one.low is None else one.median - one.low for one in points]
-    above = [0.0 if one.high is None else one.high - one.median for one in points]
-    axes.errorbar(places, medians, yerr=[below, above], fmt="o-", markersize=4, capsize=3, color=colour, label=name)
+    """Draw one variant; the values have equal distances on the axis, so that 1, 2, 4 and 64 can be told apart."""
+    points = [point for point in record.points if point.variant == name]
+    positions = [record.values.index(point.value) for point in points]
+    medians = [point.median for point in points]
+    below = [0.0 if point.low is None else point.median - point.low for point in points]
+    above = [0.0 if point.high is None else point.high - point.median for point in points]
+    axes.errorbar(positions, medians, yerr=[below, above], fmt="o-", markersize=4, capsize=3, color=colour, label=name)
 
 
 def _title(record: ClaimRecord) -> str:
@@ -94,13 +94,13 @@ def _title(record: ClaimRecord) -> str:
 
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
-    """The metric of each round; rounds of one pair stand above each other, joined by a thin line."""
+    """Draw the metric of each round; a thin vertical line joins the rounds of a pair."""
     shown = {name: rounds_csv.values(record, name) for name in record.rounds}
     numbers = range(1, record.verdict.pairs + 1)
     for pair, block in zip(numbers, zip(*shown.values(), strict=True), strict=True):
         axes.plot([pair] * len(block), block, color="#bbbbbb", linewidth=0.8, zorder=1)
-    for (name, found), colour in zip(shown.items(), COLOURS, strict=False):
-        axes.plot(numbers, found, "o", markersize=3.5, color=colour, label=name, zorder=2)
+    for (name, values), colour in zip(shown.items(), COLOURS, strict=False):
+        axes.plot(numbers, values, "o", markersize=3.5, color=colour, label=name, zorder=2)
     axes.set_ylabel(metrics.label(record.metric))
     axes.set_ylim(0, 1.08 * max(map(max, shown.values())) or None)
     axes.legend(loc="lower right", ncols=len(shown), frameon=False)
@@ -108,15 +108,15 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
 
 
 def _draw_ratio(axes: Any, record: ClaimRecord) -> None:
-    """Each pair's ratio, the estimate and its interval as they stood at that pair, the claim, the published ratio."""
-    several = len(rounds_csv.steps(record)) > 1
+    """Draw the ratio of each pair, the running estimate and interval, the bounds of the claim, the published ratio."""
+    ordered = len(rounds_csv.steps(record)) > 1  # a claim about an order, with a ratio for each two neighbours
     for (fast, slow), colour in zip(rounds_csv.steps(record), COLOURS[1:], strict=False):
         ratios = _log_ratios(record, fast, slow)
         drawn = range(1, len(ratios) + 1)
-        axes.plot(drawn, [estimators.factor(one) for one in ratios], ".", markersize=4, color="#999999")
-        label = f"{fast} / {slow}" if several else "ratio so far"
+        axes.plot(drawn, [estimators.factor(ratio) for ratio in ratios], ".", markersize=4, color="#999999")
+        label = f"{fast} / {slow}" if ordered else "ratio so far"
         axes.plot(drawn, _running(ratios), color=colour, linewidth=1.6, label=label)
-        _draw_interval(axes, ratios, record.verdict.alpha, colour, 0.16, "" if several else "interval")
+        _draw_interval(axes, ratios, record.verdict.alpha, colour, 0.16, "" if ordered else "interval")
         if record.verdict.claim.guard:
             _draw_interval(axes, ratios, critical_values.GUARD_LEVEL, colour, 0.3, "interval")
     word = "claim" if record.asserted else "equal"
@@ -145,13 +145,14 @@ def _locator() -> Any:
 
 
 def _plain(axes: Any) -> None:
+    """Remove the upper and right frame; draw a light horizontal grid below the data."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#eeeeee", linewidth=0.8)
     axes.set_axisbelow(True)
 
 
 def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str, opacity: float, label: str) -> None:
-    """The interval of all looks together: it changes at looks only."""
+    """Draw the interval of all looks together, which changes at looks only; ``alpha`` is the error of one side."""
     looks = [look for look in critical_values.LOOKS if look <= len(ratios)]
     pairs, lows, highs = [], [], []
     for look, end in zip(looks, [*looks, len(ratios)][1:], strict=True):
@@ -167,27 +168,29 @@ def _draw_interval(axes: Any, ratios: Sequence[float], alpha: float, colour: str
 
 
 def _log_ratios(record: ClaimRecord, fast: str, slow: str) -> list[float]:
-    both = zip(rounds_csv.values(record, fast), rounds_csv.values(record, slow), strict=True)
-    sign = -1 if metrics.unit(record.metric) == "ms" else 1  # of two latencies the lower one is the faster
-    return [sign * estimators.log_ratio(one, other) for one, other in both]
+    """The natural logarithm of fast / slow for each pair, as speeds."""
+    pairs = zip(rounds_csv.values(record, fast), rounds_csv.values(record, slow), strict=True)
+    sign = -1 if metrics.unit(record.metric) == "ms" else 1  # the lower latency is the higher speed
+    return [sign * estimators.log_ratio(upper, lower) for upper, lower in pairs]
 
 
 def _running(ratios: Sequence[float]) -> list[float]:
+    """The Hodges-Lehmann estimate of the ratio after each pair."""
     return [estimators.factor(estimators.hodges_lehmann(ratios[:end])) for end in range(1, len(ratios) + 1)]
 
 
 def _bounds(record: ClaimRecord) -> list[float]:
-    """The edges of the claim, as ratios; a count of stalls has none."""
+    """The finite bounds of the claim as ratios; empty for a claim about stalls, which counts."""
     if record.verdict.claim.kind == "no_more_stalls_than":
         return []
     return sorted({math.exp(bound) for bound in record.verdict.claim.bounds if not math.isinf(bound)})
 
 
 def _limits(record: ClaimRecord) -> tuple[float, float]:
-    """Room for every ratio and line, but not for a counter that was zero in one variant."""
-    found = [one for fast, slow in rounds_csv.steps(record) for one in _log_ratios(record, fast, slow)]
-    lines = [math.log(one) for one in (*_bounds(record), record.published) if one]
-    seen = [one for one in (*found, *lines, 0.0) if abs(one) < 20]
-    low, high = min(seen), max(seen)
+    """The range of the axis: all ratios and lines, but no ratio of a counter that is zero in one variant."""
+    ratios = [ratio for fast, slow in rounds_csv.steps(record) for ratio in _log_ratios(record, fast, slow)]
+    lines = [math.log(line) for line in (*_bounds(record), record.published) if line]
+    shown = [ratio for ratio in (*ratios, *lines, 0.0) if abs(ratio) < 20]
+    low, high = min(shown), max(shown)
     room = 0.08 * max(high - low, 0.1)
     return math.exp(low - room), math.exp(high + room)

@@ -1,4 +1,4 @@
-"""Published measurements: the figures of a TOML file, and the ratio of two of its columns."""
+"""Published measurements, read from TOML files in ``fixtures/published``, and the ratio of two of their columns."""
 
 from __future__ import annotations
 
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
 
 DIRECTORY = Path("fixtures") / "published"
 BASELINE = "default"
-Figure = str | tuple[str, str]
+Figure = str | tuple[str, str]  # one or two dotted keys of the file
 
 
 @dataclasses.dataclass(frozen=True)
 class Published:
-    """One published comparison: seconds by column and mode, smaller is better; or figures that stand alone.
+    """One published comparison: either seconds by column and mode, or ratios.
 
-    ``columns`` says which column a variant is, where the names differ. ``figures`` has the published ratio candidate /
-    baseline of a metric or counter, where the file gives that and no seconds.
+    title: the title in the file. cells: by column and mode, the seconds: an average, or average, minimum, maximum.
+    columns: by variant, its column, where the names differ. figures: by metric or counter, the published ratio
+    candidate / baseline, for a file that has ratios or gains instead of seconds.
     """
 
     title: str
@@ -35,7 +36,10 @@ class Published:
 
     @classmethod
     def of(cls, item: Any, root: Path) -> Published | None:
-        """The measurement that a test's ``published`` mark names; None without the mark. Raises ConfigError."""
+        """The measurement that a test's ``published`` mark names; None without the mark.
+
+        Raises ConfigError as ``read`` does.
+        """
         mark = item.get_closest_marker("published")
         if not mark:
             return None
@@ -46,29 +50,31 @@ class Published:
     def read(
         cls, root: Path, name: str, *, columns: Mapping[str, str], figures: Mapping[str, Figure] = MappingProxyType({})
     ) -> Published:
-        """The file ``fixtures/published/NAME.toml``. Raises ConfigError that lists the files there are.
+        """The measurement of the file ``fixtures/published/NAME.toml``.
 
-        A figure is a dotted place in the file: of a gain (.5 is half as fast again) or of a ratio; or two places,
-        whose quotient it is.
+        A figure is a dotted key of the file. Its value is a ratio, or a gain if the key contains ``gain``: a gain of
+        .5 is the ratio 1.5. Two keys give the quotient of their ratios. Raises ConfigError for an unknown file
+        (listing the known ones), a file without seconds, and a key without a number.
         """
         path = root / DIRECTORY / f"{name}.toml"
         if not path.exists():
             known = sorted(entry.stem for entry in path.parent.glob("*.toml"))
             raise registry.unknown("published measurement", name, known)
-        said = tomllib.loads(path.read_text())
-        if "columns" not in said and not figures:
+        document = tomllib.loads(path.read_text())
+        if "columns" not in document and not figures:
             raise ConfigError(f"published measurement {name!r} has no [columns.NAME] with seconds for each mode")
         cells = {
             column: {key: cell for key, value in rows.items() if (cell := _cell(value))}
-            for column, rows in said.get("columns", {}).items()
+            for column, rows in document.get("columns", {}).items()
         }
-        return cls(said["title"], cells, columns, {what: _figure(said, one, name) for what, one in figures.items()})
+        ratios = {metric: _figure(document, keys, name) for metric, keys in figures.items()}
+        return cls(document["title"], cells, columns, ratios)
 
     def ratio(self, candidate: Variant, baseline: Variant, metric: str, mode: str) -> float | None:
-        """Published speed of candidate / baseline in the load's mode; None where a cell is missing.
+        """The published ratio candidate / baseline of speed; None where it is not published.
 
-        ``metric`` is what the claim is about, ``mode`` the load's. A figure of the metric comes first: of a counter
-        it is the counter's ratio.
+        ``metric`` is the metric of the claim, ``mode`` the mode of the load. ``figures`` take precedence over seconds;
+        for a counter they are the ratio of the counter.
         """
         if self.figures or metric != "throughput":
             return self.figures.get(metric)
@@ -76,7 +82,10 @@ class Published:
         return slow[0] / fast[0] if fast and slow else None
 
     def seconds(self, variant: Variant, mode: str) -> tuple[float, ...]:
-        """Published seconds of a variant in a mode: average, least, most; empty where there is no such cell."""
+        """Published seconds of a variant in a mode: average, minimum, maximum; empty where none are published.
+
+        Raises ConfigError when the test's mark names a column that the file does not have.
+        """
         name = variant.spec.short_name
         column = self.columns.get(name, name)
         if column not in self.cells and not variant.options:
@@ -86,34 +95,35 @@ class Published:
         return self.cells.get(column, {}).get(mode, ())
 
 
-def _figure(said: Mapping[str, Any], place: Figure, file: str) -> float:
-    """The ratio at a place of the file. Raises ConfigError for a place that holds no number."""
-    if isinstance(place, str):
-        return _ratio(said, place, file)
-    above, below = place
-    return _ratio(said, above, file) / _ratio(said, below, file)
+def _figure(document: Mapping[str, Any], keys: Figure, file: str) -> float:
+    """The ratio at a key, or the quotient of the ratios at two keys. Raises ConfigError for a key without a number."""
+    if isinstance(keys, str):
+        return _ratio(document, keys, file)
+    above, below = keys
+    return _ratio(document, above, file) / _ratio(document, below, file)
 
 
-def _ratio(said: Mapping[str, Any], place: str, file: str) -> float:
-    """The number at a place; a gain as the ratio that it is of, without which two of them have no quotient."""
-    found = _number(said, place, file)
-    return 1 + found if "gain" in place else found
+def _ratio(document: Mapping[str, Any], key: str, file: str) -> float:
+    """The number at a dotted key; a gain is converted to a ratio, because a quotient of gains means nothing."""
+    number = _number(document, key, file)
+    return 1 + number if "gain" in key else number
 
 
-def _number(said: Mapping[str, Any], place: str, file: str) -> float:
-    found: Any = said
-    for key in place.split("."):
-        if not isinstance(found, Mapping) or key not in found:
-            known = ", ".join(found) if isinstance(found, Mapping) else "a value"
-            raise ConfigError(f"published measurement {file!r} has no {place!r}: at {key!r} there is {known}")
-        found = found[key]
-    if isinstance(found, bool) or not isinstance(found, int | float) or not found:
-        raise ConfigError(f"published measurement {file!r}: {place!r} is {found!r} and no number above or below 0")
-    return float(found)
+def _number(document: Mapping[str, Any], key: str, file: str) -> float:
+    """The number at a dotted key. Raises ConfigError for a missing key, and for anything but a number other than 0."""
+    value: Any = document
+    for name in key.split("."):
+        if not isinstance(value, Mapping) or name not in value:
+            known = ", ".join(value) if isinstance(value, Mapping) else "a value"
+            raise ConfigError(f"published measurement {file!r} has no {key!r}: at {name!r} there is {known}")
+        value = value[name]
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value:
+        raise ConfigError(f"published measurement {file!r}: {key!r} is {value!r}; it must be a number other than 0")
+    return float(value)
 
 
 def _cell(value: object) -> tuple[float, ...]:
-    """Seconds as a cell has them: an average alone, or with the least and the most; empty for anything else."""
+    """The seconds of a cell: an average, or average, minimum and maximum; empty for any other value."""
     if isinstance(value, float):
         return (value,)
     return tuple(map(float, value)) if isinstance(value, list) else ()

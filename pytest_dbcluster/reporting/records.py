@@ -1,4 +1,7 @@
-"""What a claim leaves behind: everything that terminal, Allure, history and a reader later need."""
+"""Records: all data of one claim (``ClaimRecord``) or one curve (``CurveRecord``), and how they are made.
+
+Terminal, charts, results directory and Allure are made from records alone.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import psutil
 
-from pytest_dbcluster import redaction
+from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.clusters.servers import connection
@@ -33,30 +36,31 @@ class ClaimRecord:
     test: the test's node id.
     text: the claim as written, such as ``flush_2.beats(galera3)``.
     load: the workload's name.
-    candidate, baseline: names of the two variants whose ratio the verdict gives; of an order the two neighbours that
-        lie closest. ``published``, ``drained`` and ``differences`` are about the same two.
+    candidate, baseline: the names of the two variants that the verdict's ratio compares. For a claim about an order
+        these are the two neighbours with the closest speeds. ``published``, ``drained`` and ``differences`` compare
+        the same two.
     metric: what is compared, such as ``throughput`` or ``p95``.
     message: the whole text of the verdict, several lines.
-    published: the published ratio candidate / baseline of speed; None where there is none.
+    published: the published ratio candidate / baseline of speed; None where none is published.
     asserted: False for a comparison that is only printed.
     measured_seconds: the measured seconds of all rounds that the claim used, of all variants together.
     wall_seconds: seconds from the test's call of ``measure`` to the answer.
-    seed: of the run; it sets the order of the rounds.
+    seed: the seed of the run; it sets the order of the rounds.
     release: release and exact version, such as ``mariadb:10.11 10.11.19``; several are joined by ``, ``.
     profile: the profile of the run, such as ``quick``.
-    durability: by variant, what a commit survives, in words.
-    differences: by server variable on which the two variants differ, its values (baseline's, candidate's).
-    fingerprint: the machine, kernel and client, as text by name.
+    durability: by variant, the failures that a commit survives, as text.
+    differences: by name, the server variables that differ between the two variants: (baseline's value, candidate's).
+    fingerprint: the machine, kernel and Python, as text by name.
     repeat: the command that repeats the test.
     rounds: by variant, the rounds that the claim used. The n-th rounds of all variants belong to one block.
-    published_seconds: by variant, the published seconds of its cell: average, then least and most where they are
-        published; empty where there is no cell.
-    drains: by variant, the median number of seconds from the end of a round until all nodes had applied it; empty
-        where nothing had to drain.
+    published_seconds: by variant, its published seconds: the average, then minimum and maximum where they are
+        published; empty where nothing is published.
+    drains: by variant, the median seconds from the end of a round until all nodes had applied it; empty where nothing
+        had to drain.
     drained: the ratio candidate / baseline of speed with the drain included; None where nothing had to drain.
-    void: the blocks that did not count and were drawn again, each with the rounds of all its variants.
-    arrival_rate: that of an open loop; None of a closed loop.
-    limited: says that the load generator was the bottleneck; empty when it was not.
+    void: the blocks that did not count and were drawn again; each has the rounds of all its variants.
+    arrival_rate: the arrival rate of an open loop; None for a closed loop.
+    limited: a text that says that the load generator was the bottleneck; empty when it was not.
     """
 
     test: str
@@ -89,7 +93,7 @@ class ClaimRecord:
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """Where and how a claim was asked: the test's node id, the profile, the command that repeats it."""
+    """The test that makes a claim: its node id, the profile of the run, and the command that repeats the test."""
 
     test: str
     profile: str
@@ -99,10 +103,10 @@ class Asked:
 def claim_record(
     answer: Answer, testbed: Testbed, published: Published | None, asked: Asked, wall_seconds: float
 ) -> ClaimRecord:
-    """What an answer leaves behind; ``wall_seconds`` counts resets, switches and settling too."""
+    """The record of an answer. ``wall_seconds`` includes resets, switches of variants, and settling."""
     candidate, baseline = answer.compared
     rounds = {variant.name: tuple(variant.rounds) for variant in answer.variants}
-    of_both = {variant.name: variant.rounds for variant in (candidate, baseline)}
+    compared = {variant.name: variant.rounds for variant in (candidate, baseline)}
     variants = {variant.name: testbed.variants[variant.number] for variant in answer.variants}
     ratio, seconds = _published_beside(answer, variants, testbed.mode, published)
     return ClaimRecord(
@@ -116,7 +120,7 @@ def claim_record(
         message=redaction.redact(answer.message),
         published=ratio,
         asserted=answer.asserted,
-        measured_seconds=sum(done.seconds for several in rounds.values() for done in several),
+        measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
         wall_seconds=wall_seconds,
         seed=answer.seed,
         release=releases(list(variants.values())),
@@ -128,7 +132,7 @@ def claim_record(
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=remarks.drained_ratio(of_both, answer.metric),
+        drained=remarks.drained_ratio(compared, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
@@ -138,7 +142,7 @@ def claim_record(
 def _published_beside(
     answer: Answer, variants: Mapping[str, Variant], mode: str, published: Published | None
 ) -> tuple[float | None, dict[str, tuple[float, ...]]]:
-    """The published ratio of the two compared, and the published seconds of each variant."""
+    """The published ratio of the two compared variants, and the published seconds of each variant."""
     if published is None:
         return None, {}
     candidate, baseline = (variants[variant.name] for variant in answer.compared)
@@ -147,17 +151,17 @@ def _published_beside(
 
 
 def releases(variants: Sequence[Variant]) -> str:
-    """The releases of these variants with their exact versions."""
-    return ", ".join(dict.fromkeys(f"{one.release.name} {one.release.version}" for one in variants))
+    """The releases of these variants with exact versions, each once: ``mariadb:10.11 10.11.19, mysql:8.4 8.4.3``."""
+    return ", ".join(dict.fromkeys(f"{variant.release.name} {variant.release.version}" for variant in variants))
 
 
 @dataclasses.dataclass(frozen=True)
 class CurvePoint:
     """One variant at one value of a curve.
 
-    value: that of the curve's field. variant: its name. rounds: in the order in which they ran. median: of the curve's
-    metric over the rounds, in the metric's unit. low, high: the 95 % interval of the median; None for fewer than 6
-    rounds.
+    value: the value of the curve's field. variant: the variant's name. rounds: the rounds in the order in which they
+    ran. median: the median of the curve's metric over the rounds, in the metric's unit. low, high: the 95 % interval of
+    the median; None for fewer than 6 rounds.
     """
 
     value: object
@@ -170,11 +174,11 @@ class CurvePoint:
 
 @dataclasses.dataclass(frozen=True)
 class CurveRecord:
-    """What was measured of a curve: everything that table, chart and file need.
+    """One curve with its measured points.
 
-    test: the test's node id. load: the workload's name. field: the field of the workload that goes from value to value.
-    metric: that of the load. release, profile, seed, fingerprint: as in a ClaimRecord. points: value by value, and at
-    each value variant by variant. notes: what a reader has to know of it, such as nodes that share cores or a load
+    test: the test's node id. load: the workload's name. field: the field of the workload that is varied, such as
+    ``threads``. metric: the metric of the workload. release, profile, seed, fingerprint: as in ClaimRecord. points:
+    ordered by value, then by variant. notes: limits of the measurement, such as nodes that share cores or a load
     generator that was the bottleneck.
     """
 
@@ -201,10 +205,10 @@ class CurveRecord:
 
 
 def fingerprint() -> Mapping[str, str]:
-    """What the figures depend on beyond the servers: machine, kernel, client."""
+    """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver."""
     return {
         "cpu": f"{psutil.cpu_count()} x {_cpu_model()}",
-        "memory": f"{psutil.virtual_memory().total / 2**30:.1f} GiB",
+        "memory": formatting.gibibytes(psutil.virtual_memory().total),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "control driver": connection.driver(),
@@ -212,6 +216,7 @@ def fingerprint() -> Mapping[str, str]:
 
 
 def _cpu_model() -> str:
+    """The first model name of Linux's /proc/cpuinfo; the architecture where it has none, as on ARM."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
@@ -220,7 +225,7 @@ def _cpu_model() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class About:
-    """What the curves of a run share."""
+    """The data that all curves of a run have in common, as in CurveRecord."""
 
     profile: str
     seed: int
@@ -228,7 +233,7 @@ class About:
 
 
 class Curves:
-    """The curves of a run. Those of a test are told when its body has ended, however it ended."""
+    """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails."""
 
     def __init__(self, tell: Callable[[CurveRecord], None], about: About) -> None:
         self._tell = tell
@@ -236,20 +241,20 @@ class Curves:
         self._begun: list[Curve] = []
 
     def begin(self, curve: Curve) -> None:
-        """A test has declared it."""
+        """Add a curve that the test has declared."""
         self._begun.append(curve)
 
     def end(self) -> None:
-        """Tell what was measured of the curves of this test."""
+        """Report the curves of this test; a curve without rounds is left out."""
         begun, self._begun = self._begun, []
         for curve in begun:
-            if made := curve_record(curve, self._about):
-                self._tell(made)
+            if record := curve_record(curve, self._about):
+                self._tell(record)
 
 
 def curve_record(curve: Curve, about: About) -> CurveRecord | None:
-    """A curve as a value; None of one that has no round."""
-    points = [found for point in curve.points for found in _points(point)]
+    """The record of a curve; None for a curve without rounds."""
+    points = [measured for point in curve.points for measured in _points(point)]
     if not points:
         return None
     first = curve.points[0].measurement
@@ -268,24 +273,29 @@ def curve_record(curve: Curve, about: About) -> CurveRecord | None:
 
 
 def _points(point: Point) -> list[CurvePoint]:
-    found = []
-    for one in series_of(point.measurement):
-        if one.rounds:
-            values = one.values(point.measurement.metric)
+    """One CurvePoint for each variant that has rounds at this value."""
+    measured = []
+    for series in series_of(point.measurement):
+        if series.rounds:
+            values = series.values(point.measurement.metric)
             low, high = estimators.median_interval(values) or (None, None)
-            rounds = tuple(one.rounds)
-            found.append(CurvePoint(point.value, one.name, rounds, statistics.median(values), low, high))
-    return found
+            rounds = tuple(series.rounds)
+            measured.append(CurvePoint(point.value, series.name, rounds, statistics.median(values), low, high))
+    return measured
 
 
 def _not_comparable(curve: Curve) -> list[str]:
-    """Why the variants cannot be compared here, where they cannot."""
+    """The reason why the variants cannot be compared on this machine; empty when they can."""
     source = curve.points[0].measurement.source
-    why = source.blind_spot("differs", *range(len(source.names)))
-    return [why] if why else []
+    reason = source.blind_spot("differs", *range(len(source.names)))
+    return [reason] if reason else []
 
 
 def _marks(curve: Curve) -> list[str]:
-    """At which values the load generator was the limit."""
-    rounds = {point.value: {one.name: one.rounds for one in series_of(point.measurement)} for point in curve.points}
-    return [f"{curve.field}={value}: {said}" for value, many in rounds.items() if (said := load_generator.mark(many))]
+    """A note for each value at which the load generator was the bottleneck."""
+    notes = []
+    for point in curve.points:
+        rounds = {series.name: series.rounds for series in series_of(point.measurement)}
+        if mark := load_generator.mark(rounds):
+            notes.append(f"{curve.field}={point.value}: {mark}")
+    return notes

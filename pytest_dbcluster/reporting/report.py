@@ -1,7 +1,8 @@
-"""Report: what a run has to say. Its records in one list, its files, its lines on the terminal.
+"""Report: passes each claim and curve of a run to the terminal, the results directory and Allure.
 
-A run in one process has one Report. With pytest-xdist each worker has a Relay in its place, which keeps files of its
-own and sends everything to the Report of the process that the user started.
+A run in one process has one Report. With pytest-xdist each worker has a Relay instead: it writes the files of its
+claims into a directory of its own, and sends messages (``schema.Message``) to the Report of the process that the user
+started. That Report moves the files into the results directory of the run.
 """
 
 from __future__ import annotations
@@ -16,36 +17,39 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves, matrix
 
-WORKER = "dbcluster_worker"  # the plugin of a worker that sends
+WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's messages
 
 
 class Reporting(Protocol):
-    """Whom a session tells what it does and finds."""
+    """What a session reports to: a Report, or a Relay in a worker of pytest-xdist."""
 
     def line(self, text: str, colour: str = "") -> None:
-        """One plain line."""
+        """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
 
     def progress(self, event: RoundProgress) -> None:
-        """One finished round."""
+        """Show one finished round."""
 
     def end_live(self) -> None:
-        """The screen belongs to others now."""
+        """Clear the line that shows progress, so that others can write."""
 
     def claim(self, record: ClaimRecord) -> None:
-        """One answered claim."""
+        """Show and save one answered claim."""
 
     def curve(self, record: CurveRecord) -> None:
-        """One curve, when its test has ended."""
+        """Save one curve, when its test has ended."""
 
     def finish(self, overridden: Sequence[str]) -> None:
-        """The end of the run, with lines about options that were not what the test said."""
+        """Write the summary at the end of the run.
+
+        ``overridden`` are lines about server options that the run used instead of those of the test.
+        """
 
     def summary(self, terminal_reporter: Any) -> None:
-        """The closing table."""
+        """Print the closing table."""
 
 
 class Report:
-    """The report in the process that the user started."""
+    """Reports in the process that the user started. records, curves: those of the run so far."""
 
     def __init__(self, config: Any, results: Path) -> None:
         self.records: list[ClaimRecord] = []
@@ -56,65 +60,75 @@ class Report:
         self._closing: list[str] = []
 
     def line(self, text: str, colour: str = "") -> None:
-        """One plain line."""
+        """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
         self._reporter.line(text, colour)
 
     def progress(self, event: RoundProgress) -> None:
-        """One finished round."""
+        """Show one finished round."""
         self._reporter.progress(event)
 
     def end_live(self) -> None:
-        """The screen belongs to others now."""
+        """Clear the line that shows progress, so that others can write."""
         self._reporter.end_live()
 
     def claim(self, record: ClaimRecord) -> None:
-        """One answered claim."""
+        """Show one answered claim, save it, and add it to Allure's results."""
         self.records.append(record)
         self._reporter.claim(record)
         allure.claim(self._config, record, self._results.add(record))
 
     def curve(self, record: CurveRecord) -> None:
-        """One curve, when its test has ended."""
+        """Save one curve and add it to Allure's results, when its test has ended."""
         self.curves.append(record)
         table = curves.as_csv(record)
         allure.curve(self._config, record, table, self._results.add_curve(record, table).chart)
 
     def sort(self, tests: Sequence[str]) -> None:
-        """The records in the order of these tests, those of a test as they came."""
-        place = {test: number for number, test in enumerate(tests)}
-        self.records.sort(key=lambda record: place.get(record.test, len(place)))
-        self.curves.sort(key=lambda record: place.get(record.test, len(place)))
+        """Sort the records by test in the order of ``tests``; those of one test stay in order of arrival."""
+        numbers = {test: number for number, test in enumerate(tests)}
+        self.records.sort(key=lambda record: numbers.get(record.test, len(numbers)))
+        self.curves.sort(key=lambda record: numbers.get(record.test, len(numbers)))
 
     def received(self, worker: str, message: bytes) -> None:
-        """What a Relay has sent, said with the worker's name. Its files become ours, in the order of arrival."""
-        said = schema.message_of(message)
-        if said.kind == "line":
-            self._reporter.line(f"[{worker}] {said.text.strip()}", said.colour)
-        elif said.kind == "claim":
-            record = self._results.adopt(Path(said.directory), said.line)
+        """Show and save what a Relay has sent.
+
+        Lines on the terminal begin with the worker's name. Files of claims and curves are moved into the results
+        directory of the run, numbered in order of arrival. Raises ConfigError for a message or file that cannot be
+        read.
+        """
+        sent = schema.message_of(message)
+        if sent.kind == "line":
+            self._reporter.line(f"[{worker}] {sent.text.strip()}", sent.colour)
+        elif sent.kind == "claim":
+            record = self._results.adopt(Path(sent.directory), sent.line)
             self.records.append(record)
             self._reporter.claim(record, f"[{worker}] ")
         else:
-            self.curves.append(self._results.adopt_curve(Path(said.directory), said.line))
+            self.curves.append(self._results.adopt_curve(Path(sent.directory), sent.line))
 
     def finish(self, overridden: Sequence[str]) -> None:
-        """Write what a reader wants of the whole run."""
+        """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
         overridden = list(dict.fromkeys(overridden))
         self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
         allure.finish(self._config, [*self.records, *self.curves], self._matrix())
 
     def _matrix(self) -> matrix.Matrix | None:
+        """The matrix of releases; None for a run on one release."""
         reports = self._config.pluginmanager.getplugin("terminalreporter")
         return matrix.matrix(self.records, matrix.ended(reports.stats) if reports else ())
 
     def summary(self, terminal_reporter: Any) -> None:
-        """The closing table, when anything was measured."""
+        """Print the closing table, when anything was measured."""
         width = self._config.get_terminal_writer().fullwidth
         terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves, self._matrix())
 
 
 class Relay:
-    """The report of a worker: files in a directory of its own, an Allure step in its own test, the rest is sent."""
+    """Reports in a worker of pytest-xdist.
+
+    It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
+    rest to the Report.
+    """
 
     def __init__(self, config: Any) -> None:
         self._config = config
@@ -129,38 +143,38 @@ class Relay:
         self._worker.send(schema.message(schema.Message(kind, directory=str(self._results.directory), line=line)))
 
     def line(self, text: str, colour: str = "") -> None:
-        """One plain line."""
+        """Send one line."""
         self._reporter.line(text, colour)
 
     def progress(self, event: RoundProgress) -> None:
-        """One finished round."""
+        """Send a line about finished rounds."""
         self._reporter.progress(event)
 
     def end_live(self) -> None:
-        """Nothing follows a claim on a line of its own."""
+        """Do nothing: a worker has no line that shows progress."""
 
     def claim(self, record: ClaimRecord) -> None:
-        """One answered claim."""
+        """Save one answered claim, add it to Allure's results, and send where it is saved."""
         self._reporter.forget()
         kept = self._results.add(record)
         allure.claim(self._config, record, kept)
         self._send_kept("claim", kept.line)
 
     def curve(self, record: CurveRecord) -> None:
-        """One curve, when its test has ended."""
+        """Save one curve, add it to Allure's results, and send where it is saved."""
         table = curves.as_csv(record)
         kept = self._results.add_curve(record, table)
         allure.curve(self._config, record, table, kept.chart)
         self._send_kept("curve", kept.line)
 
     def finish(self, overridden: Sequence[str]) -> None:
-        """The Report hears at the end of the worker which options were overridden."""
+        """Hand the lines about overridden options to the plugin, which sends them when the worker ends."""
         self._worker.overridden[:] = overridden
 
     def summary(self, terminal_reporter: Any) -> None:
-        """Nobody sees a worker's screen."""
+        """Do nothing: the output of a worker is not shown."""
 
 
 def of(config: Any, results: Path) -> Reporting:
-    """Whom a session of this process tells."""
+    """A Relay in a worker of pytest-xdist, else a Report that writes into the directory ``results``."""
     return Relay(config) if hasattr(config, "workerinput") else Report(config, results)

@@ -1,4 +1,11 @@
-"""The results directory: claims as JSON lines, their rounds as CSV, their charts, and the table as Markdown."""
+"""The results directory of a run: JSON lines, CSV files, charts, and the closing table as Markdown.
+
+- ``claims.jsonl``, ``curves.jsonl``: one line for each record, see ``schema``.
+- ``rounds/``, ``charts/``: CSV and ledgers of each claim, and its SVG.
+- ``curves/``: CSV, ledgers and SVG of each curve.
+- ``summary.md``: the closing table of ``tables/closing.py``.
+- ``matrix.csv``: claims by release.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +29,10 @@ OURS = (
 
 @dataclasses.dataclass(frozen=True)
 class ResultFiles:
-    """What the results directory has of one claim or curve.
+    """The files of one claim or curve.
 
-    rounds: its figures as CSV. chart: None where none can be drawn. line: its line in ``claims.jsonl`` or
-    ``curves.jsonl``, 1-based.
+    rounds: the CSV file. chart: the SVG file; None where no chart can be drawn. line: the line of the claim in
+    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based.
     """
 
     rounds: Path
@@ -34,19 +41,22 @@ class ResultFiles:
 
     @property
     def ledgers(self) -> Path:
-        """Where the ledgers of its rounds are, if they have any."""
+        """The path of the ledgers; there is no such file when no round has a ledger."""
         return self.rounds.with_suffix(".jsonl")
 
 
 def clear(directory: Path) -> None:
-    """Remove the results of a run before; what others left in the directory stays."""
+    """Remove the results of an earlier run; other files in the directory stay."""
     for pattern in OURS:
         for path in directory.glob(pattern):
             path.unlink()
 
 
 class Results:
-    """The files of one run. The first claim replaces those of the run before; each is kept when it is answered."""
+    """Writes the files of one run. Each claim is written when it is answered.
+
+    The first claim or curve removes the files of the run before, so a run that measures nothing leaves them alone.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -55,19 +65,19 @@ class Results:
         self._curves = 0
 
     def add(self, record: ClaimRecord) -> ResultFiles:
-        """Keep one claim."""
+        """Write the files of one claim, and its line in ``claims.jsonl``."""
         kept = self._next(record)
         kept.rounds.write_text(rounds_csv.as_csv(record))
         _write_ledgers(kept, schema.claim_rounds(record))
-        # Its line first: whatever ends the drawing loses a picture, and no verdict.
+        # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
         self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
         return self._with_chart(kept, charts.chart(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
-        """Keep one claim that another process has kept in a directory of its own: its files are moved.
+        """Move one claim from another results directory into this one, and return its record.
 
-        ``line`` is its line in that directory's ``claims.jsonl``, 1-based. Raises ConfigError for one that cannot be
-        read.
+        ``theirs`` is the directory of a worker, ``line`` the line of its ``claims.jsonl``, 1-based. Raises ConfigError
+        for a line that cannot be read.
         """
         document = schema.claim_document(theirs, line)
         record = schema.claim_of(theirs, document)
@@ -76,7 +86,7 @@ class Results:
         return record
 
     def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
-        """Keep a curve's table and chart."""
+        """Write the files of one curve, and its line in ``curves.jsonl``; ``table`` is its CSV text."""
         kept = self._next_curve(record)
         kept.rounds.write_text(table)
         _write_ledgers(kept, schema.curve_rounds(record))
@@ -84,7 +94,7 @@ class Results:
         return self._with_chart(kept, charts.curve(record))
 
     def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
-        """The same of a curve, by its line in ``curves.jsonl``."""
+        """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
         document = schema.curve_document(theirs, line)
         record = schema.curve_of(theirs, document)
         table = theirs / document.table_file
@@ -92,7 +102,7 @@ class Results:
         return record
 
     def _next(self, record: ClaimRecord) -> ResultFiles:
-        """Where the next claim goes."""
+        """The paths for the next claim."""
         self._begin()
         self._count += 1
         name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
@@ -100,6 +110,7 @@ class Results:
         return ResultFiles(rounds, chart, self._count)
 
     def _next_curve(self, record: CurveRecord) -> ResultFiles:
+        """The paths for the next curve."""
         self._begin()
         self._curves += 1
         name = f"{self._curves:02}-{_file_name(record.load)}-{record.field}.csv"
@@ -107,6 +118,7 @@ class Results:
         return ResultFiles(table, _curve_chart(table), self._curves)
 
     def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
+        """Write the SVG text ``drawn``; the files without a chart where there is none."""
         if kept.chart and drawn is not None:
             kept.chart.write_text(drawn)
             return kept
@@ -121,7 +133,7 @@ class Results:
         self._append(schema.CURVES, schema.curve_line(record, str(table), ledgers))
 
     def _name(self, path: Path | None) -> str | None:
-        """The name of a file as documents have it."""
+        """A path relative to the results directory, as in documents."""
         return str(path.relative_to(self.directory)) if path else None
 
     def _append(self, name: str, line: bytes) -> None:
@@ -143,11 +155,14 @@ class Results:
         curves: Sequence[CurveRecord] = (),
         releases: matrix.Matrix | None = None,
     ) -> list[str]:
-        """Write the Markdown and the matrix; lines that say where everything is. Nothing when nothing was measured."""
+        """Write ``summary.md`` and ``matrix.csv``; return the lines that tell the user where the results are.
+
+        Writes nothing and returns no lines when nothing was measured. ``notes`` are added at the end of the summary.
+        """
         if not records and not curves:
             return []
         blocks = [layout.markdown(block) for block in closing.blocks(records, curves)]
-        blocks += matrix.kept(self.directory, releases)
+        blocks += matrix.write(self.directory, releases)
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
         total = [closing.total(records) + ".", "", closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]
@@ -169,11 +184,12 @@ def _existing(path: Path) -> Path | None:
 
 
 def _curve_chart(table: Path) -> Path:
-    """The chart of a curve stands beside its table. Its name may have dots."""
+    """The path of a curve's chart: that of its CSV with another suffix. The name may contain dots."""
     return table.with_name(f"{table.name.removesuffix('.csv')}.svg")
 
 
 def _moved(theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
+    """Move the files ``theirs`` to the paths ``kept``; return those without a chart where there is none."""
     _move(theirs.rounds, kept.rounds)
     _move(theirs.ledgers, kept.ledgers)
     drawn = theirs.chart and kept.chart and _move(theirs.chart, kept.chart)
@@ -181,13 +197,14 @@ def _moved(theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
 
 
 def _move(source: Path, target: Path) -> bool:
+    """Move a file if there is one; whether ``target`` exists then."""
     if source.exists():
         shutil.move(source, target)
     return target.exists()
 
 
 def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
-    """What all claims and curves of a run share: releases, profile, seed and the machine."""
+    """The data that all records of a run have in common, by name: releases, profile, seed, fingerprint."""
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
     return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}

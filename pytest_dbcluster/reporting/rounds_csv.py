@@ -1,4 +1,4 @@
-"""The rounds of a claim as figures: one value a round, and all of them as CSV."""
+"""The rounds of a claim as numbers: the claim's metric of each round, and the CSV file of all figures."""
 
 from __future__ import annotations
 
@@ -33,65 +33,65 @@ COLUMNS = (
 
 
 def values(record: ClaimRecord, variant: str) -> list[float]:
-    """The claim's metric, a value for each round of a variant."""
-    return [metrics.shown(one, record.metric, record.load) for one in record.rounds[variant]]
+    """The claim's metric for each round of a variant, in the unit in which it is shown."""
+    return [metrics.shown(measured, record.metric, record.load) for measured in record.rounds[variant]]
 
 
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
-    """What is compared, candidate first: the two variants of a claim, the neighbours of an order."""
+    """The pairs of variants that are compared, candidate first; a claim about an order compares all neighbours."""
     return list(itertools.pairwise(record.rounds))
 
 
 def as_csv(record: ClaimRecord) -> str:
-    """A line for each round in the order in which they ran: what the load said, then counters and samples.
+    """A line for each round in the order in which the rounds ran: COLUMNS, percentiles, counters, samples.
 
-    A void block stands before the one that was drawn for it, with its reason in the column ``void``.
+    The lines of a void block come before those of the block that replaced it; the column ``void`` has the reason.
     """
-    void = [one for block in record.void for one in remarks.as_void(block)]
+    void = [drawn for block in record.void for drawn in remarks.as_void(block)]
     rounds = sorted(
-        (one for many in (void, *record.rounds.values()) for one in many),
-        key=lambda one: (one.block, not one.void, one.started, one.position),
+        itertools.chain(void, *record.rounds.values()),
+        key=lambda drawn: (drawn.block, not drawn.void, drawn.started, drawn.position),
     )
-    counted = sorted({name for one in rounds for name in one.counters})
-    sampled = sorted({name for one in rounds for name in one.samples})
-    tails = list(metrics.QUANTILES) if any(one.outcome.ledger for one in rounds) else []
+    counted = sorted({name for drawn in rounds for name in drawn.counters})
+    sampled = sorted({name for drawn in rounds for name in drawn.samples})
+    tails = list(metrics.QUANTILES) if any(drawn.outcome.ledger for drawn in rounds) else []
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
     write([*COLUMNS, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
-    for one in rounds:
-        found = [
-            *_own(one),
-            *(metrics.shown(one, name, record.load) if one.outcome.ledger else None for name in tails),
-            *map(one.counters.get, counted),
-            *map(one.samples.get, sampled),
+    for drawn in rounds:
+        cells = [
+            *_own(drawn),
+            *(metrics.shown(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
+            *map(drawn.counters.get, counted),
+            *map(drawn.samples.get, sampled),
         ]
-        write(map(_cell, found))
+        write(map(_cell, cells))
     return text.getvalue()
 
 
-def _own(one: Round) -> list[object]:
-    """The cells of COLUMNS."""
-    said = one.outcome
+def _own(drawn: Round) -> list[object]:
+    """The cells of COLUMNS; the pair is 1-based, the position in it 0-based."""
+    outcome = drawn.outcome
     return [
-        one.block + 1,
-        one.position,
-        one.variant,
-        said.seconds,
-        said.operations,
-        said.commits,
-        said.done,
-        *(getattr(one, name) for name in SPEEDS),
-        one.wall,
-        int(one.settled),
-        one.started,
-        said.rate,
-        said.client_seconds,
-        said.busiest,
-        one.limited,
-        one.void,
+        drawn.block + 1,
+        drawn.position,
+        drawn.variant,
+        outcome.seconds,
+        outcome.operations,
+        outcome.commits,
+        outcome.done,
+        *(getattr(drawn, name) for name in SPEEDS),
+        drawn.wall,
+        int(drawn.settled),
+        drawn.started,
+        outcome.rate,
+        outcome.client_seconds,
+        outcome.busiest,
+        drawn.limited,
+        drawn.void,
     ]
 
 
 def _cell(value: object) -> object:
-    """Empty for what a round does not have."""
+    """The value, or an empty cell for None and NaN."""
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else value

@@ -1,12 +1,19 @@
-"""Schema: how claims and curves are kept as JSON lines, and read back as the records that they were.
+"""Schema: the JSON lines in which claims and curves are saved, and how they are read back as the same records.
 
-Three kinds of lines. ``claims.jsonl`` has a ClaimDocument for each claim, ``curves.jsonl`` a CurveDocument for each
-curve. Ledgers are large and stand apart, a LedgerDocument for each round that has one, in the ``ledgers_file`` that
-the claim or curve names. Every line carries the number of its format. FORMAT is raised when a name goes or changes its
-meaning; a name may be added without that, and readers ignore names that they do not know.
+There are three kinds of lines:
 
-JSON has no infinity: a number that is not finite is the string "inf", "-inf" or "nan" in the place of the number.
-The CSV files and the Markdown of a results directory are made from the same records and are not read back.
+- ``claims.jsonl`` has a ClaimDocument for each claim.
+- ``curves.jsonl`` has a CurveDocument for each curve.
+- Ledgers are large and have files of their own: the ``ledgers_file`` of a claim or curve has a LedgerDocument for each
+  round with a ledger.
+
+Every line has a format number. Raise FORMAT when a name is removed or changes its meaning. A name may be added without
+raising it: readers ignore names that they do not know.
+
+JSON has no infinity: a number that is not finite is the string "inf", "-inf" or "nan". The CSV files and the Markdown
+of a results directory are made from the same records; nothing reads them back.
+
+A Message is what a worker of pytest-xdist sends; it is never saved.
 """
 
 from __future__ import annotations
@@ -36,14 +43,14 @@ Document = TypeVar("Document")
 
 @dataclasses.dataclass(frozen=True)
 class RoundDocument(Round):
-    """A Round without its ledger. ledger_line: the line of ``ledgers_file`` that has it, 1-based; None without one."""
+    """A Round without its ledger. ledger_line: the ledger's line in ``ledgers_file``, 1-based; None without one."""
 
     ledger_line: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class VoidBlock:
-    """A block that did not count. pair: its number, 1-based. reason: which variant made it void, and why."""
+    """A block that did not count. pair: its number, 1-based. reason: the variant that made it void, and why."""
 
     pair: int
     reason: str
@@ -51,12 +58,13 @@ class VoidBlock:
 
 @dataclasses.dataclass(frozen=True)
 class ClaimDocument:
-    """A line of ``claims.jsonl``: the fields of a ClaimRecord, and what is easier to read than to work out.
+    """A line of ``claims.jsonl``: the fields of a ClaimRecord, and values derived from them for other readers.
 
-    began: when the load of the first round was started, in seconds since 1970 (UTC); None without rounds. seconds: per
-    variant the measured seconds of each round that the claim used. values: per variant the claim's metric of each of
-    them, in the unit in which it is shown. rounds: per variant those rounds. void: the blocks that did not count;
-    void_rounds: the rounds of each of them. The names of files are relative to the results directory.
+    began: the start of the first round's load, in seconds since 1970 (UTC); None without rounds. rounds: by variant,
+    the rounds that the claim used. seconds: by variant, the measured seconds of each of these rounds. values: by
+    variant, the claim's metric for each of these rounds, in the unit in which it is shown. void: the blocks that did
+    not count. void_rounds: the rounds of each void block. rounds_file, ledgers_file, chart_file: paths relative to the
+    results directory; None where there is no such file.
     """
 
     format: int
@@ -97,7 +105,7 @@ class ClaimDocument:
 
 @dataclasses.dataclass(frozen=True)
 class PointDocument:
-    """A CurvePoint. value: that of the curve's field; as text where it is neither a number nor a text."""
+    """A CurvePoint. value: the value of the curve's field; converted to text unless it is a number, text or None."""
 
     value: int | float | str | bool | None
     variant: str
@@ -109,7 +117,10 @@ class PointDocument:
 
 @dataclasses.dataclass(frozen=True)
 class CurveDocument:
-    """A line of ``curves.jsonl``: the fields of a CurveRecord. Names of files are relative to the results directory."""
+    """A line of ``curves.jsonl``: the fields of a CurveRecord.
+
+    table_file, ledgers_file: paths relative to the results directory; None where there is no such file.
+    """
 
     format: int
     test: str
@@ -130,7 +141,8 @@ class CurveDocument:
 class TypeDocument:
     """A LedgerEntry: the transactions of one type.
 
-    attempts: how many transactions ended at their n-th attempt, by n. latencies: counts by bucket (histogram.py).
+    attempts: by n (1-based), the number of transactions that ended at their n-th attempt. latencies: counts by bucket
+    (``rounds/histogram.py``).
     """
 
     attempts: Mapping[int, int]
@@ -144,10 +156,11 @@ class TypeDocument:
 
 @dataclasses.dataclass(frozen=True)
 class LedgerDocument:
-    """The ledger of one round; the line has the round's other figures (``RunResult.figures``) as well.
+    """The ledger of one round; its line also has the round's ``RunResult.figures``, by name.
 
-    pair: number of its block, 1-based. position: place in its block, 0-based. void: why the round does not count, empty
-    when it does. by_second: good operations of each second of the round. errors: (number, node, times).
+    pair: the number of the round's block, 1-based. position: the position in the block, 0-based. void: why the round
+    does not count; empty when it counts. by_second: the successful operations of each second of the round. errors:
+    (number of the server error, node, how often).
     """
 
     format: int
@@ -162,11 +175,11 @@ class LedgerDocument:
 
 @dataclasses.dataclass(frozen=True)
 class Message:
-    """What a worker of pytest-xdist sends to the process in front.
+    """A message from a worker of pytest-xdist to the process that the user started.
 
-    kind: ``line`` for one that is shown, ``claim`` and ``curve`` for one that the worker has kept in a results
-    directory of its own. text: the line that is shown, in this colour. directory, line: where the claim or curve is
-    kept, and on which line of ``claims.jsonl`` or ``curves.jsonl``, 1-based.
+    kind: ``line`` for a line of text; ``claim`` or ``curve`` for a record that the worker has saved in its own results
+    directory. text, colour: the line to show. directory: the worker's results directory. line: the line of the record
+    in its ``claims.jsonl`` or ``curves.jsonl``, 1-based.
     """
 
     kind: str
@@ -176,31 +189,32 @@ class Message:
     line: int = 0
 
 
-# The fields that a record and its document have alike.
-_CLAIM = [one.name for one in dataclasses.fields(ClaimRecord) if one.name not in ("rounds", "void")]
-_CURVE = [one.name for one in dataclasses.fields(CurveRecord) if one.name != "points"]
-_POINT = [one.name for one in dataclasses.fields(CurvePoint) if one.name not in ("rounds", "value")]
-_ROUND = [one.name for one in dataclasses.fields(Round) if one.name != "outcome"]
-_ENTRY = [one.name for one in dataclasses.fields(LedgerEntry) if one.name != "latencies"]
+# The fields that are the same in a record and in its document.
+_CLAIM = [field.name for field in dataclasses.fields(ClaimRecord) if field.name not in ("rounds", "void")]
+_CURVE = [field.name for field in dataclasses.fields(CurveRecord) if field.name != "points"]
+_POINT = [field.name for field in dataclasses.fields(CurvePoint) if field.name not in ("rounds", "value")]
+_ROUND = [field.name for field in dataclasses.fields(Round) if field.name != "outcome"]
+_ENTRY = [field.name for field in dataclasses.fields(LedgerEntry) if field.name != "latencies"]
 
 
 def _alike(names: Sequence[str], value: object) -> dict[str, Any]:
+    """The fields of a record or document with these names."""
     return {name: getattr(value, name) for name in names}
 
 
 def claim_line(record: ClaimRecord, rounds_file: str, ledgers_file: str | None, chart_file: str | None) -> bytes:
-    """The line of ``claims.jsonl`` of a claim, with its end; the names of files are relative to the directory."""
+    """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(claim_rounds(record))
-    rounds = {name: tuple(_round_document(one, numbers) for one in many) for name, many in record.rounds.items()}
-    every = [one for many in record.rounds.values() for one in many]
+    by_variant = record.rounds.items()
+    every = [measured for rounds in record.rounds.values() for measured in rounds]
     document = ClaimDocument(
         format=FORMAT,
-        began=min((one.started for one in every), default=None),
+        began=min((measured.started for measured in every), default=None),
         void=tuple(VoidBlock(block[0].block + 1, remarks.reason(block)) for block in record.void),
-        seconds={name: tuple(one.seconds for one in many) for name, many in record.rounds.items()},
+        seconds={name: tuple(measured.seconds for measured in rounds) for name, rounds in by_variant},
         values={name: tuple(rounds_csv.values(record, name)) for name in record.rounds},
-        rounds=rounds,
-        void_rounds=tuple(tuple(_round_document(one, numbers) for one in block) for block in record.void),
+        rounds={name: _round_documents(rounds, numbers) for name, rounds in by_variant},
+        void_rounds=tuple(_round_documents(block, numbers) for block in record.void),
         rounds_file=rounds_file,
         ledgers_file=ledgers_file,
         chart_file=chart_file,
@@ -210,15 +224,15 @@ def claim_line(record: ClaimRecord, rounds_file: str, ledgers_file: str | None, 
 
 
 def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -> bytes:
-    """The line of ``curves.jsonl`` of a curve, with its end; the names of files are relative to the directory."""
+    """The line of a curve in ``curves.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(curve_rounds(record))
     points = tuple(
         PointDocument(
-            value=one.value if isinstance(one.value, int | float | str | None) else str(one.value),
-            rounds=tuple(_round_document(done, numbers) for done in one.rounds),
-            **_alike(_POINT, one),
+            value=point.value if isinstance(point.value, int | float | str | None) else str(point.value),
+            rounds=_round_documents(point.rounds, numbers),
+            **_alike(_POINT, point),
         )
-        for one in record.points
+        for point in record.points
     )
     return _encoded(
         CurveDocument(
@@ -228,41 +242,49 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
 
 
 def ledger_lines(rounds: Iterable[Round]) -> bytes:
-    """A line for each of these rounds that has a ledger; empty where none has."""
+    """A line for each round that has a ledger; empty when no round has one."""
     return b"".join(
-        _encoded(_ledger_document(one, one.outcome.ledger), one.outcome.figures) for one in rounds if one.outcome.ledger
+        _encoded(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
+        for measured in rounds
+        if measured.outcome.ledger
     )
 
 
 def claim_rounds(record: ClaimRecord) -> list[Round]:
-    """The rounds of a claim in the order of its ledgers: those that it used as they ran, then those of void blocks."""
-    used = sorted((one for many in record.rounds.values() for one in many), key=lambda one: (one.block, one.position))
-    return [*used, *(one for block in record.void for one in block)]
+    """The rounds of a claim in the order of its ledgers: used rounds as they ran, then the rounds of void blocks."""
+    used = [measured for rounds in record.rounds.values() for measured in rounds]
+    used.sort(key=lambda measured: (measured.block, measured.position))
+    return [*used, *(measured for block in record.void for measured in block)]
 
 
 def curve_rounds(record: CurveRecord) -> list[Round]:
-    """The rounds of a curve in the order of its ledgers: point by point, as the record has them."""
-    return [one for point in record.points for one in point.rounds]
+    """The rounds of a curve in the order of its ledgers: point by point."""
+    return [measured for point in record.points for measured in point.rounds]
 
 
 def _numbers(rounds: Sequence[Round]) -> dict[int, int]:
-    """The lines of the ledgers of these rounds, 1-based, by the identity of the round."""
-    return {id(one): number for number, one in enumerate((one for one in rounds if one.outcome.ledger), 1)}
+    """By ``id`` of a round, the line of its ledger, 1-based."""
+    with_ledger = (measured for measured in rounds if measured.outcome.ledger)
+    return {id(measured): number for number, measured in enumerate(with_ledger, 1)}
 
 
-def _round_document(one: Round, numbers: Mapping[int, int]) -> RoundDocument:
-    outcome = dataclasses.replace(one.outcome, ledger=None)
-    return RoundDocument(outcome=outcome, ledger_line=numbers.get(id(one)), **_alike(_ROUND, one))
+def _round_documents(rounds: Iterable[Round], numbers: Mapping[int, int]) -> tuple[RoundDocument, ...]:
+    return tuple(_round_document(measured, numbers) for measured in rounds)
 
 
-def _ledger_document(one: Round, ledger: Ledger) -> LedgerDocument:
+def _round_document(measured: Round, numbers: Mapping[int, int]) -> RoundDocument:
+    outcome = dataclasses.replace(measured.outcome, ledger=None)
+    return RoundDocument(outcome=outcome, ledger_line=numbers.get(id(measured)), **_alike(_ROUND, measured))
+
+
+def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
     return LedgerDocument(
         format=FORMAT,
-        pair=one.block + 1,
-        position=one.position,
-        variant=one.variant,
-        void=one.void,
-        by_second=one.outcome.by_second,
+        pair=measured.block + 1,
+        position=measured.position,
+        variant=measured.variant,
+        void=measured.void,
+        by_second=measured.outcome.by_second,
         errors=tuple((number, node, times) for (number, node), times in ledger.errors.items()),
         types={
             name: TypeDocument(latencies=entry.latencies.counts, **_alike(_ENTRY, entry))
@@ -272,17 +294,17 @@ def _ledger_document(one: Round, ledger: Ledger) -> LedgerDocument:
 
 
 def read_claims(directory: Path) -> list[ClaimRecord]:
-    """The claims of a results directory as the records that they were; none where no claim was answered.
+    """The claims of a results directory, equal to the records that were saved; empty when no claim was answered.
 
-    Raises ConfigError, which names file and line, for a directory that is not there, a line that is torn or no JSON,
-    what is no claim, a format that this version does not read, and a ledger that is missing.
+    Raises ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
+    that is not a claim, a format that this version does not read, and a missing ledger.
     """
     lines = _lines(directory, CLAIMS)
     return [claim_of(directory, _document(text, ClaimDocument, where)) for where, text in lines]
 
 
 def read_curves(directory: Path) -> list[CurveRecord]:
-    """The curves of a results directory, as ``read_claims`` reads claims. Raises ConfigError as that does."""
+    """The curves of a results directory. Raises ConfigError as ``read_claims`` does."""
     lines = _lines(directory, CURVES)
     return [curve_of(directory, _document(text, CurveDocument, where)) for where, text in lines]
 
@@ -298,40 +320,38 @@ def curve_document(directory: Path, line: int) -> CurveDocument:
 
 
 def claim_of(directory: Path, document: ClaimDocument) -> ClaimRecord:
-    """The record of a claim in this directory. Raises ConfigError where its ledgers cannot be read."""
+    """The record of a claim in this results directory. Raises ConfigError when its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
     return ClaimRecord(
-        rounds={name: tuple(_round_of(one, ledgers) for one in many) for name, many in document.rounds.items()},
-        void=tuple(tuple(_round_of(one, ledgers) for one in block) for block in document.void_rounds),
+        rounds={name: _rounds_of(rounds, ledgers) for name, rounds in document.rounds.items()},
+        void=tuple(_rounds_of(block, ledgers) for block in document.void_rounds),
         **_alike(_CLAIM, document),
     )
 
 
 def curve_of(directory: Path, document: CurveDocument) -> CurveRecord:
-    """The record of a curve in this directory. Raises ConfigError where its ledgers cannot be read."""
+    """The record of a curve in this results directory. Raises ConfigError when its ledgers cannot be read."""
     ledgers = _ledgers(directory, document.ledgers_file)
     points = tuple(
-        CurvePoint(
-            value=one.value, rounds=tuple(_round_of(done, ledgers) for done in one.rounds), **_alike(_POINT, one)
-        )
-        for one in document.points
+        CurvePoint(value=point.value, rounds=_rounds_of(point.rounds, ledgers), **_alike(_POINT, point))
+        for point in document.points
     )
     return CurveRecord(points=points, **_alike(_CURVE, document))
 
 
 class _Ledgers:
-    """The ledgers of a claim or curve by the number of their line."""
+    """The ledgers of a claim or curve, by line number."""
 
-    def __init__(self, path: Path | None, found: Sequence[Ledger]) -> None:
+    def __init__(self, path: Path | None, ledgers: Sequence[Ledger]) -> None:
         self._path = path
-        self._found = found
+        self._ledgers = ledgers
 
     def on(self, line: int) -> Ledger:
-        """The ledger on this line, 1-based. Raises ConfigError where there is none."""
-        if not 0 < line <= len(self._found):
-            place = f"{self._path} has {len(self._found)} lines" if self._path else "no file of ledgers is named"
-            raise ConfigError(f"a round has its ledger on line {line}, but {place}; measure again")
-        return self._found[line - 1]
+        """The ledger on this line, 1-based. Raises ConfigError when there is no such line."""
+        if not 0 < line <= len(self._ledgers):
+            problem = f"{self._path} has {len(self._ledgers)} lines" if self._path else "no file of ledgers is named"
+            raise ConfigError(f"a round has its ledger on line {line}, but {problem}; measure again")
+        return self._ledgers[line - 1]
 
 
 def _ledgers(directory: Path, name: str | None) -> _Ledgers:
@@ -345,10 +365,14 @@ def _ledgers(directory: Path, name: str | None) -> _Ledgers:
 
 def _ledger_of(document: LedgerDocument) -> Ledger:
     entries = {
-        name: LedgerEntry(latencies=Histogram(one.latencies), **_alike(_ENTRY, one))
-        for name, one in document.types.items()
+        name: LedgerEntry(latencies=Histogram(entry.latencies), **_alike(_ENTRY, entry))
+        for name, entry in document.types.items()
     }
     return Ledger(entries, {(number, node): times for number, node, times in document.errors})
+
+
+def _rounds_of(documents: Iterable[RoundDocument], ledgers: _Ledgers) -> tuple[Round, ...]:
+    return tuple(_round_of(document, ledgers) for document in documents)
 
 
 def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
@@ -356,18 +380,21 @@ def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
     return Round(outcome=dataclasses.replace(document.outcome, ledger=ledger), **_alike(_ROUND, document))
 
 
-def message(said: Message) -> bytes:
-    """A message between two processes of one run, as bytes."""
-    return _encoded(said)
+def message(content: Message) -> bytes:
+    """The message as bytes, for another process of the same run."""
+    return _encoded(content)
 
 
 def message_of(text: bytes) -> Message:
-    """The message that these bytes are. Raises ConfigError for bytes that are none."""
+    """The message in these bytes, as ``message`` writes it. Raises ConfigError for other bytes."""
     return _converted(_decoded(text, "a message of a worker"), Message, "a message of a worker")
 
 
 def _lines(directory: Path, name: str) -> Iterator[tuple[str, bytes]]:
-    """Each line of a file with what it is called in errors; none where there is no such file."""
+    """Each line of a file after its name for errors, ``FILE, line 1``; nothing when there is no such file.
+
+    Raises ConfigError when there is no such directory.
+    """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")
     path = directory / name
@@ -378,6 +405,7 @@ def _lines(directory: Path, name: str) -> Iterator[tuple[str, bytes]]:
 
 
 def _document_on(directory: Path, name: str, line: int, kind: type[Document]) -> Document:
+    """The document on a line of a file, 1-based."""
     for number, (where, text) in enumerate(_lines(directory, name), 1):
         if number == line:
             return _document(text, kind, where)
@@ -385,45 +413,47 @@ def _document_on(directory: Path, name: str, line: int, kind: type[Document]) ->
 
 
 def _document(text: bytes, kind: type[Document], where: str) -> Document:
-    """The document on a line. Raises ConfigError, which begins with ``where``, for any other line."""
-    found = _decoded(text, where)
-    said = found.get("format") if isinstance(found, dict) else None
-    if type(said) is not int:
+    """The document on a line. Raises ConfigError, which begins with ``where``, for a line that is no such document."""
+    content = _decoded(text, where)
+    written = content.get("format") if isinstance(content, dict) else None
+    if type(written) is not int:
         raise ConfigError(f"{where}: it has no format number, so pytest-dbcluster did not write it; remove the line")
-    if said > FORMAT:
+    if written > FORMAT:
         raise ConfigError(
-            f"{where}: it has format {said}, and this version reads format {FORMAT}; update pytest-dbcluster "
+            f"{where}: it has format {written}, and this version reads format {FORMAT}; update pytest-dbcluster "
             "(pip install --upgrade pytest-dbcluster)"
         )
-    if said < FORMAT:
-        why = OLDER.get(said, "no version has written it")
+    if written < FORMAT:
+        why = OLDER.get(written, "no version has written it")
         raise ConfigError(
-            f"{where}: it has format {said}, and this version reads format {FORMAT}: {why}; measure again"
+            f"{where}: it has format {written}, and this version reads format {FORMAT}: {why}; measure again"
         )
-    return _converted(found, kind, where)
+    return _converted(content, kind, where)
 
 
 def _decoded(text: bytes, where: str) -> Any:
+    """The value of this JSON. Raises ConfigError, which begins with ``where``, for other text."""
     import msgspec
 
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        what = "it is no JSON" if text.endswith(b"\n") else "it is torn, so the run that wrote it was ended"
-        raise ConfigError(f"{where}: {what} ({error}); remove the line, or measure again") from error
+        problem = "it is not JSON" if text.endswith(b"\n") else "it is incomplete: the run ended while writing it"
+        raise ConfigError(f"{where}: {problem} ({error}); remove the line, or measure again") from error
 
 
-def _converted(found: Any, kind: type[Document], where: str) -> Document:
+def _converted(content: Any, kind: type[Document], where: str) -> Document:
+    """The JSON value as a document. Raises ConfigError, which begins with ``where``, when fields are wrong."""
     import msgspec
 
     try:
-        return msgspec.convert(found, kind, strict=False)  # not strict: "inf" is a number
+        return msgspec.convert(content, kind, strict=False)  # not strict: "inf" is a number
     except msgspec.ValidationError as error:
         raise ConfigError(f"{where}: {error}; it was changed by hand, or copied in part: measure again") from error
 
 
 def _encoded(document: object, more: Mapping[str, float] | None = None) -> bytes:
-    """The document as a line of JSON, with what its line has beside."""
+    """The document as a line of JSON, with the names and numbers of ``more`` in the same object."""
     import msgspec
 
     line: bytes = msgspec.json.encode(_finite({**(more or {}), **msgspec.to_builtins(document, str_keys=True)}))
@@ -431,7 +461,7 @@ def _encoded(document: object, more: Mapping[str, float] | None = None) -> bytes
 
 
 def _finite(value: Any) -> Any:
-    """The value with text for every number that JSON does not have: "inf", "-inf" or "nan"."""
+    """The value with every number that is not finite as text: "inf", "-inf" or "nan"."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, dict):

@@ -1,4 +1,7 @@
-"""The terminal: how far a claim is, its verdict on one line, and the closing table."""
+"""The terminal: the progress of a claim, its verdict on one line, and the closing table (``summary``).
+
+This module prints; ``tables/closing.py`` makes the closing table.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,15 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
 from pytest_dbcluster.rounds.round import Round
 
-# In a log, seconds between two lines about the same claim; looks are always shown.
+# In a log, the minimum seconds between two lines about one claim; looks are always shown.
 LOG_SECONDS = 2.0
 
 
 class Reporter:
-    """Writes through pytest's terminal reporter, past its capturing.
+    """Writes through pytest's terminal reporter, with the capturing of output suspended.
 
-    On a terminal one line follows the claim in progress, in a log a block of rounds is a line of its own.
+    On a terminal, one line is rewritten after each round of the claim in progress. In a log, each block of rounds is a
+    line of its own, at most one every LOG_SECONDS.
     """
 
     def __init__(self, config: Any, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,7 +44,7 @@ class Reporter:
 
     @property
     def _follows(self) -> bool:
-        """Whether a claim in progress has a line that changes."""
+        """Whether the output is a terminal, where a line can be rewritten."""
         return bool(self._terminal.isatty)
 
     def _uncaptured(self) -> AbstractContextManager[None]:
@@ -48,7 +52,7 @@ class Reporter:
         return capture.global_and_fixture_disabled() if capture else nullcontext()
 
     def line(self, text: str, colour: str = "") -> None:
-        """One plain line."""
+        """Write one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
         if self._terminal is None:
             return
         if self._live:
@@ -60,14 +64,14 @@ class Reporter:
             self._terminal.flush()
 
     def _fresh_line(self) -> None:
-        """Leave the line on which pytest has written a file's name or a test's letter."""
+        """Begin a new line if pytest has written a file name or the letter of a test on this one."""
         with self._uncaptured():
             self._terminal.ensure_newline()
             if self._config.get_terminal_writer().width_of_current_line:
                 self._terminal.line("")
 
     def end_live(self) -> None:
-        """Clear the line that follows the rounds, so that others can write."""
+        """Clear the line that shows progress, so that others can write."""
         if self._live:
             with self._uncaptured():
                 self._terminal.rewrite("", erase=True)
@@ -75,14 +79,14 @@ class Reporter:
         self._live = False
 
     def progress(self, event: RoundProgress) -> None:
-        """One finished round. Nothing with ``-q``."""
+        """Show one finished round; nothing with ``-q``."""
         if not self._shown or self._config.get_verbosity() < 0:
             return
         if event.round.void:
-            self.line(f"  {event.load}  {_place(event)}  {event.round.variant}  void: {event.round.void}")
+            self.line(f"  {event.load}  {_pair(event)}  {event.round.variant}  void: {event.round.void}")
         shown = f"{event.round.variant} {_result(event.round)}"
         if self._follows:
-            self._follow("  ".join(["", event.load, _place(event), shown, *_so_far(event)]))
+            self._follow("  ".join(["", event.load, _pair(event), shown, *_so_far(event)]))
             return
         self._rounds.append(shown)
         if not event.last:
@@ -90,10 +94,10 @@ class Reporter:
         rounds, self._rounds = ", ".join(self._rounds), []
         if self._due(event):
             self._written = self._clock()
-            self.line("   ".join(["", event.load, _place(event), rounds, *_so_far(event)]))
+            self.line("   ".join(["", event.load, _pair(event), rounds, *_so_far(event)]))
 
     def _due(self, event: RoundProgress) -> bool:
-        """Whether a log wants a line now: of warm-ups, first pairs and looks, and then every few seconds."""
+        """Whether a log gets a line now: for warm-up, first pair and looks; else LOG_SECONDS after the last one."""
         before_look = event.next_look == event.pair
         return event.warm_up or event.pair == 1 or before_look or self._clock() - self._written >= LOG_SECONDS
 
@@ -106,11 +110,11 @@ class Reporter:
         self._live = True
 
     def forget(self) -> None:
-        """Of a claim that is answered no rounds are to be shown any more."""
+        """Drop the rounds that were not shown yet: their claim is answered."""
         self._rounds = []
 
     def claim(self, record: ClaimRecord, before: str = "  ") -> None:
-        """One answered claim: a line, with ``-v`` its whole message, with ``-qq`` nothing."""
+        """Show one answered claim: one line, with ``-v`` the whole message, with ``-qq`` nothing."""
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
@@ -121,7 +125,7 @@ class Reporter:
 
 
 class Distant(Reporter):
-    """Writes through the Reporter of another process: a line at a time, as in a log."""
+    """A Reporter that sends each line to another process, which prints it; the output is that of a log."""
 
     def __init__(self, config: Any, send: Callable[[str, str], None], clock: Callable[[], float] = time.monotonic):
         super().__init__(config, clock)
@@ -136,37 +140,38 @@ class Distant(Reporter):
         return False
 
     def line(self, text: str, colour: str = "") -> None:
-        """One plain line."""
+        """Send one line."""
         self._send(text, colour)
 
 
-def _result(one: Round) -> str:
-    """What a round measured: its time, or where that is fixed its goodput, and where that is fixed too a latency."""
-    if one.outcome.ledger is None:
-        return f"{one.seconds:.3f} s"
-    if one.outcome.rate is None:
-        return f"{one.goodput:.4g}/s"
-    return f"p95 {1e3 * one.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
+def _result(measured: Round) -> str:
+    """The figure of a round that its load does not fix: seconds; goodput of a timed round; p95 of an open loop."""
+    if measured.outcome.ledger is None:
+        return f"{measured.seconds:.3f} s"
+    if measured.outcome.rate is None:
+        return f"{measured.goodput:.4g}/s"
+    return f"p95 {1e3 * measured.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
-def _place(event: RoundProgress) -> str:
+def _pair(event: RoundProgress) -> str:
+    """``warm-up``, or the number of the pair, 1-based: ``pair 6 of at most 160``."""
     if event.warm_up:
         return "warm-up"
     return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
 def _so_far(event: RoundProgress) -> list[str]:
-    """Ratio since the last look, the next look, and the time used."""
+    """The ratio at the last look, the pair of the next look, and the measured seconds used of the budget."""
     if event.warm_up:
         return []
-    said = []
+    words = []
     if event.ratio is not None and event.low is not None and event.high is not None:
-        said.append(closing.with_interval(event.ratio, event.low, event.high))
+        words.append(closing.with_interval(event.ratio, event.low, event.high))
     if event.next_look is not None:
-        said.append(f"next look {event.next_look}")
+        words.append(f"next look {event.next_look}")
     if event.budget is not None:
-        said.append(f"{event.measured:.0f} of {event.budget:.0f} s")
-    return said
+        words.append(f"{event.measured:.0f} of {event.budget:.0f} s")
+    return words
 
 
 def summary(
@@ -177,7 +182,10 @@ def summary(
     curves: Sequence[CurveRecord] = (),
     releases: matrix.Matrix | None = None,
 ) -> None:
-    """The closing tables: decided claims, inconclusive ones, what was measured beside, curves, releases; the notes."""
+    """Print the closing table, then the matrix of releases, the total, and ``notes``; nothing without records.
+
+    The blocks of the closing table are those of ``tables/closing.py``, ``width`` characters wide.
+    """
     if not records and not curves:
         return
     for block in closing.blocks(records, curves):

@@ -58,7 +58,7 @@ def two_data_sets(empty_cache):
 
 
 def test_data_sets_are_listed_with_what_they_hold_and_when_they_were_used(data, two_data_sets, capsys):
-    """And of which release they are."""
+    """``dbcluster cache`` lists the contents of each data set, its release, and when it was last used."""
     assert main.main(["cache"]) == 0
     listed = capsys.readouterr().out
 
@@ -71,7 +71,7 @@ def test_data_sets_are_listed_with_what_they_hold_and_when_they_were_used(data, 
 
 
 def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_data_sets, capsys):
-    """The others stay; a name that is not there is refused before anything is removed, and so is one for a list."""
+    """Only named entries are removed. An unknown name is refused before any removal; ``list`` takes no names."""
     assert main.main(["cache", "clean", "stored/mysql-1", "stored/mysql-2"]) == 2
     refused = capsys.readouterr().err
     assert len(list(two_data_sets.iterdir())) == 2
@@ -97,7 +97,7 @@ def test_one_entry_of_the_cache_is_removed_by_its_name(data, two_data_sets, caps
     ],
 )
 def test_an_entry_is_removed_under_the_lock_of_its_maker(data, empty_cache, monkeypatch, folder, lock):
-    """Nobody makes it, or takes it for whole, while it goes; the lock's file stays, because others may wait for it."""
+    """An entry is removed under its lock; the lock file stays, because other processes may wait for it."""
     (empty_cache / folder / "one").mkdir(parents=True)
     held, discard = [], cache.discard
 
@@ -117,7 +117,7 @@ def test_an_entry_is_removed_under_the_lock_of_its_maker(data, empty_cache, monk
 
 @pytest.mark.parametrize("folder", commands.FOLDERS)
 def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys, folder):
-    """It stays; whoever shares a cache reads one line."""
+    """An entry of another user is not removed, and the error is one line."""
     (empty_cache / folder / "one").mkdir(parents=True)
     name = {"images": "image-one", "stored": "stored-one"}.get(folder, "one")
     lock = empty_cache / ("templates" if folder == "templates" else "locks") / f"{name}.lock"
@@ -135,7 +135,7 @@ def begin_run(data):
 
 
 def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_data_sets, capsys):
-    """Whatever was removed before it is said, and what stays because of it; so is what is waited for."""
+    """The error lists the removed entries and those that stay; waiting for a lock is reported."""
     waits = []
 
     def tell(line):
@@ -152,13 +152,13 @@ def test_a_run_that_begins_while_a_lock_is_waited_for_keeps_its_cache(data, two_
     assert [path.name for path in two_data_sets.iterdir()] == ["mysql-1"]
     assert str(caught.value) == (
         "the cache is in use by run ab12; end it first: dbcluster ps, dbcluster down\n"
-        "it began meanwhile, so what is left stays: stored/mysql-1\n"
+        "it began meanwhile, so these entries were not removed: stored/mysql-1\n"
         "removed: stored/mariadb-1"
     )
 
 
 def test_readings_stay_when_a_run_has_begun(data, two_data_sets, monkeypatch):
-    """They have no lock that would be waited for."""
+    """The references stay when a run has begun: they have no lock."""
     (cache.root() / "references").mkdir()
     reading = cache.root() / "references" / "a.json"
     reading.write_text("{}")
@@ -170,7 +170,9 @@ def test_readings_stay_when_a_run_has_begun(data, two_data_sets, monkeypatch):
             begin_run(data)
 
     monkeypatch.setattr(cache, "discard", discarding)
-    with pytest.raises(ConfigError, match="so what is left stays: references\nremoved: stored/mariadb-1, stored/my"):
+    with pytest.raises(
+        ConfigError, match="so these entries were not removed: references\nremoved: stored/mariadb-1, stored/my"
+    ):
         commands.clean()
     assert reading.exists()
 
@@ -194,7 +196,7 @@ def refused(monkeypatch):
 
 
 def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_data_sets, refused, capsys):
-    """Each is named with its reason, and what was removed is said; the next one tells of what is still left."""
+    """Every entry that cannot be removed is listed with its reason, and again by the next ``clean``."""
     (two_data_sets / "mariadb-1" / "data" / "another").touch()
     refused.add("another")
     assert main.main(["cache", "clean"]) == 1
@@ -212,20 +214,20 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_data_sets, refu
 
 
 def test_readings_that_cannot_be_removed_are_named(data, empty_cache, refused, capsys):
-    """As those of another user."""
+    """References of another user raise an error that says who can remove them."""
     (empty_cache / "references").mkdir(parents=True)
     (empty_cache / "references" / "another.json").write_text("{}")
     refused.add("another")
 
     assert main.main(["cache", "clean", "references"]) == 1
     assert capsys.readouterr().err == (
-        f"dbcluster: {empty_cache}/references in the cache cannot be emptied: Permission denied; "
-        f"only who may write it can do that\n"
+        f"dbcluster: cannot empty {empty_cache}/references in the cache: Permission denied; "
+        f"run the command as the owner of the directory\n"
     )
 
 
 def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_data_sets):
-    """It is no entry, so nobody could name it."""
+    """An incomplete entry is removed as well, although it is not listed."""
     (two_data_sets / ".removed-mysql-9-a1" / "data").mkdir(parents=True)
 
     assert [one.path.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]

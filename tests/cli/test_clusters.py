@@ -31,17 +31,17 @@ def test_ps_lists_runs_of_others_and_down_does_not_end_them(data, capsys):
 
 
 def test_ps_of_nothing_is_a_head(data, capsys):
-    """No run is no error."""
+    """Without runs, ``ps`` prints only the head of its table."""
     assert main.main(["ps"]) == 0
     assert capsys.readouterr().out == "id  name  topology  nodes  release  age  owner  state\n"
 
 
 def test_down_all_ends_what_was_kept_and_nothing_else(data, capsys):
-    """A run that lives is not touched."""
+    """``down --all`` does not end a run whose process is alive."""
     mine, other = sleeping_run(leave=True), sleeping_run(leave=False)
     try:
         assert main.main(["down", "--all"]) == 0
-        assert capsys.readouterr().out == f"ended run {mine.run_id} (1 processes)\n"
+        assert capsys.readouterr().out == f"ended run {mine.run_id} (1 process)\n"
         assert len(left(other.run_id)) == 1
     finally:
         other.close()
@@ -50,7 +50,7 @@ def test_down_all_ends_what_was_kept_and_nothing_else(data, capsys):
 
 
 def test_a_kept_run_whose_servers_ended_says_so(data):
-    """After a restart of the machine the directory is still there; ps says that nothing runs, down removes it."""
+    """A kept run without processes, as after a reboot, is listed as ended, and ``down`` removes its directory."""
     provisioner = sleeping_run(leave=True)
     for process in left(provisioner.run_id):
         process.kill()
@@ -72,7 +72,7 @@ def test_reap_ends_what_a_dead_run_left(data, capsys, tmp_path, monkeypatch):
 
     assert shown == ["dead: dbcluster reap"]
     assert main.main(["reap"]) == 0
-    assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 processes)\n"
+    assert capsys.readouterr().out == f"ended dead run {dead.run_id} of process 999999999 (1 process)\n"
     assert main.main(["reap"]) == 0
     assert capsys.readouterr().out == "no dead run has left anything\n"
 

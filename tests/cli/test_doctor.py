@@ -31,7 +31,7 @@ def found(tmp_path_factory):
 
 
 def test_every_subject_is_answered(found):
-    """Each thing that a measurement depends on has one line, and none is empty."""
+    """Each property of the machine that matters for measurements has one line with a value."""
     names = [each.name for each in found]
 
     assert names == [
@@ -42,7 +42,7 @@ def test_every_subject_is_answered(found):
 
 
 def test_the_data_directory_is_made(tmp_path):
-    """The doctor of a machine that has never run a cluster measures the right disk."""
+    """A data directory that does not exist yet is created, so that its own disk is measured."""
     doctor.findings(tmp_path / "cache" / "runs")
 
     assert (tmp_path / "cache" / "runs").is_dir()
@@ -50,10 +50,12 @@ def test_the_data_directory_is_made(tmp_path):
 
 
 def test_a_data_directory_that_cannot_be_made_is_said(tmp_path):
-    """DBCLUSTER_DATA_DIR below a file, or where nobody may write: no traceback."""
+    """A data directory that cannot be created raises ConfigError that names it and the variable to set."""
     (tmp_path / "file").touch()
 
-    with pytest.raises(ConfigError, match=r"^cannot make the data directory .*/file/runs: Not a directory; .*DATA_DIR"):
+    with pytest.raises(
+        ConfigError, match=r"^cannot create the data directory .*/file/runs: Not a directory; .*DATA_DIR"
+    ):
         doctor.findings(tmp_path / "file" / "runs")
 
 
@@ -63,12 +65,12 @@ def test_the_driver_is_pure_python(found):
 
 
 def test_an_fsync_takes_time(tmp_path):
-    """It is more than nothing and less than the limit of the whole measurement."""
+    """The time of an fsync is above 0 and below the limit of the whole measurement."""
     assert 0 < probes.fsync_seconds(tmp_path) < probes.FSYNC_SECONDS
 
 
 def test_an_fsync_is_measured_once(tmp_path):
-    """The second answer is the first one, and costs nothing."""
+    """The second call returns the cached result of the first one."""
     first = probes.fsync_seconds(tmp_path)
     start = time.perf_counter()
 
@@ -90,14 +92,14 @@ def test_a_directory_that_is_not_there_is_named(tmp_path):
 
 
 def test_a_fast_fsync_rules_out_claims_about_flushing():
-    """Below 50 us nothing was written."""
+    """An fsync below 50 us did not reach a disk, so claims about flushing are inconclusive."""
     assert "claims about flushing are inconclusive" in doctor.fsync(20e-6, Path("/x")).rules_out
     assert doctor.fsync(700e-6, Path("/x")) == Finding("fsync", "700 us (4 KiB appended, median) in /x")
 
 
 @pytest.mark.parametrize("count", [2, 64])
 def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch):
-    """One server alone may use all that three nodes share, however many there are; the number is in the sentence."""
+    """Three nodes share the cores that a single server may use alone; the finding has their number."""
     monkeypatch.setattr(probes, "CGROUP", tmp_path)
     rules_out = f"nodes share {count} cores: a claim about node scaling means nothing here"
 
@@ -105,7 +107,7 @@ def test_shared_cores_rule_out_claims_about_scaling(count, tmp_path, monkeypatch
 
 
 def test_a_quota_counts_as_cores(tmp_path, monkeypatch):
-    """A container that may use one and a half cores of many has one and a half."""
+    """A cgroup limit of 1.5 cores counts, whatever the number of CPUs."""
     (tmp_path / "cpu.max").write_text("150000 100000\n")
     monkeypatch.setattr(probes, "CGROUP", tmp_path)
 
@@ -122,7 +124,7 @@ def test_no_quota_limits_nothing(tmp_path, monkeypatch):
 
 
 def test_little_memory_is_named(tmp_path, monkeypatch):
-    """The limit of the cgroup is what counts."""
+    """A cgroup limit below the memory of the machine counts."""
     (tmp_path / "memory.max").write_text(f"{2 * GIB}\n")
     monkeypatch.setattr(probes, "CGROUP", tmp_path)
     finding = doctor.memory(64 * GIB)
@@ -147,7 +149,7 @@ def test_an_unknown_file_system_is_unknown(tmp_path, monkeypatch):
 
 
 def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
-    """The finding says why, and how to choose another directory."""
+    """On a file system in memory, the finding says why flushing cannot be measured, and how to choose a disk."""
     monkeypatch.setattr(block_devices, "file_system", lambda directory: "tmpfs")
     rules_out = doctor.data_directory(tmp_path).rules_out
 
@@ -156,7 +158,7 @@ def test_tmpfs_rules_out_claims_about_flushing(tmp_path, monkeypatch):
 
 
 def test_a_container_engine_is_named_with_its_images():
-    """Which one answers, its version, its socket, and the images of ours that it has."""
+    """The finding has the engine's name, version and socket, and our images in it."""
     if reason := engines.missing():
         pytest.skip(reason)
     with contextlib.closing(engine.connect()) as reached:
@@ -169,16 +171,18 @@ def test_a_container_engine_is_named_with_its_images():
 
 
 def test_without_a_container_engine_its_places_are_named(tmp_path, monkeypatch):
-    """Containers are ruled out where nobody listens."""
+    """Containers are ruled out when no engine listens on a known socket."""
     monkeypatch.delenv("DOCKER_HOST", raising=False)
     monkeypatch.setattr(engine, "socket_paths", lambda: [f"{tmp_path}/one", f"{tmp_path}/two"])
     rules_out = "--db-provisioner container cannot run here"
 
-    assert doctor.containers() == Finding("containers", f"nobody listens on {tmp_path}/one, {tmp_path}/two", rules_out)
+    assert doctor.containers() == Finding(
+        "containers", f"no engine listens on {tmp_path}/one, {tmp_path}/two", rules_out
+    )
 
 
 def test_an_engine_that_does_not_answer_says_why(tmp_path, monkeypatch):
-    """A daemon that is not there, one that may not be asked, one of another machine: in the engine's own words."""
+    """A missing daemon, one without permission and one on another machine are reported in the engine's own words."""
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nowhere")
     assert f"{tmp_path}/nowhere does not exist" in doctor.containers().value
 
@@ -212,7 +216,7 @@ def test_netem_is_unknown_without_its_programs(monkeypatch):
     ],
 )
 def test_netem_is_what_the_kernel_says(tmp_path, monkeypatch, command, value, rules_out):
-    """Its answer is quoted when it is no."""
+    """When netem cannot be used, the finding quotes the error."""
     (tmp_path / "unshare").write_text(f"#!/bin/sh\n{command}\n")
     (tmp_path / "unshare").chmod(0o755)
     for program in ("ip", "tc"):
@@ -223,7 +227,7 @@ def test_netem_is_what_the_kernel_says(tmp_path, monkeypatch, command, value, ru
 
 
 def test_user_mode_linux_is_found_by_its_program(tmp_path, monkeypatch):
-    """Without it the package that brings it is named."""
+    """Without user-mode-linux the finding names the package to install."""
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "package user-mode-linux" in doctor.user_mode_linux().rules_out
 
@@ -233,7 +237,7 @@ def test_user_mode_linux_is_found_by_its_program(tmp_path, monkeypatch):
 
 
 def test_what_hosts_may_be_limited_to_is_listed():
-    """All of it rules out nothing; what is missing says why, and a disk that cannot be slower what that means."""
+    """Each missing limit has its reason; without iops, slower disks cannot be simulated."""
     trees = {power: Tree(Path("/sys/fs/cgroup"), 2, frozenset(POWERS)) for power in POWERS}
 
     assert doctor.limits(Limits(trees, {}, "254:0")) == Finding(
@@ -242,25 +246,25 @@ def test_what_hosts_may_be_limited_to_is_listed():
     assert doctor.limits(Limits({"cores": trees["cores"]}, {"memory": "not here", "iops": "tmpfs"})) == Finding(
         "host limits",
         "cores (control groups, version 2)",
-        "no memory=: not here; no iops=: tmpfs; a slower disk (iops=3000, --db-storage gp3) cannot be imitated here",
+        "no memory=: not here; no iops=: tmpfs; a slower disk (iops=3000, --db-storage gp3) cannot be simulated here",
     )
     assert doctor.limits(Limits({}, dict.fromkeys(POWERS, "no"))).value == "none"
 
 
 def test_a_kernel_that_takes_all_ports_leaves_none():
-    """The name of the setting stands in the sentence."""
+    """The finding names the kernel setting."""
     assert "net.ipv4.ip_local_port_range" in doctor.port_range((1024, 65535)).rules_out
     assert doctor.port_range((32768, 60999)).rules_out == ""
 
 
 def test_a_low_limit_of_open_files_is_named():
-    """Two files for each connection of a proxy."""
-    assert doctor.open_files(1024, 1024).rules_out == "a proxy takes fewer than 2048 connections"
+    """A proxy needs two open files for each connection."""
+    assert doctor.open_files(1024, 1024).rules_out == "a proxy accepts fewer than 2048 connections"
     assert doctor.open_files(1024, resource.RLIM_INFINITY) == Finding("open files", "1024 to unlimited")
 
 
 def test_a_host_without_apt_fetches_nothing(monkeypatch):
-    """The way out is in the sentence."""
+    """The finding names the missing programs and the option that needs no apt."""
     monkeypatch.setattr(doctor.shutil, "which", lambda program: None)
 
     assert doctor.apt().value == "no apt-get, dpkg-deb"
@@ -268,12 +272,12 @@ def test_a_host_without_apt_fetches_nothing(monkeypatch):
 
 
 def test_the_text_puts_consequences_under_findings():
-    """One line for each finding, and a marked one for what it rules out."""
+    """Each finding has one line, and a second line marked ``!`` for what it rules out."""
     shown = doctor.text([Finding("cores", "2", "no scaling"), Finding("apt", "yes")])
 
     assert shown == "cores  2\n       ! no scaling\napt    yes"
 
 
 def test_no_finding_is_no_text():
-    """An empty list is an empty text."""
+    """Without findings the text is empty."""
     assert doctor.text([]) == ""

@@ -67,7 +67,7 @@ def matching(result):
 
 
 def test_each_outcome_has_a_status_and_one_category(run, pytester):
-    """Failed is slower, broken could not be told, skipped is inconclusive; nothing is in two categories."""
+    """Failed claims, broken tests and inconclusive claims fall into one category each."""
     run("--db-max-pairs=8", source=SEVERAL)
     found = results(pytester.path / "reports/latest/allure-results")
 
@@ -80,7 +80,7 @@ def test_each_outcome_has_a_status_and_one_category(run, pytester):
 
 
 def test_a_claim_is_a_step_with_its_figures(run, pytester):
-    """The step says the verdict, has the variants as parameters, and message, rounds and chart attached."""
+    """The step is named after the verdict; variants are parameters; message, rounds and chart are attached."""
     run("--db-seed=5")
     directory = pytester.path / "reports/latest/allure-results"
     [step] = results(directory)["test_flush"]["steps"]
@@ -177,7 +177,7 @@ def test_our_own_directory_holds_one_run(run, pytester):
 
 @pytest.mark.parametrize("arguments", [[], ["--collect-only"]])
 def test_runs_that_do_not_measure_write_nothing(run, pytester, arguments):
-    """Tests of others, and a mere look at what there is, leave no directory."""
+    """Runs without measuring tests, and ``--collect-only``, make no directory."""
     run(*arguments, source=TEST if arguments else "def test_other():\n    pass\n")
 
     assert not (pytester.path / "reports").exists()
@@ -193,7 +193,7 @@ def test_without_allure_the_run_is_the_same(run, pytester):
 
 
 def test_strict_runs_keep_the_category(run, pytester):
-    """With --db-strict an open claim is red, and still sorted as inconclusive."""
+    """With --db-strict an inconclusive claim is broken, and stays in the category of inconclusive claims."""
     environment = {name.upper(): str(value) for name, value in UNDECIDED.items()}
     run("--db-max-pairs=8", "--db-strict", **environment)
     [found] = results(pytester.path / "reports/latest/allure-results").values()

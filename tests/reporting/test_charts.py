@@ -49,7 +49,7 @@ def test_a_guard_shows_both_margins_and_the_interval_that_decides():
 
 
 def test_a_comparison_claims_nothing():
-    """What is measured beside shows where both would be equal."""
+    """A comparison that asserts nothing has a line at equal speed."""
     shown = words(charts.chart(beside()))
 
     assert "equal: 1.00" in shown
@@ -75,12 +75,12 @@ def test_an_order_shows_each_step():
 
 @pytest.mark.parametrize("pairs", [1, 6, 160])
 def test_any_number_of_pairs_can_be_drawn(pairs):
-    """One pair has a chart, and so have as many as there can be."""
+    """A chart can be drawn for one pair, and for the maximum number of pairs."""
     assert charts.chart(record(pairs=pairs))
 
 
 def test_without_pairs_there_is_no_chart():
-    """A claim that ended before its first pair has nothing to show."""
+    """A claim without pairs has no chart."""
     made = record()
     none = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, pairs=0))
 

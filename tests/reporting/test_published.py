@@ -38,7 +38,7 @@ def variant(name, **options):
 
 
 def test_the_ratio_is_of_speed(root):
-    """Published are seconds, where less is better."""
+    """The ratio of speeds is the inverse of the ratio of published seconds."""
     found = Published.read(root, "some", columns={})
 
     assert found.title == "Some parameters"
@@ -46,7 +46,7 @@ def test_the_ratio_is_of_speed(root):
 
 
 def test_a_variant_without_options_is_the_default_column(root):
-    """Whatever it is called; one with options is not."""
+    """A variant without options uses the column ``default``; a variant with options does not."""
     found = Published.read(root, "some", columns={})
 
     assert found.ratio(variant("faster", a="1"), variant("galera3"), "throughput", "write") == pytest.approx(3.0)
@@ -54,7 +54,7 @@ def test_a_variant_without_options_is_the_default_column(root):
 
 
 def test_names_may_differ_from_the_columns(root):
-    """The test's mark says which is which."""
+    """The test's mark maps variants to columns."""
     found = Published.read(root, "some", columns={"flush_2": "faster"})
 
     assert found.ratio(variant("flush_2", a="1"), variant("default"), "throughput", "write") == pytest.approx(3.0)
@@ -62,14 +62,14 @@ def test_names_may_differ_from_the_columns(root):
 
 @pytest.mark.parametrize("mode", ["key", "read", ""])
 def test_a_missing_cell_has_no_ratio(root, mode):
-    """In one of the columns or in both."""
+    """A missing cell in either column gives no ratio."""
     found = Published.read(root, "some", columns={})
 
     assert found.ratio(variant("faster", a="1"), variant("default"), "throughput", mode) is None
 
 
 def test_an_unknown_file_lists_the_known_ones(root):
-    """With the nearest name."""
+    """The error for an unknown file suggests the most similar name."""
     with pytest.raises(ConfigError) as caught:
         Published.read(root, "sone", columns={})
 
@@ -77,7 +77,7 @@ def test_an_unknown_file_lists_the_known_ones(root):
 
 
 def test_an_unknown_column_lists_the_known_ones(root):
-    """A mark that names one that does not exist is a mistake, not a missing cell."""
+    """A mark that names an unknown column raises ConfigError."""
     found = Published.read(root, "some", columns={"flush_2": "fastr"})
 
     with pytest.raises(ConfigError) as caught:
@@ -88,7 +88,7 @@ def test_an_unknown_column_lists_the_known_ones(root):
 
 
 def test_a_file_without_columns_is_refused(root):
-    """Other measurements lie there too, for people; they have no ratio."""
+    """A file without seconds for each mode raises ConfigError when a mark names it."""
     (root / "fixtures" / "published" / "other.toml").write_text('title = "Latency"\n')
 
     with pytest.raises(ConfigError) as caught:
@@ -106,7 +106,7 @@ def test_the_tables_of_the_galera_suites_can_be_read():
 
 
 def test_a_cell_may_be_an_average_alone(root):
-    """Some tables give no least and most."""
+    """A cell may have an average without minimum and maximum."""
     file = root / "fixtures" / "published" / "other.toml"
     file.write_text('title = "x"\n[columns]\nslow = { write = 0.4 }\nfast = { write = 0.1, read = 2.0 }\n')
     found = Published.read(root, "other", columns={})
@@ -147,7 +147,7 @@ def figures(tmp_path):
     ],
 )
 def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
-    """What a file gives instead of seconds; other metrics have no published ratio then."""
+    """Figures replace seconds; metrics without a figure have no published ratio."""
     found = Published.read(figures, "nodes", columns={}, figures={"goodput": place})
 
     assert found.ratio(variant("two"), variant("one"), "goodput", "") == pytest.approx(ratio)
@@ -159,11 +159,11 @@ def test_a_figure_is_a_gain_a_ratio_or_a_quotient(figures, place, ratio):
     [
         ("reads.gain_over_two.2", "has no 'reads.gain_over_two.2': at 'gain_over_two' there is gain_over_one"),
         ("reads.gain_over_one.2.x", "at 'x' there is a value"),
-        ("findings.text", "'findings.text' is ['words'] and no number"),
+        ("findings.text", "'findings.text' is ['words']; it must be a number other than 0"),
     ],
 )
 def test_a_figure_that_is_not_there_says_what_is(figures, place, words):
-    """A mark that names a wrong place is a mistake."""
+    """A mark with a wrong key raises ConfigError that names the known ones."""
     with pytest.raises(ConfigError) as caught:
         Published.read(figures, "nodes", columns={}, figures={"goodput": place})
 

@@ -1,4 +1,4 @@
-"""What an answer leaves behind."""
+"""The records of claims."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Published:
     ("seconds", "candidate", "baseline"), [((1.0, 0.8, 0.4), "middle", "slow"), ((1.0, 0.5, 0.4), "fast", "middle")]
 )
 def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate, baseline):
-    """The published ratio, that with the drain and the differences are of the two whose ratio the verdict gives."""
+    """Published ratio, drained ratio and differences compare the same two variants as the verdict."""
     drains = {"slow": 1.0, "middle": 0.5, "fast": 0.1}
     names = tuple(drains)
     source = RoundSource(names, noisy(*seconds), counters=lambda number: {"drain_seconds": drains[names[number]]})
@@ -64,7 +64,7 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
 
 
 def test_a_record_is_kept_whole(tmp_path):
-    """What an answer leaves behind is read from its results directory as it was, types included."""
+    """A record read from its results directory equals the saved one, types included."""
     source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
     record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)

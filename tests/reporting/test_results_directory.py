@@ -31,7 +31,7 @@ def lines(directory):
 
 
 def test_a_claim_is_a_line_of_json(tmp_path):
-    """It has everything of the record, the seconds of its rounds, and where the rest of them is."""
+    """The line has all fields of the record, the seconds of its rounds, and the path of their CSV."""
     made = record(claims.same_as(within=0.1), published=1.1)
     results_directory.Results(tmp_path).add(made)
     [kept] = lines(tmp_path)
@@ -48,7 +48,7 @@ def test_a_claim_is_a_line_of_json(tmp_path):
 
 
 def test_what_is_not_a_number_is_text(tmp_path):
-    """JSON has no infinity, so an interval without bound says so in a word that reads as that number."""
+    """An infinite bound of an interval is saved as the text "inf"."""
     results_directory.Results(tmp_path).add(undecided(pairs=2))
     [kept] = lines(tmp_path)
 
@@ -78,7 +78,7 @@ def test_rounds_with_a_ledger_have_their_tails(tmp_path):
 
 
 def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
-    """Not the text of a number that is none: a percentile without operations, a drain that is that of other things."""
+    """NaN becomes an empty cell, such as a percentile without operations."""
     said = RunResult(2.0, 100, 0, good=0, ledger=Ledger({"x": LedgerEntry()}), span=9.0)
     many = {name: [dataclasses.replace(found[0], outcome=said)] for name, found in record().rounds.items()}
     text = results_directory.Results(tmp_path).add(record(rounds=many)).rounds.read_text()
@@ -89,7 +89,7 @@ def test_what_a_round_does_not_have_is_an_empty_cell(tmp_path):
 
 
 def test_ledgers_are_kept_whole(tmp_path):
-    """What a percentile over several rounds is made of, and each second of a round; the CSV has no place for them."""
+    """Ledgers have the histogram and the operations of each second, which the CSV lacks."""
     entry = LedgerEntry({1: 8, 2: 1}, committed=9, aborted_seconds=0.5, latencies=Histogram.of([0.01] * 9))
     ledger = Ledger({"payment": entry}, {(1213, "node2"): 1})
     many = {
@@ -107,7 +107,7 @@ def test_ledgers_are_kept_whole(tmp_path):
 
 
 def test_rounds_without_a_ledger_have_no_file_of_it(tmp_path):
-    """Mysqlslap keeps none."""
+    """A load without ledgers, such as mysqlslap, leaves no file of ledgers."""
     assert not results_directory.Results(tmp_path).add(record()).rounds.with_suffix(".jsonl").exists()
 
 
@@ -125,7 +125,7 @@ def test_the_rounds_are_a_table(tmp_path):
 
 
 def test_void_rounds_are_kept_with_their_reason(tmp_path):
-    """They stand before the rounds that were drawn for them, and are not among those that count."""
+    """Void rounds are listed before their replacements, and do not count."""
     made = record()
     block = [dataclasses.replace(many[3], started=many[3].started - 1) for many in made.rounds.values()]
     void = [dataclasses.replace(block[0], void="the primary changed"), block[1]]
@@ -159,7 +159,7 @@ def test_a_chart_is_kept_beside_the_rounds(tmp_path):
 
 
 def test_a_claim_whose_chart_cannot_be_drawn_is_kept(tmp_path, monkeypatch):
-    """The line is there before the chart is drawn, so that nothing that ends the drawing loses a verdict."""
+    """The line is written before the chart is drawn, so that a failing chart loses no verdict."""
 
     def drawing(made):
         assert lines(tmp_path)[0]["chart_file"].startswith("charts/01-")
@@ -173,7 +173,7 @@ def test_a_claim_whose_chart_cannot_be_drawn_is_kept(tmp_path, monkeypatch):
 
 
 def test_a_claim_without_a_chart_says_so(tmp_path):
-    """Where no pair was drawn there is nothing to be seen."""
+    """A claim without pairs has no chart."""
     kept = results_directory.Results(tmp_path).add(record(rounds={"flush_2": [], "galera3": []}, verdict=NO_PAIR))
 
     assert kept.chart is None
@@ -181,7 +181,7 @@ def test_a_claim_without_a_chart_says_so(tmp_path):
 
 
 def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
-    """Old claims, rounds and charts go; what others left in the directory stays."""
+    """Claims, rounds and charts of the run before are removed; other files stay."""
     first = results_directory.Results(tmp_path)
     first.add(record())
     gone = first.add(failed())
@@ -196,7 +196,7 @@ def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
 
 
 def test_the_summary_is_markdown(tmp_path):
-    """The blocks, the total, what the run ran on, and its notes; the terminal is told where."""
+    """The summary has the blocks, the total, the machine and the notes; the terminal gets its path."""
     kept = results_directory.Results(tmp_path)
     made = [record(), undecided()]
     for one in made:

@@ -1,4 +1,4 @@
-"""What is kept of a run comes back as it was."""
+"""Documents that are saved or sent are read back as the same values."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(Healt
 @MANY
 @given(st.lists(CLAIMS, max_size=2))
 def test_a_claim_comes_back_as_it_was(tmp_path_factory, claims):
-    """With its rounds, their ledgers and histograms, its verdict, void blocks and rate; no number is too large."""
+    """A claim is read back with its rounds, ledgers, histograms, verdict, void blocks and arrival rate."""
     back = schema.read_claims(kept(tmp_path_factory.mktemp("claims"), claims))
 
     assert comparable(back) == comparable(claims)
@@ -176,7 +176,7 @@ def test_a_claim_comes_back_as_it_was(tmp_path_factory, claims):
 @MANY
 @given(st.lists(CURVES, max_size=2))
 def test_a_curve_comes_back_as_it_was(tmp_path_factory, curves):
-    """With the rounds of its points, which the table has no place for."""
+    """A curve is read back with the rounds of its points, which its CSV lacks."""
     back = schema.read_curves(kept(tmp_path_factory.mktemp("curves"), curves=curves))
 
     assert comparable(back) == comparable(curves)
@@ -185,7 +185,7 @@ def test_a_curve_comes_back_as_it_was(tmp_path_factory, curves):
 @MANY
 @given(CLAIMS)
 def test_every_line_is_json_as_the_standard_has_it(made):
-    """Any reader takes it: no NaN, no Infinity, and no line that ends early."""
+    """Each line is standard JSON: no NaN, no Infinity, no line break inside."""
 
     def refuse(word):
         raise AssertionError(word)
@@ -219,7 +219,7 @@ def test_texts_that_read_like_numbers_stay_texts(tmp_path):
 
 
 def test_numbers_without_end_are_texts_in_the_place_of_the_number():
-    """Three words, which float() and numpy read."""
+    """Infinite numbers and NaN are saved as "inf", "-inf" and "nan", which float() and numpy read."""
     verdict = dataclasses.replace(record().verdict, high=math.inf, low=-math.inf, ratio=math.nan)
     said = json.loads(schema.claim_line(record(verdict=verdict), "a.csv", None, None))["verdict"]
 
@@ -243,7 +243,7 @@ OUTCOME = """
 
 
 def test_the_names_in_a_line_are_those_of_its_format():
-    """Whoever renames a field of a record raises the format, or keeps the name here: old files are read by name."""
+    """The names of fields are fixed: renaming one makes old files unreadable, so it needs a new format."""
     said = json.loads(schema.claim_line(record(), "a.csv", None, None))
     one = said["rounds"]["flush_2"][0]
 
@@ -271,16 +271,19 @@ WHOLE = line()
         (line(format="2"), "it has no format number"),
         (line(format=True), "it has no format number"),
         (b"[1, 2]\n", "it has no format number, so pytest-dbcluster did not write it; remove the line"),
-        (b"what is this\n", r"it is no JSON \(.*\); remove the line, or measure again"),
-        (b'{"format": "\xff"}\n', "it is no JSON"),
-        (b"\n", "it is no JSON"),
-        (WHOLE[:400], r"it is torn, so the run that wrote it was ended \(Input data was truncated\); remove the line"),
+        (b"what is this\n", r"it is not JSON \(.*\); remove the line, or measure again"),
+        (b'{"format": "\xff"}\n', "it is not JSON"),
+        (b"\n", "it is not JSON"),
+        (
+            WHOLE[:400],
+            r"it is incomplete: the run ended while writing it \(Input data was truncated\); remove the line",
+        ),
         (line(seed="many"), r"Expected `int`, got `str` - at `\$.seed`; it was changed by hand"),
         (line(verdict={}), r"Object missing required field `outcome` - at `\$.verdict`"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, second, said):
-    """File and line, what is wrong with it, and what to do."""
+    """The error names the file and line, the problem, and what to do."""
     path = tmp_path / "claims.jsonl"
     path.write_bytes(WHOLE + second)
 
@@ -289,14 +292,14 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, second, said):
 
 
 def test_names_that_a_reader_does_not_know_are_left_alone(tmp_path):
-    """A later version of the same format may have more of them."""
+    """A reader ignores unknown names, which later versions of the format may add."""
     (tmp_path / "claims.jsonl").write_bytes(line(colour="blue"))
 
     assert [one.text for one in schema.read_claims(tmp_path)] == [record().text]
 
 
 def test_a_directory_without_claims_has_none(tmp_path):
-    """A run may have measured curves alone; a directory that is not there is a mistake."""
+    """A directory without claims gives none; a missing directory raises ConfigError."""
     assert (schema.read_claims(tmp_path), schema.read_curves(tmp_path)) == ([], [])
     with pytest.raises(ConfigError, match="none: there is no such results directory"):
         schema.read_claims(tmp_path / "none")
@@ -313,7 +316,7 @@ def with_ledger():
 
 
 def test_a_missing_ledger_is_named(tmp_path):
-    """The file, or its line, and what to do."""
+    """The error names the missing file or line of ledgers, and what to do."""
     kept(tmp_path, [with_ledger()])
     path = tmp_path / "0.jsonl"
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
@@ -326,7 +329,7 @@ def test_a_missing_ledger_is_named(tmp_path):
 
 
 def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
-    """Claims, curves and ledgers; also after another process has moved them to a directory of its own."""
+    """Claims, curves and ledgers are read back, also after they were moved from a worker's directory."""
     monkeypatch.setattr(charts, "chart", lambda made: None)
     monkeypatch.setattr(charts, "curve", lambda made: None)
     made = with_ledger()
@@ -358,7 +361,7 @@ def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
 
 
 def test_a_message_comes_back_as_it_was():
-    """What a worker shows, and where it has kept a claim."""
+    """A message is decoded to the same value; other bytes raise ConfigError."""
     for said in (schema.Message("line", "a\nb", "red"), schema.Message("claim", directory="/tmp/gw0", line=3)):
         assert schema.message_of(schema.message(said)) == said
     with pytest.raises(ConfigError, match="a message of a worker"):

@@ -1,4 +1,4 @@
-"""What a terminal and a log show while a test measures."""
+"""The output on a terminal and in a log while a test measures."""
 
 import dataclasses
 import types
@@ -95,7 +95,7 @@ def test_the_followed_line_gives_way():
 
 @pytest.mark.parametrize("isatty", [True, False])
 def test_a_letter_keeps_its_line(isatty):
-    """What pytest has begun to write is not written on."""
+    """A line begins on a new line when pytest has begun one."""
     screen = Screen(isatty=isatty)
     show = reporter(screen)
     screen.shown = ["."]
@@ -106,7 +106,7 @@ def test_a_letter_keeps_its_line(isatty):
 
 
 def test_the_end_of_a_test_clears_the_followed_line():
-    """Whatever ended the test, its letter is not written behind the progress of a round."""
+    """The letter of a test is not written behind the progress of a round."""
     screen = Screen(isatty=True)
     show = reporter(screen)
     show.progress(event())
@@ -142,7 +142,7 @@ def test_a_log_is_thinned_out():
 
 @pytest.mark.parametrize(("rate", "shown"), [(None, "galera3 400/s"), (500.0, "galera3 p95 10 ms")])
 def test_a_round_of_fixed_time_shows_what_it_did(rate, shown):
-    """Its time is the same in each; in an open loop its speed is as well."""
+    """A timed round shows its goodput, a round of an open loop its p95 latency."""
     ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([0.01] * 9))})
     outcome = RunResult(2.0, 900, good=800, ledger=ledger, rate=rate)
     screen = Screen(isatty=False)
@@ -153,7 +153,7 @@ def test_a_round_of_fixed_time_shows_what_it_did(rate, shown):
 
 
 def test_a_warm_up_shows_no_ratio():
-    """Rounds that do not count are called warm-up."""
+    """Rounds of warm-up blocks are labelled warm-up."""
     screen = Screen(isatty=False)
     reporter(screen).progress(event(pair=-4, warm_up=True))
 
@@ -201,7 +201,7 @@ def test_verbose_shows_the_whole_message():
 
 
 def test_the_summary_ends_with_the_total_and_the_notes():
-    """Below the blocks stand how many claims had which answer, and what the run has to add."""
+    """The total of claims by outcome and the notes follow the blocks."""
     screen = Screen(isatty=False)
     terminal.summary(screen, [record(), undecided()], ["an overridden option"], 100)
 
@@ -211,7 +211,7 @@ def test_the_summary_ends_with_the_total_and_the_notes():
 
 
 def test_a_run_without_claims_has_no_summary():
-    """Other people's tests see nothing of this plugin."""
+    """A run without records prints no closing table."""
     screen = Screen(isatty=False)
     terminal.summary(screen, [], ["a note"], 100)
 

@@ -36,5 +36,10 @@ def test_memory_is_binary():
 
 @pytest.mark.parametrize(("number", "shown"), [(0, "0 nodes"), (1, "1 node"), (3, "3 nodes")])
 def test_one_alone_has_no_plural(number, shown):
-    """A count has its noun."""
+    """One has the singular, every other number the plural."""
     assert formatting.counted(number, "node") == shown
+
+
+def test_a_noun_that_ends_in_s_has_its_plural():
+    """A second s would be wrong."""
+    assert (formatting.counted(1, "process"), formatting.counted(2, "process")) == ("1 process", "2 processes")

@@ -36,7 +36,7 @@ def test_reap_removes_it_too(place, data, capsys):
     dead.mkdir()
 
     assert main.main(["reap"]) == 0
-    assert capsys.readouterr().out == f"removed {dead}, whose run is gone\n"
+    assert capsys.readouterr().out == f"removed {dead} of a run that has ended\n"
     assert not dead.exists()
     assert main.main(["reap"]) == 0
     assert capsys.readouterr().out == "no dead run has left anything\n"

@@ -1,4 +1,9 @@
-"""The closing table as values: which claims stand in which block, and what each of their cells says."""
+"""The closing table: the result of every claim, shown at the end of the terminal output and in ``summary.md``.
+
+``blocks`` makes the table from the records of a run. ``layout`` formats the blocks; ``terminal.summary`` prints them;
+``results_directory.Results.finish`` writes them as Markdown. ``one_line`` is the same result on one line, printed as
+soon as a claim is answered.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
@@ -15,160 +21,178 @@ from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
-WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "open"}
+WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "inconclusive"}
 BESIDE_WORDS = wording.COMPARISON_WORDS
 
 
 def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:
-    """Decided claims, inconclusive ones apart, what was measured beside, and curves; those that have any rows."""
+    """The blocks of the closing table that have rows, in the order in which they are shown.
+
+    First the claims that hold or fail, then inconclusive claims, comparisons that assert nothing, the seconds of
+    published command lines, and one block for each curve in ``drawn``.
+    """
     asserted = [record for record in records if record.asserted]
     kinds = (
-        ("performance claims", [one for one in asserted if one.verdict.outcome is not Outcome.INCONCLUSIVE]),
-        ("inconclusive: neither pass nor failure", [one for one in asserted if _open(one)]),
-        ("measured beside, not asserted", [one for one in records if not one.asserted]),
+        ("performance claims", [record for record in asserted if not _inconclusive(record)]),
+        ("inconclusive: neither pass nor failure", [record for record in asserted if _inconclusive(record)]),
+        ("measured beside, not asserted", [record for record in records if not record.asserted]),
     )
     releases = len({record.release for record in records}) > 1
-    found = [_block(title, rows, releases) for title, rows in kinds if rows]
+    claims = [_block(title, rows, releases) for title, rows in kinds if rows]
     published = paper_block(records)
-    return [*found, *([published] if published else []), *map(curves.block, drawn)]
+    return [*claims, *([published] if published else []), *map(curves.block, drawn)]
 
 
-def _open(record: ClaimRecord) -> bool:
+def _inconclusive(record: ClaimRecord) -> bool:
     return record.verdict.outcome is Outcome.INCONCLUSIVE
 
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
+    """One row for each record; with a column for the release where the run has several."""
     level = f"ratio ({_level(records[0])})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return Block(title, columns, tuple(_row(record, releases) for record in records))
 
 
 def _level(record: ClaimRecord) -> str:
+    """The confidence level of the interval: 1 - 2 alpha, because alpha is the error of one side."""
     return f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
 
 
 def _row(record: ClaimRecord, releases: bool) -> Row:
-    found = record.verdict
-    undecided = record.asserted and _open(record)
+    verdict = record.verdict
     cells = (
         record.text,
         record.load,
         *([record.release] if releases else []),
         estimate(record),
         "-" if record.published is None else number(record.published),
-        (WORDS if record.asserted else BESIDE_WORDS)[found.outcome],
-        str(found.pairs),
+        (WORDS if record.asserted else BESIDE_WORDS)[verdict.outcome],
+        str(verdict.pairs),
         f"{record.measured_seconds:.0f}",
     )
-    remarks = [f"{found.reason}; needs {wording.needs(found, record.measured_seconds)}"] if undecided else []
-    remarks += [f"a guard holds by its 90 % interval: {held}"] if (held := guarded(record)) else []
-    remarks += [record.arrival_rate.line] if record.arrival_rate else []
-    remarks += [record.limited] if record.limited else []
-    remarks += [*drained(record), *notes.void_line(record.void, found.pairs)]
-    return Row(cells, COLOURS[found.outcome] if record.asserted else "", "; ".join(remarks))
+    return Row(cells, COLOURS[verdict.outcome] if record.asserted else "", "; ".join(_remarks(record)))
+
+
+def _remarks(record: ClaimRecord) -> list[str]:
+    """What stands below a row: why a claim is inconclusive, its open loop, bottleneck, drain and void blocks."""
+    verdict = record.verdict
+    remarks = []
+    if record.asserted and _inconclusive(record):
+        remarks.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
+    if interval := guarded(record):
+        remarks.append(f"a guard holds by its 90 % interval: {interval}")
+    if record.arrival_rate:
+        remarks.append(record.arrival_rate.line)
+    if record.limited:
+        remarks.append(record.limited)
+    return [*remarks, *drained(record), *notes.void_line(record.void, verdict.pairs)]
 
 
 def drained(record: ClaimRecord) -> list[str]:
-    """The ratio with the drain included, and what was drained; nothing where that does not show in the ratio."""
+    """One line: the ratio with the drain included, and the seconds of the drain by variant.
+
+    Empty where the drain does not change the ratio as shown, or where the metric includes the drain already.
+    """
     if record.drained is None or record.metric not in DRAINED or number(record.drained) == number(record.verdict.ratio):
         return []
-    said = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
-    return [f"with the drain included {number(record.drained)} ({said})"]
+    drains = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
+    return [f"with the drain included {number(record.drained)} ({drains})"]
 
 
 def estimate(record: ClaimRecord) -> str:
-    """The measured ratio candidate / baseline with its interval."""
-    found = record.verdict
-    if math.isnan(found.ratio):
+    """The measured ratio candidate / baseline with its interval; ``-`` where no pair was measured."""
+    verdict = record.verdict
+    if math.isnan(verdict.ratio):
         return "-"
-    return with_interval(found.ratio, found.low, found.high)
+    return with_interval(verdict.ratio, verdict.low, verdict.high)
 
 
 def guarded(record: ClaimRecord) -> str:
-    """The interval by which a guard holds, narrower than the one that is shown for all claims; empty for others."""
-    found = record.verdict
-    if not (record.asserted and found.claim.guard and found.outcome is Outcome.HOLDS):
+    """The 90 % interval that decided a guard that holds; empty for other claims and outcomes.
+
+    It is narrower than the interval that the table shows for all claims.
+    """
+    verdict = record.verdict
+    if not (record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS):
         return ""
-    return f"{number(found.decided_low)} .. {number(found.decided_high)}"
+    return f"{number(verdict.decided_low)} .. {number(verdict.decided_high)}"
 
 
 def with_interval(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval, or without one while the pairs bound nothing."""
+    """A ratio with its interval: ``1.26 (1.20 .. 1.33)``; ``(no interval yet)`` before there are enough pairs."""
     if low == 0 and math.isinf(high):
         return f"{number(ratio)} (no interval yet)"
     return f"{number(ratio)} ({number(low)} .. {number(high)})"
 
 
 def number(value: float) -> str:
-    """A ratio in as many digits as it needs: 1.26, 0.0034, 123."""
+    """A ratio with two decimals around 1, else with three significant digits: 1.26, 0.0034, 123."""
     return f"{value:.2f}" if 0.0995 <= value < 99.5 else f"{value:.3g}"
 
 
 def one_line(record: ClaimRecord) -> str:
-    """A claim with its verdict on one line."""
-    found = record.verdict
+    """The result of one claim on one line, printed as soon as the claim is answered."""
+    verdict = record.verdict
     words = WORDS if record.asserted else BESIDE_WORDS
     published = "" if record.published is None else f", published {number(record.published)}"
-    reason = f": {found.reason}" if record.asserted and _open(record) else ""
-    held = f", 90 % ({interval})" if (interval := guarded(record)) else ""
+    reason = f": {verdict.reason}" if record.asserted and _inconclusive(record) else ""
+    guard = f", 90 % ({interval})" if (interval := guarded(record)) else ""
     return (
-        f"{words[found.outcome]}  {record.text}  {record.load}  {estimate(record)}{held}{published}, "
-        f"{found.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
+        f"{words[verdict.outcome]}  {record.text}  {record.load}  {estimate(record)}{guard}{published}, "
+        f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
     )
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
-    """What the figures of the table are."""
+    """The line below the table that explains the column ``ratio``."""
     return (
-        "ratio: speed of the first named / the other, for .lower() the counter instead, for a percentile the inverse "
-        "of the latencies; in brackets the "
-        f"{_level(records[0])} interval of all looks together"
+        "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "
+        f"percentile the inverse of the latencies; in brackets the {_level(records[0])} interval of all looks together"
     )
 
 
 def total(records: Sequence[ClaimRecord]) -> str:
-    """How many claims had which answer, and how many comparisons were measured beside."""
-    asserted = [record.verdict.outcome for record in records if record.asserted]
-    counts = [(asserted.count(one), word) for one, word in zip(Outcome, ("hold", "fail", "inconclusive"), strict=True)]
+    """The number of claims by outcome, and of comparisons that assert nothing: ``3 claims: 2 hold, 1 fail``."""
+    outcomes = [record.verdict.outcome for record in records if record.asserted]
+    words = ("hold", "fail", "inconclusive")
+    counts = [(outcomes.count(outcome), word) for outcome, word in zip(Outcome, words, strict=True)]
     answers = ", ".join(f"{count} {word}" for count, word in counts if count)
-    claims = [f"{len(asserted)} claim{'' if len(asserted) == 1 else 's'}: {answers}"] if asserted else []
-    beside = [f"{len(records) - len(asserted)} measured beside"] if len(asserted) < len(records) else []
+    claims = [f"{formatting.counted(len(outcomes), 'claim')}: {answers}"] if outcomes else []
+    beside = [f"{len(records) - len(outcomes)} measured beside"] if len(outcomes) < len(records) else []
     return "; ".join([*claims, *beside])
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> Block | None:
-    """A row for each load and variant that ran the published command line; None when none did."""
+    """A row for each load, variant and release that ran the published command line; None without any.
+
+    Only the profile ``paper`` runs published command lines. Loads with a ledger have no row: their rounds last a fixed
+    time, so their seconds cannot be compared.
+    """
     rows: dict[tuple[str, str, str], Row] = {}
     for record in records:
         for name, rounds in record.rounds.items():
-            # Rounds of a load with a ledger last as long as they were told to, so their seconds say nothing.
             timed = rounds and rounds[0].outcome.ledger is None
             if record.profile == "paper" and timed and (record.load, name, record.release) not in rows:
-                published = record.published_seconds.get(name, ())
-                cells = (
-                    name,
-                    record.load,
-                    record.release,
-                    shown_seconds(_paper_seconds(rounds)),
-                    shown_seconds(published),
-                )
+                measured, published = _paper_seconds(rounds), record.published_seconds.get(name, ())
+                cells = (name, record.load, record.release, shown_seconds(measured), shown_seconds(published))
                 rows[record.load, name, record.release] = Row(cells, "")
     if not rows:
         return None
-    columns = ("variant", "load", "release", "seconds (least .. most)", "published")
+    columns = ("variant", "load", "release", "seconds (min .. max)", "published")
     return Block("seconds of the published command line", columns, tuple(rows.values()))
 
 
 def _paper_seconds(rounds: Sequence[Round]) -> tuple[float, ...]:
-    """Mean of the averages, least and most of all iterations of all calls."""
+    """Mean of the averages, then minimum and maximum of all iterations of all rounds, in seconds."""
     outcomes = [item.outcome for item in rounds]
-    least = min(one.seconds if one.least is None else one.least for one in outcomes)
-    most = max(one.seconds if one.most is None else one.most for one in outcomes)
-    return statistics.fmean(one.seconds for one in outcomes), least, most
+    least = min(outcome.seconds if outcome.least is None else outcome.least for outcome in outcomes)
+    most = max(outcome.seconds if outcome.most is None else outcome.most for outcome in outcomes)
+    return statistics.fmean(outcome.seconds for outcome in outcomes), least, most
 
 
 def shown_seconds(cell: Sequence[float]) -> str:
-    """``0.474 (0.416 .. 0.652)``, or a dash where there is nothing."""
+    """``0.474 (0.416 .. 0.652)`` for average, minimum and maximum, ``0.474`` for an average, ``-`` for nothing."""
     if len(cell) == 3:
         return f"{cell[0]:.3f} ({cell[1]:.3f} .. {cell[2]:.3f})"
     return f"{cell[0]:.3f}" if cell else "-"

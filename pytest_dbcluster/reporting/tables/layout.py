@@ -1,4 +1,4 @@
-"""Tables as text: aligned and wrapped for a terminal, or as Markdown."""
+"""The layout of tables: aligned and wrapped text for a terminal, or Markdown."""
 
 from __future__ import annotations
 
@@ -11,17 +11,21 @@ from collections.abc import Sequence
 
 GAP = "  "
 INDENT = "    "
-# Columns that may be wrapped, and how narrow each becomes where its words allow that; the first gives way first.
+# Columns that may be wrapped, with their minimum width in characters; the first is narrowed first.
 FLEXIBLE = (("claim", 24), ("load", 12), ("release", 12), ("claim", 16))
 PIECE = re.compile(r"[^\s(]*[\s(]+|[^\s(]+")
 
-Line = tuple[str, str]
-NUMBERS = ("published", "pairs", "seconds")
+Line = tuple[str, str]  # text and colour
+NUMBERS = ("published", "pairs", "seconds")  # columns aligned to the right
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One row, such as a claim. ``remark`` stands below its cells."""
+    """One row, such as a claim.
+
+    cells: one text for each column. colour: a keyword of pytest's ``write_line``, such as ``green``; empty for none.
+    remark: the text below the cells.
+    """
 
     cells: tuple[str, ...]
     colour: str = ""
@@ -30,7 +34,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Block:
-    """Claims of one kind under one heading. Its columns named in NUMBERS are set flush right."""
+    """A table with a heading, such as all claims that hold or fail. Columns named in NUMBERS are aligned right."""
 
     title: str
     columns: tuple[str, ...]
@@ -38,7 +42,7 @@ class Block:
 
 
 def text(block: Block, width: int) -> list[Line]:
-    """The lines of a block, each with its colour; as wide as the screen where its words allow that."""
+    """The lines of a block with their colours, at most ``width`` characters wide unless a word is longer."""
     widths = _widths(block, width)
     lines = [(line, "") for line in _cells(block, block.columns, widths)]
     for row in block.rows:
@@ -48,38 +52,42 @@ def text(block: Block, width: int) -> list[Line]:
 
 
 def plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Rows under the names of their columns as one text; columns as wide as their widest cell, nothing wrapped."""
+    """The rows under the names of their columns, nothing wrapped; each column is as wide as its widest cell."""
     block = Block("", tuple(columns), tuple(Row(tuple(cells)) for cells in rows))
     return "\n".join(line for line, _ in text(block, sys.maxsize))
 
 
 def _widths(block: Block, width: int) -> list[int]:
+    """The width of each column in characters: its widest cell, narrowed as FLEXIBLE allows."""
     columns = list(zip(block.columns, *(row.cells for row in block.rows), strict=True))
     widths = [max(map(len, column)) for column in columns]
-    for name, least in FLEXIBLE:
+    for name, minimum in FLEXIBLE:
         excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
         if excess > 0 and name in block.columns:
             at = block.columns.index(name)
             pieces = [len(piece.rstrip()) + 2 for cell in columns[at] for piece in PIECE.findall(cell)]
-            widths[at] = max(min(widths[at], max(least, *pieces)), widths[at] - excess)
+            widths[at] = max(min(widths[at], max(minimum, *pieces)), widths[at] - excess)
     return widths
 
 
 def _cells(block: Block, cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    """One row: as many lines as its longest cell."""
+    """The lines of one row; the cell with the most lines sets their number."""
     wrapped = [wrap(cell, width) for cell, width in zip(cells, widths, strict=True)]
     lines = []
     for parts in itertools.zip_longest(*wrapped, fillvalue=""):
-        placed = [
+        padded = [
             part.rjust(width) if name in NUMBERS else part.ljust(width)
             for part, width, name in zip(parts, widths, block.columns, strict=True)
         ]
-        lines.append(GAP.join(placed).rstrip())
+        lines.append(GAP.join(padded).rstrip())
     return lines
 
 
 def wrap(words: str, width: int) -> list[str]:
-    """The words in lines of at most ``width``, broken after spaces and opening brackets; never inside a name."""
+    """The words in lines of at most ``width`` characters, broken after spaces and opening brackets only.
+
+    A longer name is not broken, so its line is longer. Lines after the first are indented by two spaces.
+    """
     lines = [""]
     for piece in PIECE.findall(words):
         indent = "  " if lines[0] else ""
@@ -90,7 +98,7 @@ def wrap(words: str, width: int) -> list[str]:
 
 
 def markdown(block: Block) -> str:
-    """The block as a Markdown table, remarks below it."""
+    """The block as a Markdown table under its heading, with the remarks as a list below."""
     ruler = ["---:" if name in NUMBERS else "---" for name in block.columns]
     lines = [f"## {block.title}", "", _bar(block.columns), _bar(ruler)]
     lines += [_bar([_code(row.cells[0]), *row.cells[1:]]) for row in block.rows]

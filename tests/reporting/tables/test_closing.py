@@ -32,12 +32,12 @@ def test_a_decided_claim_is_one_row():
 
 
 def test_inconclusive_claims_stand_apart():
-    """They have a block of their own, with the reason and what would decide below each."""
-    shown = lines([undecided(), record()])
+    """They have a block of their own; the reason and the pairs that would decide stand below each."""
+    shown = lines([undecided(), record()], width=110)
 
     assert shown[0] == "performance claims"
     assert shown.index("inconclusive: neither pass nor failure") == 3
-    assert " open " in shown[5]
+    assert " inconclusive " in shown[5]
     words = " ".join(line.strip() for line in shown[6:])
     assert words.startswith("budget of 120 s of measured time used (--db-budget); needs about ")
     assert re.search(
@@ -45,7 +45,7 @@ def test_inconclusive_claims_stand_apart():
     )
 
 
-def test_a_guard_that_is_open_names_the_margin_it_could_prove():
+def test_an_inconclusive_guard_names_the_margin_it_could_prove():
     """The remark of an inconclusive guard gives pairs or a margin."""
     [block] = closing.blocks([undecided(claim=claims.same_as(within=0.05), sd=0.3)])
 
@@ -53,7 +53,7 @@ def test_a_guard_that_is_open_names_the_margin_it_could_prove():
 
 
 def test_a_drain_that_changes_the_ratio_stands_below():
-    """With the medians of both; a claim that counts it already needs no remark, nor one that it does not change."""
+    """The remark has the seconds of both variants; there is none where the drain is included or changes nothing."""
     [block] = closing.blocks([drained()])
 
     assert block.rows[0].remark == "with the drain included 0.56 (flush_2 0.500 s, galera3 0.000 s)"
@@ -62,7 +62,7 @@ def test_a_drain_that_changes_the_ratio_stands_below():
 
 
 def test_void_blocks_stand_below():
-    """How many were drawn again, and why."""
+    """The remark says how many blocks were drawn again, and why."""
     made = record()
     void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
     [block] = closing.blocks([dataclasses.replace(made, void=void)])
@@ -77,7 +77,7 @@ def test_what_was_measured_beside_stands_apart():
     assert shown[3] == "measured beside, not asserted"
     assert shown[5].startswith("flush_2 against galera3")
     assert "unclear" in shown[5]
-    assert "open" not in shown[5]
+    assert "inconclusive" not in shown[5]
 
 
 def test_several_releases_have_a_column():
@@ -102,7 +102,7 @@ def test_a_narrow_screen_wraps_the_claim():
 
 @pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow"), (beside, "")])
 def test_colours(made, colour):
-    """Green holds, red fails, yellow is open; what asserts nothing has no colour."""
+    """Holds is green, fails is red, inconclusive is yellow; a comparison that asserts nothing has no colour."""
     [block] = closing.blocks([made()])
 
     assert [row.colour for row in block.rows] == [colour]
@@ -119,7 +119,7 @@ def test_numbers_have_the_digits_they_need(value, text):
 
 
 def test_a_guard_that_holds_shows_the_interval_that_decided():
-    """The interval of all claims may reach beyond a guard that holds; the one that lies inside stands beside it."""
+    """The interval of all claims may be wider than a guard that holds, so the 90 % interval is shown as well."""
     held = record(claims.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
     [block] = closing.blocks([held])
     low, high = held.verdict.decided_low, held.verdict.decided_high
@@ -140,7 +140,7 @@ def test_an_interval_that_bounds_nothing_is_not_shown():
 
 
 def test_one_line_says_the_verdict():
-    """A verdict on one line has ratio, interval, published ratio, pairs and time; an open one its reason."""
+    """A verdict on one line has ratio, interval, published ratio, pairs and time; an inconclusive one its reason."""
     assert closing.one_line(record(published=7.4)).startswith(
         "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30 (1."
     )
@@ -150,7 +150,7 @@ def test_one_line_says_the_verdict():
 
 
 def test_the_total_counts_every_kind():
-    """Holds, failures and inconclusive ones; a comparison beside is no claim."""
+    """The total counts claims by outcome; a comparison that asserts nothing is not a claim."""
     assert closing.total([record()]) == "1 claim: 1 hold"
     assert closing.total([record(), failed(), undecided(), beside()]) == (
         "3 claims: 1 hold, 1 fail, 1 inconclusive; 1 measured beside"
@@ -159,10 +159,10 @@ def test_the_total_counts_every_kind():
 
 
 def test_the_legend_names_the_level():
-    """What is divided by what, and how sure the interval is, stands below the table."""
+    """The legend says which speeds the ratio compares, and the level of the interval."""
     shown = closing.legend([record()])
 
-    assert shown.startswith("ratio: speed of the first named / the other")
+    assert shown.startswith("ratio: speed of the first named / speed of the other; for .lower() the counter")
     assert shown.endswith("in brackets the 99.9 % interval of all looks together")
 
 
@@ -179,10 +179,10 @@ def test_markdown_is_a_table():
 
 
 def test_a_result_says_its_rate_and_its_bottleneck():
-    """Below the claim, in table and summary: the rate of an open loop with its share, and what limited the client."""
-    pace = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
+    """The remark has the arrival rate of an open loop with its share, and what limited the load generator."""
+    rate = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
     [block] = closing.blocks(
-        [record(arrival_rate=pace, limited="the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
+        [record(arrival_rate=rate, limited="the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
     )
 
     assert block.rows[0].remark == (

@@ -8,13 +8,13 @@ from tests.support.records import record, rounds
 
 
 def called(seconds, least, most):
-    """Rounds of a tool that repeats by itself."""
+    """Rounds with average, minimum and maximum, as of a tool that repeats its calls."""
     found = rounds("default", seconds, 1.0)
     return [dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, least=least, most=most)) for one in found]
 
 
 def test_measured_and_published_seconds_stand_side_by_side():
-    """A variant's row has the mean of the averages, the least and the most, and the published cell."""
+    """A row has the mean of the averages, minimum, maximum, and the published seconds."""
     made = record(
         profile="paper",
         rounds={"default": called([0.4, 0.6], 0.3, 0.9)},
@@ -35,7 +35,7 @@ def test_a_variant_has_one_row_however_many_claims_it_is_in():
 
 
 def test_a_cell_that_was_not_published_is_a_dash():
-    """No published figure is shown as a dash, not as nought."""
+    """A missing published figure is shown as a dash."""
     assert closing.shown_seconds(()) == "-"
 
 
@@ -45,7 +45,7 @@ def test_quick_runs_have_no_such_table():
 
 
 def test_rounds_that_last_as_long_as_they_were_told_have_no_row():
-    """The seconds of such a load say nothing."""
+    """A load with a ledger has no row, because its rounds last a fixed time."""
     made = record(profile="paper")
     outcome = dataclasses.replace(made.rounds["flush_2"][0].outcome, ledger=Ledger())
     rounds = {name: [dataclasses.replace(one, outcome=outcome) for one in many] for name, many in made.rounds.items()}

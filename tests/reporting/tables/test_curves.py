@@ -105,7 +105,7 @@ def test_the_claims_of_a_sweep_are_told_apart(run, pytester):
 
 
 def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
-    """Nothing is claimed, and that is enough: the table, and where the results are."""
+    """A run without claims shows the table of the curve and the path of the results."""
     result = run("curve.draw(3)")
     result.assert_outcomes(passed=1)
 
@@ -124,7 +124,7 @@ def test_the_points_before_a_failure_are_kept(run, pytester):
 
 
 def test_an_open_curve_is_neither_pass_nor_failure(run):
-    """As an open claim; all points are in the table of inconclusive ones."""
+    """A claim about a curve that is inconclusive is listed with the inconclusive claims."""
     result = run(
         "assert curve.every(lambda default, flush_2: flush_2.beats(default))", "--db-max-pairs=8", faster=1.0, sd=0.3
     )

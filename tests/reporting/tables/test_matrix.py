@@ -51,7 +51,7 @@ def test_a_claim_is_one_row_whatever_it_ran_on():
 
     assert matrix.block(made)[0].columns == ("claim", "load", "mariadb:10.11", "mariadb:11.8", "mysql:9.7")
     assert row.cells[:2] == ("flush_2.beats(galera3)", "mysqlslap write c50")
-    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "open", "FAILS"]
+    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "inconclusive", "FAILS"]
     assert row.cells[2] == "1.30 holds"
 
 
@@ -61,13 +61,13 @@ def test_the_exact_versions_stand_below():
 
 
 def test_one_release_is_no_matrix():
-    """Nor is a run without a claim, even if tests were skipped on several."""
+    """A run on one release, or without a claim, has no matrix."""
     assert matrix.matrix([on(OLD), on(OLD, failed)]) is None
     assert matrix.matrix([], [skipped(OLD), skipped(NEW)]) is None
 
 
 def test_a_claim_that_compares_releases_has_no_column():
-    """It belongs to none of them: the closing table has it."""
+    """A claim that compares releases is only in the closing table."""
     both = record(release=f"{OLD}, {NEW}", text="mariadb_11.8.no_slower_than(mariadb_10.11)")
 
     assert matrix.matrix([both]) is None
@@ -75,14 +75,14 @@ def test_a_claim_that_compares_releases_has_no_column():
 
 
 def test_releases_stand_in_the_order_of_their_versions():
-    """Whatever ran first: 10.5 before 10.11, vendor by vendor."""
+    """Columns are sorted by vendor and version, 10.5 before 10.11, whatever ran first."""
     oldest = "mariadb:10.5 10.5.29"
 
     assert matrix.matrix([on(one) for one in (OTHER, NEW, OLD, oldest)]).releases == (oldest, OLD, NEW, OTHER)
 
 
 def test_a_release_that_was_only_skipped_has_a_column():
-    """With a dash in each row, and once the reason below; it has no exact version."""
+    """A skipped release has a dash in each row, its reason once below, and no exact version."""
     records = [on(OLD), on(OLD, test=identity(OLD, "update"))]
     made = matrix.matrix(records, [skipped(OTHER), skipped(OTHER, parameters="update")])
 
@@ -92,7 +92,7 @@ def test_a_release_that_was_only_skipped_has_a_column():
 
 
 def test_what_could_not_be_told_is_an_error():
-    """A server that died is neither a verdict nor a skip."""
+    """A test that broke shows ``error``, in red."""
     died = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="node node1 was ended by SIGKILL")
     made = matrix.matrix([on(OLD)], [died])
 
@@ -102,7 +102,7 @@ def test_what_could_not_be_told_is_an_error():
 
 
 def test_a_claim_that_a_test_did_not_reach_says_so():
-    """An earlier claim of the same test ended it on that release."""
+    """A claim after a failing one of the same test was not reached."""
     cause = {"text": "flush_2.lower('fsyncs_per_commit', than=galera3)"}
     end = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="FAILED flush_2.beats(galera3)")
     made = matrix.matrix([on(OLD), on(OLD, **cause), on(NEW, failed)], [end])
@@ -112,7 +112,7 @@ def test_a_claim_that_a_test_did_not_reach_says_so():
 
 
 def test_what_nobody_asked_is_empty():
-    """Such as the claims of a run that was stopped in the middle."""
+    """A claim that was not tried on a release, as in a stopped run, has an empty cell."""
     later = on(OLD, test=identity(OLD, "update"))
 
     assert cells(matrix.matrix([on(OLD), later, on(NEW)]))[1][1] == ""
@@ -130,14 +130,14 @@ def test_tests_of_the_same_claim_are_named():
 
 
 def test_a_claim_that_is_asked_twice_is_two_rows():
-    """The first of one release stands beside the first of the other."""
+    """A claim made twice in a test has two rows, matched by number."""
     made = matrix.matrix([on(OLD), on(OLD, failed), on(NEW), on(NEW, undecided)])
 
-    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [["holds", "holds"], ["FAILS", "open"]]
+    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [["holds", "holds"], ["FAILS", "inconclusive"]]
 
 
 def test_a_test_that_came_to_no_claim_has_a_row():
-    """Under its own name, because nobody knows what it would have claimed."""
+    """A test that reached no claim on any release is listed by its name."""
     made = matrix.matrix([on(OLD), on(NEW)], [skipped(OTHER, name="test_reads"), skipped(OTHER)])
 
     assert [row.cells for row in matrix.block(made)[0].rows][1] == ("test_reads[write]", "", "", "", "- [1]")
@@ -162,7 +162,7 @@ def test_the_release_is_taken_out_of_a_test(test, release, left):
 
 
 def test_what_was_measured_beside_neither_holds_nor_fails():
-    """Its words are those of the closing table, and it has no colour."""
+    """A comparison that asserts nothing has the words of the closing table and no colour."""
     made = matrix.matrix([on(OLD, beside), on(NEW, beside)])
 
     assert [cell.split()[1] for cell in cells(made)[0]] == ["unclear", "unclear"]
@@ -170,11 +170,11 @@ def test_what_was_measured_beside_neither_holds_nor_fails():
 
 
 def test_a_claim_without_a_ratio_has_its_word():
-    """A claim that ended before its first pair."""
+    """A claim without pairs shows its verdict without a ratio."""
     none = on(NEW, undecided)
     none = dataclasses.replace(none, verdict=dataclasses.replace(none.verdict, ratio=math.nan))
 
-    assert cells(matrix.matrix([on(OLD), none]))[0][1] == "open"
+    assert cells(matrix.matrix([on(OLD), none]))[0][1] == "inconclusive"
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_many_releases_are_split_into_blocks(width):
 
 
 def test_a_screen_that_is_too_narrow_for_one_release_shows_one():
-    """In lines that are too long, but whole."""
+    """On a very narrow screen, lines are longer than the screen, but complete."""
     found = matrix.parts(matrix.block(matrix.matrix([on(OLD), on(NEW)]))[0], 20)
 
     assert [one.columns[2:] for one in found] == [("mariadb:10.11",), ("mariadb:11.8",)]
@@ -219,7 +219,7 @@ def test_plain_text_and_markdown_say_the_same():
 
 
 def test_the_csv_has_a_line_for_each_claim_and_release():
-    """Names, figures and verdicts apart, empty where there are none."""
+    """The CSV has a cell for each name, figure and verdict; missing ones are empty."""
     endless = on(NEW, undecided, pairs=3)
     made = matrix.matrix([on(OLD), endless], [skipped(OTHER)])
     old, new, other = csv.DictReader(io.StringIO(matrix.as_csv(made)))
@@ -227,12 +227,12 @@ def test_the_csv_has_a_line_for_each_claim_and_release():
     assert (old["test"], old["claim"]) == ("suites/galera/test_flush.py::test_flush[write]", "flush_2.beats(galera3)")
     assert (old["release"], old["version"], old["verdict"], old["why"]) == ("mariadb:10.11", "10.11.19", "holds", "")
     assert float(old["low"]) < float(old["ratio"]) < float(old["high"])
-    assert (new["verdict"], new["high"]) == ("open", "")
+    assert (new["verdict"], new["high"]) == ("inconclusive", "")
     assert (other["ratio"], other["verdict"], other["why"]) == ("", "skipped", LACKS)
 
 
 def test_reasons_come_from_the_reports_of_measuring_tests():
-    """The first line of a skip, of our own errors and of others; what passed or measures nothing is not there."""
+    """The reason is the first line of the message; tests that passed or measure nothing are left out."""
     crash = SimpleNamespace(reprcrash=SimpleNamespace(message="KeyError: 'x'\nmore"))
     said = [("t.py", 1, f"Skipped: {LACKS}"), "FAILED a.beats(b)\n  all of it", crash, "", None]
 

@@ -139,7 +139,7 @@ def test_a_daemon_that_dies_is_named_and_leaves_nothing_when_it_is_back(daemon, 
         assert engines.ours(answering, provisioner.run_id) == [f"dbcluster-{provisioner.run_id}"]
         reap = dbcluster("reap")
         assert engines.ours(answering, provisioner.run_id) == []
-    said = f"removed containers and networks of run {provisioner.run_id}, whose directory is gone\n"
+    said = f"removed containers and networks of dead run {provisioner.run_id}\n"
     assert reap.returncode == 0
     assert said in reap.stdout  # with what else is dead on this machine
 
