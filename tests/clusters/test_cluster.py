@@ -62,7 +62,7 @@ def test_a_taken_port_is_given_up_for_others(own, mariadb, taken_port, spec):
 
     assert cluster.problems() == []
     assert cluster.nodes[0].port != taken_port
-    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert "another program took a port; trying other ports (attempt 1 of 3 failed)" in said
     cluster.close()
 
 
@@ -73,7 +73,7 @@ def test_a_template_gives_a_taken_port_up_too(own, mariadb):
     made = ready_template(mariadb, own, {}, said.append)
 
     assert made.data.is_dir()
-    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert "another program took a port; trying other ports (attempt 1 of 3 failed)" in said
     assert left_of(own) == ([], [])
 
 

@@ -55,8 +55,8 @@ def test_what_writes_is_not_sent_to_a_replica(replicated):
         with pytest.raises(ConfigError) as caught:
             replicated.require_writers([writer, *endpoints], "load")
         assert str(caught.value) == (
-            f"load writes and would be sent to {names} of async_replication3, whose writes node1 alone takes: "
-            'give it to="writer"'
+            f"load writes and would be sent to {names} of async_replication3, but only node1 takes writes: "
+            'set to="writer"'
         )
 
 
