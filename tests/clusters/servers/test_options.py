@@ -84,7 +84,7 @@ def test_what_a_server_always_does_is_left_out_and_named():
     assert opts.fit(asked, MADE, OLD) == (
         {"innodb_flush_log_at_trx_commit": "2"},
         [
-            "mariadb:10.5 has no innodb_snapshot_isolation=off and behaves so: "
+            "mariadb:10.5 has no option innodb_snapshot_isolation, and behaves as with off: "
             "a transaction may change a row that another one has changed since its snapshot"
         ],
     )
@@ -124,7 +124,7 @@ def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
     assert "binlog_format" in words.pinned
     assert "binlog_format" not in words.preset
     assert opts.fit({}, MADE, OLD) == (
-        {}, ["mariadb:10.5 has no binlog_format=ROW and behaves so: the binlog always holds rows"]
+        {}, ["mariadb:10.5 has no option binlog_format, and behaves as with ROW: the binlog always holds rows"]
     )  # fmt: skip
 
 

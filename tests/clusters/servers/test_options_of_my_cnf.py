@@ -72,7 +72,7 @@ def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
 
     with pytest.raises(ConfigError) as caught:
         opts.read_cnf(tmp_path / "flush2.cnf")
-    assert str(caught.value) == f"there is no {tmp_path}/flush2.cnf; in its place: default, flush_2"
+    assert str(caught.value) == f"there is no {tmp_path}/flush2.cnf; its directory has: default, flush_2"
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
     [
         ("a = 1\n", "is no my.cnf: File contains no section headers."),
         ("[mysqld\na = 1\n", "is no my.cnf: "),
-        ("[client]\nport = 1\n", "holds no server option; they stand in a section [mysqld], [server], [mariadb],"),
-        ("", "holds no server option; they stand in a section "),
+        ("[client]\nport = 1\n", "has no server options; put them into a section [mysqld], [server], [mariadb],"),
+        ("", "has no server options; put them into a section "),
         ("[mysqld]\n!includedir /etc/x\n", ": '!includedir /etc/x' is not followed; put the options into this file"),
     ],
 )

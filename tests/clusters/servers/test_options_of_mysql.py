@@ -54,9 +54,10 @@ def test_what_the_server_takes_passes(made, mysql):
 
     assert found == asked
     assert lines == [
-        "mysql:9.7 has no binlog_transaction_dependency_tracking=writeset and behaves so: "
+        "mysql:9.7 has no option binlog_transaction_dependency_tracking, and behaves as with writeset: "
         "the binlog always tracks dependencies by writeset",
-        "mysql:9.7 has no transaction_write_set_extraction=XXHASH64 and behaves so: writesets are always XXHASH64",
+        "mysql:9.7 has no option transaction_write_set_extraction, and behaves as with XXHASH64: "
+        "writesets are always XXHASH64",
     ]
 
 
