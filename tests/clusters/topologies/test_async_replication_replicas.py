@@ -134,7 +134,7 @@ def test_the_error_that_stops_a_replica_ends_the_waiting(cluster):
     words = str(caught.value)
     assert words.startswith("replica node2 has stopped applying: error 1062: ")
     assert "Duplicate entry '100' for key" in words
-    assert "Look for who else wrote on node2" in words
+    assert "Look for another program that wrote on node2" in words
     assert words.endswith(f"error log: {replica.log}")
     with pytest.raises(ProvisionError, match="Duplicate entry '100'"):
         cluster.check()
