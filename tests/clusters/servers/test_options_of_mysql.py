@@ -68,7 +68,7 @@ def test_a_choice_that_the_server_lacks_is_refused_in_its_own_words(briefly, mys
 
 
 def test_a_value_that_the_server_rounds_is_refused(briefly, mysql):
-    """It would run with another one than the test names."""
+    """A server that adjusts a value is refused, because it runs another value than the test names."""
     with pytest.raises(ConfigError) as caught:
         briefly("standalone", 1, mysql, max_allowed_packet="1500000")
 
