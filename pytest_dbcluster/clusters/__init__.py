@@ -1,19 +1,22 @@
-"""Clusters: servers that are started, connected and checked.
+"""Clusters: start servers, make them a cluster, connect to it and check it.
 
 A *node* is one server on one host. A *topology* says how nodes become a cluster, and when it is ready. A *proxy* stands
-in front of the nodes. A *dialect* is what one vendor's servers of one version call their programs, options, statuses
-and statements.
+between clients and the nodes. A *dialect* is one vendor's names for programs, options, statuses and statements.
 
-- ``startup``: ``bring_up``, how a cluster comes up.
+- ``startup``: ``bring_up`` starts a cluster from a ``ResolvedCluster``.
 - ``cluster``: a running cluster: endpoints, settling, checks.
-- ``topology``, ``topologies/``: what a topology is, and each of them.
-- ``proxy``, ``proxies/``: what a proxy is, and each of them.
+- ``topology``, ``topologies/``: the base class ``Topology``, and one module for each topology.
+- ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.
-- ``kept``: clusters that outlive the run that made them.
+- ``kept``: clusters that outlive the run that started them.
 
-A new topology is a module in ``topologies/``, a new proxy one in ``proxies/``, another vendor one in ``dialects/``. The
-name of the file is the name that users type, and ``tests/contracts`` runs it.
+Where a node gets its my.cnf: ``bring_up`` takes ``Topology.options`` (for Galera in ``topologies/galera.py``), puts the
+user's options over them (``servers.options.merged``), and ``servers.node.Node.configure`` writes the file.
+
+A new topology is a module in ``topologies/``, a new proxy a module in ``proxies/``, a new vendor a module in
+``dialects/``. The module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods
+of the base classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
 __all__ = ["cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]

@@ -1,4 +1,4 @@
-"""Cluster: running nodes with their endpoints and proxy, which can settle and be checked."""
+"""Cluster: running nodes and their proxy. Gives endpoints, waits until all is applied and flushed, checks the nodes."""
 
 from __future__ import annotations
 
@@ -16,12 +16,18 @@ from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, Serie
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ClusterSpec
 
-MOST_LOGGED = 5
-MOST_SAID = 1000  # characters
+MOST_LOGGED = 5  # log lines of each node in an error
+MOST_OUTPUT = 1000  # characters of a tool's output in an error
 
 
 class Cluster:
-    """A running cluster: nodes, endpoints, proxy; settled and checked on demand."""
+    """A running cluster; ``startup.bring_up`` makes it.
+
+    nodes: in order, ``node1`` first.
+    proxy: None for a cluster without one.
+    dirty: why nobody may use the cluster again, set by ``check``; empty while it is usable.
+    ready_seconds: time from the start of the first server until the cluster was ready, in seconds.
+    """
 
     def __init__(
         self, spec: ClusterSpec, topology: Topology, hosts: Sequence[Host], nodes: Sequence[Node], proxy: Proxy | None
@@ -32,58 +38,59 @@ class Cluster:
         self.nodes = list(nodes)
         self.proxy = proxy
         self.dirty = ""
-        self.ready_seconds = 0.0  # from the start of the first server
+        self.ready_seconds = 0.0
 
     @property
     def writers(self) -> Sequence[Node]:
-        """The nodes that take writes, the one that a load is sent to first. Raises ProvisionError for none."""
+        """The nodes that take writes now; without a proxy, load goes to the first. Raises ProvisionError for none."""
         return self.topology.writers(self.nodes)
 
     def writer(self) -> Endpoint:
-        """Where a load goes that must meet one node only."""
+        """Return the endpoint for a workload that writes: the proxy's writer, else the first node for writes."""
         return _for_loads(self.proxy.writer() if self.proxy else self.writers[0].endpoint)
 
     def reader(self) -> Endpoint:
-        """Where a load goes that only reads: the proxy's round robin over the nodes that take reads.
+        """Return the endpoint for a workload that only reads: the proxy's round robin over the nodes for reads.
 
-        Without a proxy it is the first of them: a replica where one node alone takes writes. Raises ProvisionError
-        where there is none.
+        Without a proxy it is the first node for reads: a replica, if the topology has replicas. Raises ProvisionError
+        when no node takes reads.
         """
         if self.proxy:
             return _for_loads(self.proxy.reader())
-        reading = self.topology.readers(self.nodes) or self.writers
-        return _for_loads(reading[0].endpoint)
+        readers = self.topology.readers(self.nodes) or self.writers
+        return _for_loads(readers[0].endpoint)
 
     def require_writers(self, endpoints: Sequence[Endpoint], load: str) -> None:
-        """Raise ConfigError for a load that writes where these endpoints lead, and a node there takes no writes.
+        """Raise ConfigError if a workload that writes would be sent to a node that takes no writes.
 
-        Its first statement would end in that server's words, which do not say who sent it there.
+        ``load`` is the workload's name for the message. Without this check the workload's first statement fails with
+        the server's read-only error, which does not say how to fix it.
         """
-        writing = [node.name for node in self.writers]
-        refusing = dict.fromkeys(name for one in endpoints for name in one.nodes if name not in writing)
+        writers = [node.name for node in self.writers]
+        refusing = dict.fromkeys(name for endpoint in endpoints for name in endpoint.nodes if name not in writers)
         if refusing:
             raise ConfigError(
-                f"{load} writes and would be sent to {', '.join(refusing)} of {self.spec}, whose writes "
-                f'{", ".join(writing)} alone takes: give it to="writer"'
+                f"{load} writes and would be sent to {', '.join(refusing)} of {self.spec}, but only "
+                f'{", ".join(writers)} takes writes: set to="writer"'
             )
 
     def problems(self) -> list[str]:
-        """What keeps the cluster from being ready; a proxy is told first who takes writes and reads now.
+        """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied.
 
-        Raises NodeDied.
+        Once the nodes are ready, this updates the proxy's routes and returns the proxy's problems.
         """
-        found = self.topology.problems(self.nodes)
-        if found or self.proxy is None:
-            return found
+        problems = self.topology.problems(self.nodes)
+        if problems or self.proxy is None:
+            return problems
         self.proxy.follow()
         return self.proxy.problems()
 
     def backlog(self) -> list[str]:
-        """What is still to be applied, and then to be flushed, on some node; empty when the cluster is settled."""
+        """Return what nodes must still apply; if nothing, what they must still flush. Empty when settled."""
         return self.topology.backlog(self.nodes) or [problem for node in self.nodes for problem in node.unflushed()]
 
     def settle(self, seconds: float = 1.0) -> bool:
-        """Wait until every node has applied and flushed everything; False when ``seconds`` were not enough."""
+        """Wait until every node has applied and flushed everything; return False on a timeout of ``seconds``."""
         try:
             wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:
@@ -91,38 +98,39 @@ class Cluster:
         return True
 
     def check(self, tables: Sequence[str] = ()) -> None:
-        """Raise SeriesVoid when a node is behind, tables differ between nodes, or an [ERROR] was logged.
+        """Raise SeriesVoid if a node lags behind, ``tables`` differ between nodes, or an [ERROR] was logged.
 
-        Raises ProvisionError for a node that is gone or has stopped to follow. Nobody uses the cluster again then.
+        Raises ProvisionError for a node that died or has stopped replicating. Every error sets ``dirty``, so that
+        nobody uses the cluster again.
         """
         try:
-            found = self._faults(tables)
+            faults = self._faults(tables)
         except ProvisionError as error:
             self.dirty = str(error)
             raise
-        if found:
-            self.dirty = "; ".join(found)
-            raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(found)}")
+        if faults:
+            self.dirty = "; ".join(faults)
+            raise SeriesVoid(f"cluster {self.spec} failed its check after the rounds: {'; '.join(faults)}")
 
     def _faults(self, tables: Sequence[str]) -> list[str]:
-        found = self.problems()
-        if not found and not self.settle(30):
-            found = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
-        for table in tables if not found else ():
+        faults = self.problems()
+        if not faults and not self.settle(30):
+            faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
+        for table in tables if not faults else ():
             sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
             if len(set(sums.values())) > 1 or None in sums.values():
-                found.append(f"table {table} differs between nodes: {sums}")
-        return (found or self.topology.violations(self.nodes)) + self.logged()
+                faults.append(f"table {table} differs between nodes: {sums}")
+        return (faults or self.topology.violations(self.nodes)) + self.logged()
 
     def logged(self) -> list[str]:
-        """The [ERROR] lines of every node since this was last asked, each with its node."""
+        """Return the [ERROR] lines of every node since the last call, each with the node's name."""
         return [f"{node.name} logged: {line}" for node in self.nodes for line in node.new_errors()]
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
-        """The error of a load that failed on this cluster: ``what`` ended how, its tool's words, and logged errors.
+        """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.
 
-        Lines that several clients printed alike appear once. Raises NodeDied when a server has died: that is the
-        cause then.
+        ``what`` says which tool ended how; ``words`` is the tool's output. Identical lines appear once. Raises
+        NodeDied if a server has died, because that is the cause.
         """
         for node in self.nodes:
             node.survived()
@@ -132,14 +140,14 @@ class Cluster:
             for node in self.nodes
             for line in _distinct(node.new_errors())[:MOST_LOGGED]
         ]
-        return WorkloadError(f"{what}: {output[-MOST_SAID:] or 'it said nothing'}" + "".join(logged))
+        return WorkloadError(f"{what}: {output[-MOST_OUTPUT:] or 'it printed nothing'}" + "".join(logged))
 
     def close(self) -> None:
-        """Stop the proxy and every server. Never raises for one that is gone already."""
+        """Kill the proxy and every server. Servers that have ended already are no error."""
         if self.proxy:
             self.proxy.close()
-        with contextlib.suppress(ProvisionError):  # the supervisor is gone, and its servers with it
-            for node in self.nodes:  # all at once: a large process takes a while to end
+        with contextlib.suppress(ProvisionError):  # the supervisor ended, and its servers ended with it
+            for node in self.nodes:  # signal all before waiting: a large process takes a while to end
                 if node.process and node.running:
                     node.process.signal(signal.SIGKILL)
             for node in self.nodes:
@@ -147,10 +155,10 @@ class Cluster:
 
 
 def _for_loads(endpoint: Endpoint) -> Endpoint:
-    """Loads have an account of their own, which cannot write where a server is read-only."""
+    """Return the endpoint with the workload account, which, unlike the control account, obeys read_only."""
     return dataclasses.replace(endpoint, user=LOAD, tls=False)
 
 
 def _distinct(lines: Sequence[str]) -> list[str]:
-    """Lines of an error log without their times; those of several threads that say the same are one."""
+    """Return error log lines without their timestamps, each text once."""
     return list(dict.fromkeys(line[line.find("[ERROR]") :] for line in lines))

@@ -1,7 +1,7 @@
-"""Clusters that stay: what is written down about them, and the text that says how to connect.
+"""Kept clusters: clusters that outlive the run that started them. Records each one and says how to connect.
 
-A kept run's directory holds ``cluster.json`` beside ``run.json``. Passwords are in a ``client.cnf`` of mode 0600 for
-each cluster and nowhere else.
+A kept run's directory has ``cluster.json`` beside ``run.json``. Passwords are only in each cluster's ``client.cnf``,
+with mode 0600.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ CLIENTS = ("mariadb", "mysql")
 
 @dataclasses.dataclass(frozen=True)
 class Listener:
-    """Something to connect to: a node, or one of the proxy's listeners."""
+    """An address to connect to: a node, or one of the proxy's listeners. ``log`` is the program's log path."""
 
     name: str
     address: str
@@ -38,7 +38,12 @@ class Listener:
 
 @dataclasses.dataclass(frozen=True)
 class Kept:
-    """One cluster that outlives the process that made it; ``client`` is what a shell reads before its options."""
+    """The record of one kept cluster.
+
+    client: the client's command line without options, quoted for a shell. client_cnf: the client's option file.
+    directory: the run's directory. began: start time, in seconds since the epoch.
+    proxy: the proxy's listeners. statistics: the URL of the proxy's statistics page; empty for none.
+    """
 
     run_id: str
     name: str
@@ -55,12 +60,10 @@ class Kept:
 
 
 def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
-    """Leave this cluster running and write down what it is; ``close()`` of the provisioner then ends nothing.
+    """Record this cluster and leave it running: ``close()`` of the provisioner then stops nothing.
 
-    A run may keep several clusters, each written in turn. Raises ProvisionError when the run was not begun with
-    ``keep``.
+    Call once for each cluster of the run. Raises ProvisionError if the run was not started with ``keep``.
     """
-    file = provisioner.directory / FILE
     number = len(read(provisioner.directory)) + 1
     release = cluster.nodes[0].release
     client, directory = _client(cluster, provisioner)
@@ -80,7 +83,8 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         statistics=cluster.proxy.statistics_url if cluster.proxy else "",
     )
     _private(client_cnf, _client_text(cluster, release))
-    _private(file, json.dumps([dataclasses.asdict(each) for each in (*read(provisioner.directory), kept)], indent=1))
+    records = [dataclasses.asdict(cluster) for cluster in (*read(provisioner.directory), kept)]
+    _private(provisioner.directory / FILE, json.dumps(records, indent=1))
     provisioner.leave()
     return kept
 
@@ -89,20 +93,23 @@ def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
     if cluster.proxy is None:
         return ()
     log = cluster.proxy.log()
-    named = {"writer": cluster.writer(), "reader": cluster.reader()}
-    return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in named.items())
+    endpoints = {"writer": cluster.writer(), "reader": cluster.reader()}
+    return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in endpoints.items())
 
 
 def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
-    """A client that fits the server, and a directory that it can read: in an image the host has one of its own."""
+    """Return a client command for the server, and a directory that the client can read.
+
+    For a host in an image both are inside the image.
+    """
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.beside, CLIENTS)), None)
-    if beside and (words := host.typed([str(beside)])):
-        return shlex.join(words), Path(host.directory)
+    if beside and (command := host.typed([str(beside)])):
+        return shlex.join(command), Path(host.directory)
     vendor = sorted(CLIENTS, key=lambda name: name != release.product)
-    found = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
-    anywhere = (elsewhere(name, name) for name in vendor if not found)
-    path = next((path for path in [*found, *anywhere] if path), Path(vendor[0]))
+    own = [release.bin / name for name in CLIENTS if (release.bin / name).exists()]
+    anywhere = (elsewhere(name, name) for name in vendor if not own)
+    path = next((path for path in [*own, *anywhere] if path), Path(vendor[0]))
     return shlex.quote(str(path)), provisioner.directory
 
 
@@ -120,42 +127,46 @@ def _private(path: Path, text: str) -> None:
 
 
 def read(directory: Path) -> list[Kept]:
-    """The clusters that a run's directory tells of; none where it tells of none."""
+    """Return the kept clusters of a run's directory; none if the record is missing or unreadable."""
     try:
-        return [_kept(said) for said in json.loads((directory / FILE).read_text())]
+        return [_kept(record) for record in json.loads((directory / FILE).read_text())]
     except (OSError, ValueError, TypeError, KeyError):
         return []
 
 
-def _kept(said: dict[str, Any]) -> Kept:
-    listeners = {key: tuple(Listener(**fields) for fields in said[key]) for key in ("nodes", "proxy")}
-    return Kept(**{**said, **listeners})
+def _kept(record: dict[str, Any]) -> Kept:
+    listeners = {key: tuple(Listener(**fields) for fields in record[key]) for key in ("nodes", "proxy")}
+    return Kept(**{**record, **listeners})
 
 
 def describe(kept: Kept) -> str:
-    """How to connect to each node and the proxy, where the logs are, how to end it. Holds no password."""
+    """Return the text that says how to connect, where the logs are, and how to stop it. It has no password."""
     command = f"{kept.client} --defaults-file={shlex.quote(kept.client_cnf)}"
     lines = [
         f"cluster {kept.name} (run {kept.run_id}): {len(kept.nodes)} x {kept.release} {kept.version}, {kept.topology}"
     ]
     lines += [
-        f"  {each.name:8} {command} --host={each.address} --port={each.port}" for each in (*kept.nodes, *kept.proxy)
+        f"  {listener.name:8} {command} --host={listener.address} --port={listener.port}"
+        for listener in (*kept.nodes, *kept.proxy)
     ]
     lines.append("logs")
-    lines += [f"  {each.name:8} {each.log}" for each in kept.nodes]
-    lines += [f"  {'proxy':8} {each.log}" for each in kept.proxy[:1]]
+    lines += [f"  {node.name:8} {node.log}" for node in kept.nodes]
+    lines += [f"  {'proxy':8} {listener.log}" for listener in kept.proxy[:1]]
     if kept.statistics:
         lines.append(f"the proxy's own page: {kept.statistics}")
     return "\n".join([*lines, f"end it: dbcluster down {kept.run_id}"])
 
 
 def chosen(wanted: str, runs: Iterable[Run]) -> Run:
-    """The run with this id, or with a kept cluster of this name. Raises ConfigError that lists what there is."""
-    every = {run: [kept.name for kept in read(run.directory)] for run in runs}
-    found = [run for run, names in every.items() if wanted == run.run_id or wanted in names]
-    if len(found) == 1:
-        return found[0]
-    shown = ", ".join(" ".join([run.run_id, *map(repr, names)]) for run, names in every.items())
-    if found:
-        raise ConfigError(f"{wanted!r} names {len(found)} runs, say which by its id: {shown}")
+    """Return the run with this id, or with a kept cluster of this name.
+
+    Raises ConfigError with all ids and names if none or several match.
+    """
+    names_of = {run: [kept.name for kept in read(run.directory)] for run in runs}
+    matching = [run for run, names in names_of.items() if wanted == run.run_id or wanted in names]
+    if len(matching) == 1:
+        return matching[0]
+    shown = ", ".join(" ".join([run.run_id, *map(repr, names)]) for run, names in names_of.items())
+    if matching:
+        raise ConfigError(f"{wanted!r} names {len(matching)} runs, say which by its id: {shown}")
     raise ConfigError(f"no run has the id or name {wanted!r}; there is: {shown or 'none'}")

@@ -1,4 +1,4 @@
-"""Proxy: what stands between a load and the nodes."""
+"""Proxy: the base class of programs between clients and the nodes. Each module in ``proxies/`` is one proxy."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 
 PLANNED: tuple[str, ...] = ()
-MOST_CONNECTIONS = 1500  # at once; published loads have 1000. HAProxy counts those of both endpoints together
+# Connections open at the same time; published workloads use 1000. HAProxy counts both endpoints together.
+MOST_CONNECTIONS = 1500
 
 END_SECONDS = 5.0
 ANSWER_SECONDS = 5.0
 
 
 class Proxy(abc.ABC):
-    """One proxy before a cluster, whose programs run on a host of their own.
+    """One proxy in front of a cluster. The proxy's programs run on their own host.
 
-    It is started after the nodes and closed before them. ``name`` is that of the program whose log is shown first.
+    ``bring_up`` starts the proxy after the nodes, and the cluster closes the proxy before the nodes.
+
+    name: the main program's name; ``log()`` without a name is the log of this program.
+    host: None until ``acquire``. processes: the started programs by name, in start order.
     """
 
     name = ""
@@ -45,44 +49,44 @@ class Proxy(abc.ABC):
 
     @classmethod
     def lacks(cls, release: Release) -> str:
-        """Why it cannot stand before servers of this release, such as a program that is missing; empty when it can."""
+        """Return why this proxy cannot serve this release (a missing program, for example); empty when it can."""
         return ""
 
     @classmethod
     def remark(cls, topology: Topology, release: Release) -> str:
-        """In which of several ways it will stand before such a cluster, and why; empty where there is one way."""
+        """Return which mode of operation the proxy chooses for this topology, and why; empty for only one mode."""
         return ""
 
     @abc.abstractmethod
     def start(self) -> None:
-        """Start it; not yet ready. The nodes may not be ready either. Raises ProvisionError."""
+        """Start the proxy. Neither the proxy nor the nodes need be ready when this returns. Raises ProvisionError."""
 
     @abc.abstractmethod
     def problems(self) -> list[str]:
-        """What keeps it from passing connections to the nodes that take them; empty means ready."""
+        """Return what keeps the proxy from leading to the right nodes, one line each; empty means ready."""
 
     @abc.abstractmethod
     def writer(self) -> Endpoint:
-        """The endpoint that always leads to one and the same node that takes writes while that node is well."""
+        """Return the endpoint for writes: it always leads to the same node while that node is healthy."""
 
     @abc.abstractmethod
     def reader(self) -> Endpoint:
-        """The endpoint that leads to every node that takes reads, in turn."""
+        """Return the endpoint for reads: it leads to all nodes that take reads, in turn."""
 
     def follow(self) -> None:  # noqa: B027  (an optional step, not a forgotten one)
-        """Lead to the nodes that take writes and reads now; asked of nodes that are ready. Raises ProvisionError.
+        """Update the routes to the nodes that take writes and reads now. The nodes are ready. Raises ProvisionError.
 
-        By default the proxy finds them by itself. Nothing happens while they are those of before, otherwise the proxy
-        is not ready afterwards.
+        By default this does nothing, because the proxy follows role changes by itself. An override does nothing while
+        the roles are unchanged; after a change the proxy is not ready until ``problems`` is empty.
         """
 
     @property
     def statistics_url(self) -> str:
-        """A page on which people can look at what it does; empty for none."""
+        """The URL of the proxy's own statistics page; empty for none."""
         return ""
 
     def acquire(self) -> Host:
-        """The host, taken from the provisioner. Raises ProvisionError."""
+        """Take a host for the proxy from the provisioner, and return it. Raises ProvisionError."""
         release = self.nodes[0].release.asked
         self.host = self.provisioner.acquire(ClusterSpec("standalone", release=release, name=self.name))[0]
         return self.host
@@ -90,44 +94,47 @@ class Proxy(abc.ABC):
     def spawn(
         self, name: str, settings: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
-        """Start a program whose last argument is the file of its settings. Raises ProvisionError."""
+        """Write ``settings`` to a file, and start a program with that file as last argument. Raises ProvisionError."""
         assert self.host
-        file = f"{self.host.directory}/{name}.cfg"
-        self.host.push(settings.encode(), file)
-        self.launch(name, [*command, file], environment, host)
+        path = f"{self.host.directory}/{name}.cfg"
+        self.host.push(settings.encode(), path)
+        self.launch(name, [*command, path], environment, host)
 
     def launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
-        """Start a program as it stands, on the proxy's own host or one beside it. Raises ProvisionError."""
+        """Start a program on ``host``; by default on the proxy's own host. Raises ProvisionError."""
         assert self.host
         self.processes[name] = (host or self.host).spawn(
             command, log=self.log(name), directory=self.host.directory, environment=environment
         )
 
     def log(self, name: str = "") -> str:
-        """The file that a program of ours writes to."""
+        """Return the path of a program's log on the proxy's host; by default the main program's."""
         return f"{self.host.directory if self.host else '.'}/{name or self.name}.log"
 
     def alive(self) -> None:
-        """Raise ProvisionError with its last words for a program that has ended."""
+        """Raise ProvisionError if a program has ended, with the end of its log (1500 characters)."""
         for name, process in self.processes.items():
             status = process.status()
             if status is not None:
                 assert self.host
-                words = self.host.pull(self.log(name)).decode("utf-8", "replace").strip()
+                output = self.host.pull(self.log(name)).decode("utf-8", "replace").strip()
                 raise ProvisionError(
-                    f"{name} before {len(self.nodes)} nodes ended with {status}; its last words "
-                    f"({self.log(name)}): {words[-1500:] or '(it printed nothing)'}"
+                    f"{name} in front of {len(self.nodes)} node{'s' * (len(self.nodes) > 1)} ended with {status}; the "
+                    f"end of its log ({self.log(name)}): {output[-1500:] or '(empty)'}"
                 )
 
     def roles(self) -> dict[str, list[Node]]:
-        """The nodes that take writes now, the preferred one first, and those that take reads; never empty."""
-        writing = list(self.topology.writers(self.nodes))
-        return {"writer": writing, "reader": list(self.topology.readers(self.nodes)) or writing}
+        """Return the nodes by role, ``writer`` (preferred node first) and ``reader``; neither list is empty.
+
+        Without nodes for reads alone the writers are the readers too. Raises ProvisionError when no node takes writes.
+        """
+        writers = list(self.topology.writers(self.nodes))
+        return {"writer": writers, "reader": list(self.topology.readers(self.nodes)) or writers}
 
     def endpoint(self, port: int, nodes: Sequence[Node]) -> Endpoint:
-        """A listener of ours that leads to these nodes, with their account."""
+        """Return the endpoint of the proxy's listener on this port; it leads to these nodes, with their account."""
         address = self.host.address if self.host else self.nodes[0].host.address
         names = tuple(node.name for node in nodes)
         user, password = self.account
@@ -135,11 +142,11 @@ class Proxy(abc.ABC):
 
     @property
     def account(self) -> tuple[str, str]:
-        """Name and password of the account that every node has."""
+        """User name and password of the control account, the same on every node."""
         return self.nodes[0].endpoint.user, self.nodes[0].endpoint.password
 
     def end(self) -> None:
-        """End every program, the one that was started last first. Never raises for what is gone already."""
+        """Kill every program, in reverse start order. Programs that have ended already are no error."""
         for process in reversed(self.processes.values()):
             with contextlib.suppress(DBClusterError):
                 process.signal(signal.SIGKILL)
@@ -149,7 +156,7 @@ class Proxy(abc.ABC):
         self.processes = {}
 
     def close(self) -> None:
-        """End every program and give the host back. Never raises for what is gone already."""
+        """Kill every program and give the host back. Programs that have ended already are no error."""
         self.end()
         if self.host:
             self.provisioner.give_back([self.host])
@@ -157,15 +164,19 @@ class Proxy(abc.ABC):
 
 
 def proxy_class(name: str) -> type[Proxy]:
-    """The class of a proxy by its file's name. Raises ConfigError that lists the known names."""
+    """Return the class of a proxy by its module's name (``haproxy``). Raises ConfigError with the known names."""
     module = registry.find("proxy", name, planned=PLANNED)
-    made: type[Proxy] = importlib.import_module(module).PROXY
-    return made
+    implementation: type[Proxy] = importlib.import_module(module).PROXY
+    return implementation
 
 
 def through(listener: str, endpoint: Endpoint, statement: str) -> list[tuple[Any, ...]]:
-    """The rows that a server answers with over a new connection to a listener. Raises SQLError."""
-    if endpoint.tls:  # not needed once the server knows the password, and loading the certificates takes 50 ms
+    """Run a statement over a new connection to a listener, and return the rows. Raises SQLError.
+
+    ``listener`` is the name that errors show.
+    """
+    # Try without TLS first: the server needs no TLS once it knows the password, and loading certificates takes 50 ms.
+    if endpoint.tls:
         with contextlib.suppress(SQLError):
             return through(listener, dataclasses.replace(endpoint, tls=False), statement)
     connection = Connection(listener, endpoint, seconds=ANSWER_SECONDS)

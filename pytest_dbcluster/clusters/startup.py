@@ -1,4 +1,8 @@
-"""``bring_up``: how a cluster comes up, on one screen."""
+"""Start clusters: ``bring_up`` copies the data, writes each my.cnf, starts the servers, and waits until ready.
+
+A node's my.cnf is the topology's options (``Topology.options``) with the user's options over them
+(``servers.options.merged``), written by ``servers.node.Node.configure``. See ``_configured`` below.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +28,15 @@ from pytest_dbcluster.spec import ClusterSpec
 
 READY_SECONDS = 90.0
 TRIES = 3
-Progress = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ResolvedCluster:
-    """What a cluster is started from: everything in it has been looked up, and checked against each other.
+    """Everything that ``bring_up`` needs to start a cluster; names are looked up and options are checked already.
 
-    options: the server options of every node, by name.
+    proxy_class: None for a cluster without a proxy.
+    options: the user's server options, by name; they are the same on every node.
     """
 
     spec: ClusterSpec
@@ -46,13 +51,15 @@ def bring_up(
     provisioner: Provisioner,
     *,
     start: Template | None = None,
-    progress: Progress = lambda _: None,
+    progress: Report = lambda _: None,
 ) -> Cluster:
-    """A cluster that is ready.
+    """Start a cluster, wait until it is ready (at most ``READY_SECONDS``), and return it.
 
-    ``start`` is what its nodes start as copies of; the release's template without it.
-    Raises ConfigError for a value that a server refuses, or ProvisionError with the server's own words; nothing stays
-    behind then.
+    ``start`` is the data directory that every node starts from; the default is the template of the release.
+    ``progress`` receives messages for people. If another program takes a port meanwhile, ``bring_up`` makes up to
+    ``TRIES`` attempts.
+    Raises ConfigError for a value that a server refuses, and ProvisionError with the server's own message. After an
+    error no server, process or host is left behind.
     """
     for attempt in itertools.count(1):
         cluster = _configured(resolved, provisioner, start, progress)
@@ -64,7 +71,7 @@ def bring_up(
             wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=READY_SECONDS, poll=0.05)
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
-                node.new_errors()  # what a start logs is not an error of a later round
+                node.new_errors()  # discard: an error logged during the start does not belong to a later round
             opts.compare_started(resolved.options, cluster.nodes[0].variables(), resolved.release.name)
             return cluster
         except BaseException as error:
@@ -75,26 +82,27 @@ def bring_up(
     raise AssertionError("unreachable")
 
 
-def _port_taken(error: BaseException, attempt: int, progress: Progress) -> bool:
-    """Whether a server found its port taken, and others are to be tried, which is said then."""
+def _port_taken(error: BaseException, attempt: int, progress: Report) -> bool:
+    """Return whether to try again with other ports: a port was taken and attempts are left. Reports the retry."""
     if "Address already in use" not in str(error) or attempt == TRIES:
         return False
-    progress(f"a port was taken in the meantime; trying others ({attempt} of {TRIES})")
+    progress(f"another program took a port; trying other ports (attempt {attempt} of {TRIES} failed)")
     return True
 
 
 def _configured(
-    resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Progress
+    resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Report
 ) -> Cluster:
+    """Return the cluster with copied data and a my.cnf on every node; no server runs yet."""
     spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
-    made = start or ready_template(release, provisioner, resolved.options, progress)
+    origin = start or ready_template(release, provisioner, resolved.options, progress)
     hosts = provisioner.acquire(spec.on_release(release.asked))
     nodes: list[Node] = []
     try:
-        nodes += [Node(host.name, host, release, host.port(3306), made.password) for host in hosts]
+        nodes += [Node(host.name, host, release, host.port(3306), origin.password) for host in hosts]
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
-            list(copies.map(lambda node: _copy(made, node, durable=start is not None), nodes))
-        for node in nodes:
+            list(copies.map(lambda node: _copy(origin, node, durable=start is not None), nodes))
+        for node in nodes:  # every node of a cluster gets its my.cnf here
             node.configure(opts.merged(topology.options(node, nodes), resolved.options))
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
         return Cluster(spec, topology, hosts, nodes, proxy)
@@ -103,16 +111,20 @@ def _configured(
         raise
 
 
-def _copy(made: Template, node: Node, *, durable: bool) -> None:
-    node.host.copy_tree(str(made.data), node.data, durable=durable)
+def _copy(origin: Template, node: Node, *, durable: bool) -> None:
+    node.host.copy_tree(str(origin.data), node.data, durable=durable)
 
 
 def ready_template(
-    release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
+    release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Report
 ) -> Template:
-    """The template that these options start from; made on a host of its own when the cache has none."""
-    fixed = dialect(release.product, release.version).initial
-    initial = {name: value for name, value in options.items() if name in fixed}
+    """Return the template for these options from the cache; if it is missing, make it on a separate host.
+
+    Only options that are fixed when a data directory is made (``Dialect.initial``) select the template. Raises
+    ProvisionError.
+    """
+    fixed_names = dialect(release.product, release.version).initial
+    initial = {name: value for name, value in options.items() if name in fixed_names}
     for attempt in itertools.count(1):
         try:
             return _template(release, provisioner, initial, progress)
@@ -122,7 +134,7 @@ def ready_template(
     raise AssertionError("unreachable")
 
 
-def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Progress) -> Template:
+def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Report) -> Template:
     borrowed: list[Host] = []
 
     def host() -> Host:

@@ -1,4 +1,8 @@
-"""Topology: how servers become a cluster, and when that cluster is ready."""
+"""Topology: the base class that says how servers become a cluster, and when the cluster is ready.
+
+A node's my.cnf comes from here: ``startup.bring_up`` merges ``Topology.options`` with the user's options and passes
+the result to ``servers.node.Node.configure``, which writes the file. Each module in ``topologies/`` is one topology.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,19 @@ PLANNED = ("drbd",)
 
 
 class Topology(abc.ABC):
-    """One way for servers to be a cluster. What most topologies do alike is a default that others override.
+    """One way to make servers a cluster.
 
-    An object may hold what belongs to one cluster, such as its group name and its ports: see ``for_cluster``.
+    Subclasses implement ``options``, ``form`` and ``problems``. All other methods have a default for a cluster of
+    equal nodes. An object may hold the state of one cluster, such as its group name and its ports; ``for_cluster``
+    makes a fresh object.
 
-    needs: powers of a provisioner that it cannot do without. minimum_nodes: the minimum number of nodes.
-    replicates: whether a node may still have to apply what was committed on another one.
-    adoption: options of MySQL Shell's dba.create_cluster, by which it takes the running cluster over so that a router
-    can ask it for the roles of its nodes; empty where it cannot.
+    In all methods ``nodes`` (``peers``) are all nodes of the cluster, in order: ``nodes[0]`` is ``node1``.
+
+    needs: names of the powers that the provisioner must have.
+    minimum_nodes: the minimum number of nodes.
+    replicates: whether a node may lag behind another node.
+    adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, and a
+        router can then ask the cluster for the roles of its nodes. Empty: MySQL Shell cannot adopt this topology.
     """
 
     needs: frozenset[str] = frozenset()
@@ -32,84 +41,104 @@ class Topology(abc.ABC):
     adoption: Mapping[str, object] = {}
 
     def for_cluster(self) -> Self:
-        """The same topology for one cluster, without the group name and ports of another one."""
+        """Return a fresh object of this topology for one cluster; it shares no group name or port with another."""
         return type(self)()
 
     @abc.abstractmethod
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """What this node's my.cnf needs; ``peers`` are all nodes, this one included, in order."""
+        """Return the server options that this topology adds to the node's my.cnf, by name.
+
+        ``peers`` are all nodes in order, and include ``node``. The user's options override these
+        (``servers.options.merged``).
+        """
 
     @abc.abstractmethod
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start the servers and make them a cluster; not yet ready."""
+        """Start the servers and make them a cluster. The cluster need not be ready yet when this returns."""
 
     @abc.abstractmethod
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """What keeps the cluster from being ready; empty means ready. Raises NodeDied."""
+        """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied."""
 
     def wrong_size(self, nodes: int) -> str:
-        """Why it cannot be a cluster of so many nodes; empty when it can."""
+        """Return why this topology cannot have this number of nodes; empty when it can."""
         if nodes >= self.minimum_nodes:
             return ""
         return f"this topology has {self.minimum_nodes} nodes or more, not {nodes}"
 
     def lacks(self, release: Release) -> str:
-        """Why servers of this release cannot be this topology; empty when they can."""
+        """Return why servers of this release cannot run this topology; empty when they can."""
         return ""
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The nodes that take writes now, the one that a load is sent to first. Raises ProvisionError for none.
+        """Return the nodes that take writes now; without a proxy, load goes to the first of them.
 
-        A topology in which not every node takes writes and reads also says by ``health`` which node may do what.
+        By default all nodes. A topology with roles must override ``health`` too, because proxies check the roles
+        through ``health``. Raises ProvisionError when no node takes writes.
         """
         return nodes
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The nodes over which a proxy spreads reads."""
+        """Return the nodes over which a proxy spreads reads; by default all nodes."""
         return nodes
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """What has to be true on this node for reads, and for writes; asked before it is started.
+        """Return the conditions under which this node takes reads, and those under which it takes writes.
 
-        By default every server that answers is healthy.
+        Called before the node is started. By default every server that answers is healthy.
         """
         return Health()
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """What the nodes have still to apply before a round may begin; empty when all are equal."""
+        """Return what nodes must still apply before a round may begin, one line each; empty when all are equal."""
         return []
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """What is read before and after a round, because it tells whether the round counts: statuses by name."""
+        """Return statuses by name. They are read before and after each round, and ``void`` compares the readings."""
         return {}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Why the round between two readings of ``watch`` does not count; empty when it does."""
+        """Return why the round between two readings of ``watch`` does not count; empty when it counts."""
         return ""
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
-        """What is wrong on drained nodes after the rounds: transactions that others lack, or that no primary wrote."""
+        """Return errors found after the rounds, one line each; every node has applied everything by then.
+
+        Errors are missing transactions, and errant transactions (those that no primary wrote).
+        """
         return []
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """Who has a commit when it returns: ``certified on all nodes``, ``received by 1 replica``."""
+        """Return which nodes have a transaction when its commit returns: ``certified on all nodes``, for example.
+
+        ``variables`` are a server's global variables; ``nodes`` is the number of nodes.
+        """
         return "one server"
 
     def consistency(self, variables: Mapping[str, str]) -> str:
-        """What a read on another node may miss, in the vendor's words; empty where there is no choice."""
+        """Return the vendor's setting for stale reads on other nodes (``wsrep_sync_wait=0``); empty for no choice.
+
+        ``variables`` are a server's global variables.
+        """
         return ""
 
 
 @runtime_checkable
 class Rejoins(Protocol):
-    """An optional power: one node can be started again into a cluster that lives."""
+    """An optional power of a topology: one node can be started again while the rest of the cluster runs.
+
+    Every topology with a ``rejoin`` method has this power (runtime-checkable).
+    """
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start this one node again; not yet ready."""
+        """Start this one node again. The cluster need not be ready yet when this returns."""
 
 
 def topology(name: str) -> Topology:
-    """The topology of this name. Raises ConfigError that lists the known ones, Unsupported for planned ones."""
+    """Return a new topology object by name (``galera``).
+
+    Raises ConfigError with the known names for an unknown name, and Unsupported for a planned topology.
+    """
     module = registry.find("topology", name, planned=PLANNED)
-    made: Topology = importlib.import_module(module).TOPOLOGY()
-    return made
+    instance: Topology = importlib.import_module(module).TOPOLOGY()
+    return instance

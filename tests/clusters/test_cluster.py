@@ -20,7 +20,7 @@ ONE = ClusterSpec("standalone")
 
 @pytest.fixture
 def own(tmp_path, monkeypatch):
-    """A run of the test's own; nothing of it may be left when the test says that nothing stays."""
+    """A separate run, so that tests can check that nothing is left behind."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
     made = LocalProvisioner()
     yield made
@@ -29,7 +29,7 @@ def own(tmp_path, monkeypatch):
 
 @pytest.fixture
 def template(own, mariadb):
-    """The template that an empty cache lacks: making it takes a port, too, before the cluster's own."""
+    """Make the template first: with an empty cache, making it would take a port before the cluster does."""
     ready_template(mariadb, own, {}, print)
 
 
@@ -46,7 +46,7 @@ def taken_port(own, monkeypatch):
 
 
 def left_of(provisioner):
-    """The servers and directories that a run still has."""
+    """The remaining processes and directories of a run."""
     from pytest_dbcluster.hosts.runs import Run
 
     processes = Run(provisioner.directory, 0, 0.0, kept=False).processes()
@@ -56,30 +56,30 @@ def left_of(provisioner):
 @pytest.mark.usefixtures("template")
 @pytest.mark.parametrize("spec", [ONE, ClusterSpec("async_replication", nodes=2)], ids=str)
 def test_a_taken_port_is_given_up_for_others(own, mariadb, taken_port, spec):
-    """Somebody else took it between its choice and the server's start: the whole start is done again."""
+    """If another program takes a port before the server starts, the whole start is repeated."""
     said = []
     cluster = bring_up(spec, mariadb, own, options={}, progress=said.append)
 
     assert cluster.problems() == []
     assert cluster.nodes[0].port != taken_port
-    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert "another program took a port; trying other ports (attempt 1 of 3 failed)" in said
     cluster.close()
 
 
 @pytest.mark.usefixtures("empty_templates", "taken_port")
 def test_a_template_gives_a_taken_port_up_too(own, mariadb):
-    """The server that makes it needs a port as any other does; a directory that was half made is not used again."""
+    """The template's server also retries with another port; a partly made directory is not reused."""
     said = []
     made = ready_template(mariadb, own, {}, said.append)
 
     assert made.data.is_dir()
-    assert "a port was taken in the meantime; trying others (1 of 3)" in said
+    assert "another program took a port; trying other ports (attempt 1 of 3 failed)" in said
     assert left_of(own) == ([], [])
 
 
 @pytest.mark.usefixtures("template")
 def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
-    """After three tries the server's own words are the answer."""
+    """After three attempts the error has the server's own message."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setattr(own._run._ports, "take", lambda: taken.getsockname()[1])
@@ -100,7 +100,7 @@ def test_a_value_that_the_server_dies_of_is_in_the_message(own, mariadb):
 
 
 def test_a_value_that_the_server_changes_is_refused(own, mariadb):
-    """A server that silently rounds is not the variant that was asked for."""
+    """A server that silently rounds a value is refused, because it runs another variant."""
     with pytest.raises(ConfigError) as caught:
         bring_up(ONE, mariadb, own, options={"key_cache_block_size": "1000"})
 
@@ -151,7 +151,7 @@ def test_a_full_disk_is_named(small_disk, mariadb):
 
 
 def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
-    """Not even the run's own file can be written."""
+    """The run's own file cannot be written either."""
     (small_disk / "filler").write_bytes(bytes(30 * 2**20))
 
     with pytest.raises(ProvisionError, match=r"No space left on device; DBCLUSTER_DATA_DIR chooses another place$"):
@@ -159,7 +159,7 @@ def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
 
 
 def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb, monkeypatch):
-    """The topology, its need, and that this provisioner has not got it."""
+    """The error names the topology, its need, and that this provisioner lacks it."""
     monkeypatch.setattr(
         "pytest_dbcluster.clusters.topologies.standalone.Standalone.needs", frozenset({"block-devices"})
     )
@@ -170,7 +170,7 @@ def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb,
 
 
 def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):
-    """Not even when the supervisor was killed, and the servers with it."""
+    """Closing is no error even after the supervisor and its servers were killed."""
     import psutil
 
     cluster = bring_up(ONE, mariadb, own, options={})

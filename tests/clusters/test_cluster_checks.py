@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError, NodeDied, SeriesVoid
 
 
 def test_tables_that_differ_between_nodes_void_the_rounds(bring):
-    """A row that one node alone has is found by the checksums; the cluster is not used again."""
+    """The checksums find a row that only one node has; the cluster is then marked as unusable."""
     cluster = bring("galera", 2)
     one, other = cluster.nodes
     one.query("CREATE DATABASE apart")
@@ -37,14 +37,14 @@ def test_tables_that_differ_between_nodes_void_the_rounds(bring):
 
 
 def test_where_all_nodes_are_alike_reads_and_writes_go_to_the_first(standalone, galera2):
-    """Without a proxy, which would spread the reads."""
+    """Without a proxy, nothing spreads the reads over the nodes."""
     for cluster in (standalone, galera2):
         assert cluster.reader() == cluster.writer()
         assert cluster.reader().nodes == ("node1",)
 
 
 def test_what_writes_is_not_sent_to_a_replica(replicated):
-    """Neither to the first of them nor to all behind a proxy; the error says where it would go and what to do."""
+    """Neither without nor with a proxy; the error names the nodes and the fix."""
     writer, reader = replicated.writer(), replicated.reader()
     replicated.require_writers([writer], "load")
 
@@ -55,20 +55,20 @@ def test_what_writes_is_not_sent_to_a_replica(replicated):
         with pytest.raises(ConfigError) as caught:
             replicated.require_writers([writer, *endpoints], "load")
         assert str(caught.value) == (
-            f"load writes and would be sent to {names} of async_replication3, whose writes node1 alone takes: "
-            'give it to="writer"'
+            f"load writes and would be sent to {names} of async_replication3, but only node1 takes writes: "
+            'set to="writer"'
         )
 
 
 def test_a_missing_table_is_no_equal_table(standalone):
-    """A checksum of nothing is no checksum."""
+    """A table without a checksum fails the check."""
     with pytest.raises(SeriesVoid, match=r"table test\.none differs between nodes: \{'node1': None\}"):
         standalone.check(["test.none"])
     standalone.dirty = ""
 
 
 def test_a_new_error_line_voids_the_rounds(standalone):
-    """What was logged before the rounds does not count, what came since does, once."""
+    """Only errors logged since the last call count, each once."""
     with Path(standalone.nodes[0].log).open("a") as log:
         log.write("2026-01-01  0:00:00 0 [ERROR] InnoDB: something broke\n")
 
@@ -83,7 +83,7 @@ def test_a_new_error_line_voids_the_rounds(standalone):
 
 
 def test_a_node_that_cannot_apply_keeps_the_cluster_from_settling(galera2):
-    """Settling gives up after its time and says so; later it succeeds."""
+    """Settling returns False after its timeout; later it succeeds."""
     one, other = galera2.nodes
     one.query("CREATE DATABASE IF NOT EXISTS late")
     one.query("CREATE TABLE IF NOT EXISTS late.t (id INT AUTO_INCREMENT PRIMARY KEY)")
@@ -117,7 +117,7 @@ def test_settling_flushes_a_log_that_commits_do_not(standalone):
 
 
 def test_a_refused_statement_is_no_dead_node(standalone):
-    """The error holds node, statement, number and the server's words."""
+    """The error has the node, the statement, the error number and the server's message."""
     with pytest.raises(SQLError) as caught:
         standalone.nodes[0].query("SELECT * FROM none.at_all")
 
@@ -127,7 +127,7 @@ def test_a_refused_statement_is_no_dead_node(standalone):
 
 @pytest.mark.parametrize("ask", ["query", "status", "variables", "unflushed"])
 def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
-    """Not that a connection was lost: its name, the signal and its log, whatever was asked."""
+    """The error has the node, the signal and the log, not the lost connection."""
     node = bring("standalone").nodes[0]
     node.query("SELECT 1")
     os.kill(node.process.pid, signal.SIGKILL)
@@ -137,7 +137,7 @@ def test_whoever_asks_a_killed_node_learns_that_it_is_dead(bring, ask):
 
 
 def test_a_cluster_whose_node_died_is_not_used_again(bring):
-    """The check says that it is dead, not that its rounds are void, and leaves the cluster marked."""
+    """The check raises NodeDied, not SeriesVoid, and marks the cluster as unusable."""
     cluster = bring("standalone")
     cluster.nodes[0].kill()
 

@@ -57,7 +57,7 @@ def test_a_kept_cluster_has_the_options_of_its_parity(data):
     ids=["nodes", "release", "hosts"],
 )
 def test_what_cannot_be_is_refused_before_anything_starts(data, monkeypatch, spec, error, words):
-    """By hand as in a run; nothing of it stays."""
+    """The command refuses what a run refuses, and leaves nothing behind."""
     monkeypatch.setattr(LocalProvisioner, "offers", frozenset())
     told = []
     with pytest.raises(error, match=words):
@@ -136,7 +136,7 @@ def test_a_server_that_does_not_start_leaves_nothing(data):
 
 
 def test_what_is_written_is_what_is_read(tmp_path):
-    """A kept cluster survives its file; a directory without one tells of none."""
+    """A written record is read back unchanged; a directory without a record has no clusters."""
     one = kept.Kept(
         "ab12", "mine", "galera", "mariadb:10.11", "10.11.19", "/bin/mariadb", "/x/client1.cnf", "/x", 1.0,
         (kept.Listener("node1", "127.0.0.1", 1234, "/x/log"),), (kept.Listener("writer", "127.0.0.1", 1235),), "http://x/",
@@ -148,7 +148,7 @@ def test_what_is_written_is_what_is_read(tmp_path):
 
 
 def test_the_description_can_be_pasted(tmp_path):
-    """Paths with blanks are quoted, each place has its line, and the last line ends the cluster."""
+    """Paths with blanks are quoted, each listener has a line, and the last line stops the cluster."""
     one = kept.Kept(
         "ab12", "mine", "standalone", "mariadb:10.11", "10.11.19", "'/my bin/mariadb'", "/x/client1.cnf", "/x", 1.0,
         (kept.Listener("node1", "127.0.0.1", 1234, "/x/log"),),
@@ -164,7 +164,7 @@ def test_the_description_can_be_pasted(tmp_path):
 
 
 def test_a_run_that_is_not_to_be_kept_cannot_be_left(data):
-    """Its servers would die with it; the error says what it takes."""
+    """A run without keep is refused, because its servers end with it; the error says how to keep it."""
     provisioner = sleeping_run(leave=False)
     try:
         with pytest.raises(ProvisionError, match="only a run that was begun with keep"):
@@ -174,7 +174,7 @@ def test_a_run_that_is_not_to_be_kept_cannot_be_left(data):
 
 
 def test_a_name_of_two_runs_is_refused(tmp_path):
-    """The error lists the ids, of which one is to be chosen."""
+    """An ambiguous name is refused; the error lists the ids to choose from."""
     both = []
     for run_id in ("aa", "bb"):
         one = kept.Kept(run_id, "mine", "galera", "m", "1", "c", "f", "d", 1.0, ())

@@ -257,7 +257,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),
         ("--db-budget=nan", "--db-budget nan: it takes a number above 0"),
         ("--db-run-budget=0", "--db-run-budget 0: it takes a number above 0"),
-        ("--db-cnf=none.cnf", "there is no none.cnf; in its place: no .cnf file"),
+        ("--db-cnf=none.cnf", "there is no none.cnf; its directory has: no .cnf file"),
     ],
 )
 def test_a_wrong_option_ends_the_run_before_anything_starts(run, option, words):

@@ -78,8 +78,8 @@ def test_what_writes_is_refused_at_a_replica(replicated, mode, profile):
     with pytest.raises(ConfigError) as caught:
         MySQLSlap(mode, to="reader").prepare(setting_of(replicated, None, None, profile))
     assert str(caught.value) == (
-        f"mysqlslap {mode} c50 to the reader{own} writes and would be sent to node2 of async_replication3, whose "
-        'writes node1 alone takes: give it to="writer"'
+        f"mysqlslap {mode} c50 to the reader{own} writes and would be sent to node2 of async_replication3, but "
+        'only node1 takes writes: set to="writer"'
     )
     MySQLSlap(mode).prepare(setting_of(replicated, None, None, "paper"))
 

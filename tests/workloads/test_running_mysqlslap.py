@@ -192,7 +192,7 @@ def test_a_killed_tool_is_said_to_have_been_killed(standalone, client, mariadb):
     with pytest.raises(WorkloadError) as caught:
         LONG.run(setting)
     thread.join()
-    assert str(caught.value) == "mysqlslap read c2 was ended by SIGKILL on standalone1: it said nothing"
+    assert str(caught.value) == "mysqlslap read c2 was ended by SIGKILL on standalone1: it printed nothing"
     LONG.clean(setting)
 
 

@@ -215,7 +215,7 @@ def test_a_killed_tool_is_said_to_have_been_killed(setting):
     with pytest.raises(WorkloadError) as caught:
         load.run(setting)
     thread.join()
-    assert str(caught.value) == "sysbench oltp_read_only t4 was ended by SIGKILL on standalone1: it said nothing"
+    assert str(caught.value) == "sysbench oltp_read_only t4 was ended by SIGKILL on standalone1: it printed nothing"
 
 
 def test_a_server_that_dies_in_a_round_is_the_cause(briefly, client, said):
@@ -281,8 +281,8 @@ def test_what_writes_is_refused_at_a_replica(replicated, script):
     with pytest.raises(ConfigError) as caught:
         SysBench(script, to="reader").prepare(Setting(replicated, None, None, "quick", print))
     assert str(caught.value) == (
-        f"sysbench {script} t16 to reader writes and would be sent to node2 of async_replication3, whose writes node1 "
-        'alone takes: give it to="writer"'
+        f"sysbench {script} t16 to reader writes and would be sent to node2 of async_replication3, but only node1 "
+        'takes writes: set to="writer"'
     )
 
 

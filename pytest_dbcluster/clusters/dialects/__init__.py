@@ -1,8 +1,8 @@
-"""Dialects: how the vendors name the same thing. Data, not branches in the code.
+"""Dialects: each vendor's names for programs, options, statuses and statements. Data, not branches in the code.
 
-``lookup.dialect("mariadb", "10.11.19")`` gives the ``Dialect`` of a version. ``mariadb`` and ``mysql`` hold the data of
-each vendor; ``implied_options`` are options that a version removed because its behaviour is now fixed. Another vendor
-is a module here and a line in ``lookup``.
+``lookup.dialect("mariadb", "10.11.19")`` returns the ``Dialect`` of a version. ``mariadb`` and ``mysql`` have the data
+of each vendor; ``implied_options`` has the options that a version does not have because its behaviour is fixed. A new
+vendor needs a module here and a line in ``lookup``.
 """
 
 __all__ = ["dialect", "implied_options", "lookup", "mariadb", "mysql"]

@@ -10,22 +10,28 @@ from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
 
 @dataclasses.dataclass(frozen=True)
 class ReplicationDialect:
-    """How servers of one vendor follow a primary by GTID.
+    """How one vendor's servers replicate by GTID: options, statements and statuses.
 
-    Statements hold ``{executed}``, the primary's position as ``executed`` says it, and ``{primary}``, its server_id.
+    Statements may contain ``{executed}``, the result of the statement ``executed`` on the primary, and ``{primary}``,
+    the primary's server_id.
 
-    every: options of every node, whatever its version presets. preset: those that a user may set otherwise.
-    read_only: the variables that keep everybody but the appliers from writing: ON on replicas, OFF on a primary.
-    follow: points a replica at ``{host}``, ``{port}`` with ``{user}``, ``{password}``; a lost primary is tried again
-    every second, without an end.
-    status: one row of the columns named below; no row on a server that follows nobody.
-    executed: the position up to which a primary has committed.
-    lacking: what a replica has still to apply of ``{executed}``; empty for nothing.
-    errant: transactions of a replica that its primary has not; empty for none.
-    health: pairs: whether the server is ``read_only``, and whether it is ``replicating``.
-    worker_errors: the errors of parallel appliers, where the status row does not hold the cause.
-    workers: the variable that says how many transactions a replica applies in parallel.
-    read_at_start: variables that a running replica refuses, or takes and does not follow until it is started again.
+    every: options that every node needs; a user may not contradict them.
+    preset: options of every node that a user may override.
+    read_only: the variables that allow writes only to the appliers: ON on replicas, OFF on a primary.
+    follow: the statement that points a replica at ``{host}`` and ``{port}``, with ``{user}`` and ``{password}``. The
+        replica retries a lost primary every second, forever.
+    start: the statement that starts replication.
+    status: the statement that returns one row with the columns below; no row on a server that is no replica.
+    reading, applying: columns: whether the receiver, or the applier, runs.
+    reading_error, applying_error: columns: number and text of the receiver's, or the applier's, last error.
+    seconds_behind: the column with the replication lag in seconds.
+    executed: the statement that returns the GTID position up to which a primary has committed.
+    lacking: the statement that returns what a replica must still apply of ``{executed}``; empty for nothing.
+    errant: the statement that returns a replica's transactions that its primary does not have; empty for none.
+    health: the statement that returns the pairs ``read_only`` and ``replicating``, each ON or OFF.
+    worker_errors: the statement that returns the errors of parallel appliers; empty when the status row has the cause.
+    workers: the variable with the number of parallel appliers.
+    read_at_start: variables that a running replica refuses, or that take effect only after replication restarts.
     """
 
     every: Mapping[str, str]
@@ -50,12 +56,15 @@ class ReplicationDialect:
 
 @dataclasses.dataclass(frozen=True)
 class SemiSyncDialect:
-    """Semi-synchronous replication in the words of one vendor.
+    """One vendor's names for semi-synchronous replication.
 
-    plugins: libraries that hold it; none where it is built in. primary, replica: the variables that turn it on.
-    status, clients, unacknowledged: statuses of a primary: on, replicas that acknowledge, commits without one.
-    wait_point: the variable that says when a commit waits. wanted: the one that says for how many replicas it does,
-    empty where that is always one.
+    plugins: the plugin libraries; empty when it is built in.
+    primary, replica: the variables that turn it on, on a primary and on a replica.
+    status: the status of a primary that is ON while commits wait for replicas.
+    clients: the status with the number of replicas that acknowledge.
+    unacknowledged: the status that counts commits without an acknowledgement.
+    wait_point: the variable that says at which point a commit waits.
+    wanted: the variable with the number of replicas that must acknowledge; empty when it is always one.
     """
 
     plugins: tuple[str, ...]
@@ -70,26 +79,30 @@ class SemiSyncDialect:
 
 @dataclasses.dataclass(frozen=True)
 class Dialect:
-    """The words of one vendor's servers of one version.
+    """One vendor's programs, options, statuses and statements, for one version.
 
-    Programs: ``server``; ``slap``, its mysqlslap; ``install`` makes a data directory, ``{data}`` is its path.
-    pinned: options every server of ours starts with, because a measurement must not depend on the host.
-    implied: options that this version does not have because it always behaves so.
-    initial: options that are fixed when a data directory is made; they select another template.
-    alone: options of the server that makes a template, whose commits must leave no trace for replication.
-    shaping: options that decide how a table that is made lies on disk, or how it is read; others work on any tables.
-    populating: options of a server on which a data set is made, and which is shut down in good order or thrown away.
-    roomy: more of them, where the disk has room for a log that is rarely full.
-    plugins: libraries whose variables belong to the list that options are checked against.
-    flush: makes InnoDB's log durable on this node alone, where it is flushed at each commit.
-    lazy_flush: the variable that, when it is not 1, makes ``flush`` write the log without flushing it.
-    log_current, log_flushed: the statuses that say how far InnoDB's log is written and flushed.
-    variables: lists the server's variables; without information on what is read-only, ``probed`` is True and each
-    variable is set to itself on a server that nobody uses.
+    vendor: ``mariadb`` or ``mysql``.
+    server, slap: the names of the server program and of its mysqlslap.
+    install: the command line that makes a data directory; ``{data}`` is its path.
+    pinned: options of every server, because a measurement must not depend on the host's defaults.
+    implied: options that this version does not have because its behaviour is fixed, by name.
+    initial: options that are fixed when a data directory is made; each combination has its own template.
+    alone: options of the server that makes a template. Its commits must not appear in replication.
+    shaping: options that change how tables are written to disk or read. A data set is valid only for the same values.
+    populating: options of a server that populates a data set. It ends with a clean shutdown or is thrown away.
+    roomy: more options for populating, for a disk with room for a large redo log.
+    plugins: the libraries to load into the template's server, so that its list has their variables.
+    flush: the statement that flushes InnoDB's log on this node only; requires flushing at each commit.
+    lazy_flush: the variable that must be 1, or ``flush`` writes the log without flushing it.
+    log_current, log_flushed: the statuses with the positions up to which InnoDB's log is written, and flushed.
+    create_accounts: the statements that create the accounts ``{user}`` (control) and ``{load}`` (workloads).
+    drop_others: the statement that lists all other accounts, to be dropped.
+    variables: the statement that lists the server's variables.
+    probed: whether ``variables`` does not say which are read-only; the template's server then sets each to itself.
     control_tls: whether the control connection needs TLS, because the password may not travel in the clear.
-    memory: bytes of a server with its caches warm and its data on disk, with the buffer pool that is preset.
-    plain: options of the vendor's clients for a connection without TLS: connecting is inside the measured time.
-    replication, semisync: the words of following a primary, and of waiting for replicas at commit.
+    memory: the memory of a server with warm caches, data on disk and the default buffer pool, in bytes.
+    plain: options of the vendor's clients for no TLS, because connecting is inside the measured time.
+    replication, semisync: the names for replication, and for semi-synchronous replication.
     """
 
     vendor: str

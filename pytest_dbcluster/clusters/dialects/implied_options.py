@@ -1,4 +1,4 @@
-"""Options that a version does not have because it always behaves so. Data, which lookup.py hands out by version."""
+"""Implied options: options that a version does not have because its behaviour is fixed. Data only, by version."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ Version = tuple[int, ...]
 
 @dataclasses.dataclass(frozen=True)
 class ImpliedOption:
-    """How every server of a version behaves: as if the option had this ``value``. ``because`` says it to people."""
+    """Servers of the version behave as if the option had this ``value``; ``because`` is the explanation in messages."""
 
     value: str
     because: str
 
 
-# First version without the option, and the first that has it (again): () for none.
+# Version ranges without the option: (first version without it, first version that has it again); () for no limit.
 _UNTIL_SNAPSHOT_ISOLATION: tuple[tuple[Version, Version], ...] = (
     ((), (10, 6, 18)), ((10, 7), (10, 11, 8)), ((11,), (11, 0, 6)), ((11, 1), (11, 1, 5)), ((11, 2), (11, 2, 4)),
     ((11, 3), (11, 4, 2)),
@@ -52,7 +52,7 @@ _ROWS: tuple[tuple[str, tuple[tuple[Version, Version], ...], str, str, str], ...
 
 
 def implied_options(vendor: str, version: Version) -> Mapping[str, ImpliedOption]:
-    """What servers of this version lack because they always behave so, by option; () is the newest version."""
+    """Return the implied options of a vendor's version, by option name; () is the newest version."""
     return {
         option: ImpliedOption(value, because)
         for known, spans, option, value, because in _ROWS

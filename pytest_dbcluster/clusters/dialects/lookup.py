@@ -1,4 +1,4 @@
-"""How the vendors name the same thing: programs, variables, statuses, SQL. Data, not branches in the code."""
+"""Look up the dialect of a vendor's version. Vendors differ by data here, not by branches in the code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import Unsupported
 
 _DIALECTS = {"mariadb": MARIADB, "mysql": MYSQL}
 _OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
-# vendor, first and first-not version, what is other there than above
+# (vendor, first version, first version after the range, fields that differ from the newest version's)
 _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     (
         "mysql",
@@ -32,23 +32,23 @@ _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], .
 
 @functools.cache
 def dialect(vendor: str, version: str = "") -> Dialect:
-    """The words of a vendor's servers of one version, without one of its newest.
+    """Return the dialect of a vendor's version (``10.11.19``); an empty version is the newest.
 
-    Raises Unsupported for a vendor or a version whose words are not written down.
+    Raises Unsupported for an unknown vendor, and for a version older than the oldest known one.
     """
     if vendor not in _DIALECTS:
         raise Unsupported(f"{vendor} servers are not known; known: {', '.join(_DIALECTS)}")
     series = numbers(version)
-    words = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
+    result = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
     if series and series < _OLDEST[vendor][: len(series)]:
         oldest = ".".join(map(str, _OLDEST[vendor]))
         raise Unsupported(f"{vendor} {version} is too old: statements and statuses are known from {oldest} on")
     for name, first, end, changes in _VERSIONS:
         if name == vendor and series and first[: len(series)] <= series < end:
-            words = dataclasses.replace(words, **changes)
-    return words
+            result = dataclasses.replace(result, **changes)
+    return result
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """A version as numbers, (10, 11, 19) for 10.11.19; empty for none."""
+    """Return a version as numbers: (10, 11, 19) for ``10.11.19``; () for text without a number."""
     return tuple(int(part) for part in re.findall(r"\d+", version))

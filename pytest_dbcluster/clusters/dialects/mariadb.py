@@ -1,10 +1,10 @@
-"""What MariaDB calls its programs, options, statuses and statements: data alone."""
+"""MariaDB's dialect: programs, options, statuses and statements. Data only."""
 
 from __future__ import annotations
 
 from pytest_dbcluster.clusters.dialects.dialect import Dialect, ReplicationDialect, SemiSyncDialect
 
-# A dump of the buffer pool at shutdown and its load at start would warm one variant and not another.
+# Dumping the buffer pool at shutdown and loading it at start would warm the caches of some variants only.
 PINNED = {
     "bind_address": "127.0.0.1",
     "skip_name_resolve": "ON",
@@ -13,12 +13,12 @@ PINNED = {
     "innodb_buffer_pool_dump_at_shutdown": "OFF",
     "innodb_buffer_pool_load_at_startup": "OFF",
 }
-# The load's account may not do what only an administrator may, above all not write where read_only is ON.
+# The workload account must not have administrator rights: they would let it write where read_only is ON.
 _LOAD_RIGHTS = (
     "SELECT, INSERT, UPDATE, DELETE, CREATE, DROP, INDEX, ALTER, REFERENCES, RELOAD, PROCESS, EXECUTE, "
     "CREATE TEMPORARY TABLES, LOCK TABLES, CREATE VIEW, SHOW VIEW, CREATE ROUTINE, ALTER ROUTINE, TRIGGER"
 )
-# Character sets are written into tables; statistics are sampled when they are made.
+# Tables keep their character set; statistics are sampled when tables are populated.
 SHAPING = (
     "character_set_server",
     "collation_server",
@@ -29,7 +29,7 @@ SHAPING = (
     "innodb_stats_persistent",
     "innodb_stats_persistent_sample_pages",
 )
-# Nothing is made durable before the end.
+# While a data set is populated nothing is flushed; the clean shutdown at the end makes it durable.
 POPULATING = {
     "innodb_flush_log_at_trx_commit": "0",
     "innodb_doublewrite": "OFF",
@@ -49,7 +49,7 @@ _REPLICATION = ReplicationDialect(
     every={"gtid_strict_mode": "ON"},
     preset={"log_bin": "binlog", "log_slave_updates": "ON", "relay_log": "relay", "relay_log_recovery": "ON"},
     read_only=("read_only",),
-    # From 11.4 on replicas ask for TLS, and our servers have none: see `pinned` below.
+    # From 11.4 on replicas ask for TLS, but our servers have TLS off: see `pinned` below.
     follow="CHANGE MASTER TO MASTER_HOST='{host}', MASTER_PORT={port}, MASTER_USER='{user}', "
     "MASTER_PASSWORD='{password}', MASTER_USE_GTID=slave_pos, MASTER_CONNECT_RETRY=1, MASTER_SSL=0, "
     "MASTER_SSL_VERIFY_SERVER_CERT=0",
@@ -63,7 +63,7 @@ _REPLICATION = ReplicationDialect(
     executed="SELECT @@global.gtid_binlog_pos",
     lacking="SELECT IF(MASTER_GTID_WAIT('{executed}', 0) = 0, '', CONCAT('{executed}, is at ', "
     "IF(@@global.gtid_slave_pos = '', 'none', @@global.gtid_slave_pos)))",
-    # One GTID, domain-server-sequence, for each server that wrote.
+    # gtid_binlog_state has one GTID (domain-server-sequence) for each server that wrote.
     errant="SELECT TRIM(BOTH ',' FROM REGEXP_REPLACE(CONCAT(',', @@global.gtid_binlog_state), "
     "',[0-9]+-{primary}-[0-9]+', ''))",
     health="SELECT 'read_only', IF(@@global.read_only, 'ON', 'OFF') UNION ALL SELECT 'replicating', variable_value "
@@ -98,7 +98,7 @@ MARIADB = Dialect(
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
     ),
-    # From 11.4 on servers make a certificate of their own and clients ask for TLS, earlier ones do not.
+    # From 11.4 on servers make their own certificate and clients ask for TLS; earlier versions do not.
     pinned={**PINNED, "ssl": "OFF"},
     implied={},
     initial=(
@@ -118,7 +118,7 @@ MARIADB = Dialect(
         "innodb_encrypt_tables",
     ),
     populating=POPULATING,
-    roomy={"innodb_log_file_size": "1G"},  # 18 and 29 v 37 and 47 s for 2 million rows, on a busy machine
+    roomy={"innodb_log_file_size": "1G"},  # 2 million rows, busy machine: 18 and 29 s, without it 37 and 47 s
     plugins=(),
     flush="FLUSH NO_WRITE_TO_BINLOG ENGINE LOGS",
     lazy_flush="innodb_flush_log_at_trx_commit",

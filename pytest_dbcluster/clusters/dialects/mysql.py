@@ -1,4 +1,4 @@
-"""What MySQL calls its programs, options, statuses and statements: data alone."""
+"""MySQL's dialect: programs, options, statuses and statements. Data only."""
 
 from __future__ import annotations
 
@@ -55,14 +55,14 @@ MYSQL = dataclasses.replace(
     server="mysqld",
     slap="mysqlslap",
     install=("mysqld", "--no-defaults", "--initialize-insecure", "--datadir={data}"),
-    # secure_file_priv: the directory that is built in need not exist. mysqlx: a second port that nobody uses.
+    # secure_file_priv: the built-in default directory may not exist. mysqlx: would open a second, unused port.
     pinned={**PINNED, "secure_file_priv": "NULL", "mysqlx": "OFF"},
     implied={},
     initial=("innodb_data_file_path", "innodb_page_size", "lower_case_table_names"),
     alone={"skip_log_bin": ""},
     shaping=(*SHAPING, "default_table_encryption", "sql_generate_invisible_primary_key"),
     populating={**POPULATING, "performance_schema": "OFF"},
-    roomy={},  # a larger log saved nothing: 24 v 21 s for 4 million rows
+    roomy={},  # a larger log saved nothing for 4 million rows: 24 v 21 s
     plugins=("group_replication.so", "semisync_source.so", "semisync_replica.so", "mysql_clone.so"),
     log_current="innodb_redo_log_current_lsn",
     log_flushed="innodb_redo_log_flushed_to_disk_lsn",
@@ -74,8 +74,8 @@ MYSQL = dataclasses.replace(
     "USING (variable_name) ORDER BY 1",
     probed=True,
     control_tls=True,
-    memory=1024 * 2**20,  # a group member reached 1060 MB in ten minutes, its message cache included
-    # Without TLS the password is encrypted with the server's key, which the client has to ask for.
+    memory=1024 * 2**20,  # a group member, with its message cache, reached 1060 MB in ten minutes
+    # Without TLS the client encrypts the password with the server's public key, and must ask for that key.
     plain=("--ssl-mode=DISABLED", "--get-server-public-key"),
     replication=_REPLICATION,
     semisync=_SEMISYNC,

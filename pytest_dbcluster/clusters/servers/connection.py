@@ -1,7 +1,7 @@
-"""The control connection to one server. For control and checks, never for load.
+"""The control connection to one server: for control and checks, never for workloads.
 
-mysql-connector-python's C extension needs a newer OpenSSL than some hosts have and then silently becomes pure
-Python; the driver in use is part of the environment fingerprint.
+It always uses mysql-connector-python's pure Python implementation. The C extension needs a newer OpenSSL than some
+hosts have, and the connector then falls back to pure Python silently. The environment fingerprint names the driver.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from pytest_dbcluster.errors import DBClusterError
 
 
 class SQLError(DBClusterError):
-    """A server refused a statement; carries its number and its words. ``lost``: it was not even asked."""
+    """A statement failed; the message has the server's error number and text.
+
+    number: the server's or the client's error number; None if unknown. statement: the statement's full text.
+    lost: the client could not connect, or lost the connection, so the server did not refuse the statement.
+    """
 
     def __init__(self, where: str, statement: str, number: int | None, words: str) -> None:
         self.number = number
         self.statement = statement
-        self.lost = number is None or number < 0 or 2000 <= number < 3000  # the client's own errors
+        self.lost = number is None or number < 0 or 2000 <= number < 3000  # 2000 to 2999: errors of the client
         super().__init__(f"{where}: {statement[:200]!r} was refused: {number} {words}")
 
 
 class Connection:
-    """One connection, opened when it is first used and again after the server was restarted."""
+    """One connection to a server; it opens at the first statement, and again after a restart of the server.
+
+    ``name`` is shown in errors. ``seconds`` is the connection timeout.
+    """
 
     def __init__(self, name: str, endpoint: Endpoint, *, seconds: float = 30.0) -> None:
         self.name = name
@@ -34,11 +41,11 @@ class Connection:
         self._connection: Any = None
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement; its rows, empty for one without. Raises SQLError."""
+        """Run one statement and return its rows; empty for a statement without a result. Raises SQLError."""
         return self._ask(statement)[1]
 
     def records(self, statement: str) -> list[dict[str, str]]:
-        """Run one statement; its rows by column, names in lower case and NULL as "". Raises SQLError."""
+        """Run one statement; return each row as text by column name, in lower case; NULL is "". Raises SQLError."""
         names, rows = self._ask(statement)
         return [
             {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)} for row in rows
@@ -61,7 +68,7 @@ class Connection:
         return names, [tuple(_text(value) for value in row) for row in rows]
 
     def pairs(self, statement: str) -> dict[str, str]:
-        """A statement of two columns as a mapping, such as SHOW GLOBAL STATUS; names in lower case."""
+        """Run a statement with two columns (SHOW GLOBAL STATUS); return value by name, in lower case; NULL is ""."""
         return {str(row[0]).lower(): "" if row[1] is None else str(row[1]) for row in self.query(statement)}
 
     def run(self, statements: Sequence[str]) -> None:
@@ -70,7 +77,7 @@ class Connection:
             self.query(statement)
 
     def close(self) -> None:
-        """Close; the next statement opens again."""
+        """Close the connection; the next statement opens it again."""
         if self._connection is not None:
             with contextlib.suppress(Exception):
                 self._connection.close()
@@ -80,7 +87,7 @@ class Connection:
         if self._connection is None:
             import mysql.connector
 
-            # Without a collation of ours the connector asks newer MariaDB servers for MySQL's utf8mb4_0900_ai_ci.
+            # The connector's default collation for newer MariaDB servers is MySQL's utf8mb4_0900_ai_ci: set another.
             self._connection = mysql.connector.connect(
                 host=self.endpoint.host,
                 port=self.endpoint.port,
@@ -101,7 +108,7 @@ def _text(value: Any) -> Any:
 
 
 def driver() -> str:
-    """Which driver carries the control connection, for the environment fingerprint."""
+    """Return name and version of the control connection's driver, for the environment fingerprint."""
     import mysql.connector
 
     return f"mysql-connector-python {mysql.connector.__version__}, pure Python"
@@ -109,7 +116,11 @@ def driver() -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a client connects. The password is never part of a repr."""
+    """Where and how a client connects. The password is never part of a repr.
+
+    nodes: the names of the nodes that this endpoint leads to.
+    tls: whether the connection uses TLS.
+    """
 
     host: str
     port: int

@@ -1,8 +1,8 @@
-"""Templates: a data directory made once for each release, from which every node starts as a copy.
+"""Templates: one data directory for each release, made once and cached. Every node starts from a copy.
 
-A Galera template has been a cluster of one node and was shut down in good order, so that its InnoDB position
-and its grastate.dat agree; then a joiner needs no state transfer. Beside the data lie the server's own list
-of variables, against which options are checked, and the password of the control account.
+A Galera template comes from a cluster of one node that was shut down cleanly. Its InnoDB position and its grastate.dat
+agree, so a joiner needs no state transfer. The manifest beside the data has the server's own list of variables, for
+checking options, and the password of the control account.
 """
 
 from __future__ import annotations
@@ -28,14 +28,19 @@ from pytest_dbcluster.system import cache
 
 READ_ONLY_VARIABLE, SESSION_VARIABLE = 1238, 1228  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_LOCAL_VARIABLE
 FILE = "template.json"  # the manifest
-FORMAT = 2  # raised when what a template holds changes
-# What belongs to the server that made the data, and not to those that start from it.
+FORMAT = 2  # part of the cache key; raise it when the contents of a template change
+# Files of the server that made the data; copies must not have them.
 OWN_FILES = ("galera.cache", "gvwstate.dat", "ib_buffer_pool", "auto.cnf")
 
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """One server variable, as the server itself describes it."""
+    """One server variable, as the server itself describes it.
+
+    name: in lower case. kind: the vendor's type, such as ``ENUM`` or ``BIGINT UNSIGNED``; empty if unknown.
+    minimum, maximum: bounds as text; empty if unknown. choices: the values of an ENUM; empty if unknown.
+    read_only: a running server refuses to change it. scope: such as ``GLOBAL`` or ``SESSION``.
+    """
 
     name: str
     value: str
@@ -49,9 +54,11 @@ class Variable:
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A data directory to copy, the password of its control account, and the server's list of variables.
+    """A data directory to copy, with the facts about the server that made it.
 
-    initial: the options that were fixed when it was made.
+    data: the path of the data directory. password: of the control and the workload account.
+    variables: the server's variables by name. words: the option names that the server's --help lists.
+    initial: the options that were fixed when the data directory was made.
     """
 
     data: Path
@@ -67,76 +74,79 @@ def template(
     initial: Mapping[str, str],
     progress: Callable[[str], None] = lambda _: None,
 ) -> Template:
-    """The template of a release, made on ``host()`` when the cache has none.
+    """Return the template of a release from the cache; if it is missing, make it on ``host()``.
 
-    ``initial`` holds the options that are fixed when a data directory is made. Two processes at once are
-    safe: one makes it, the other waits. Raises ProvisionError with the server's words when it cannot be made.
+    ``initial`` are the options that are fixed when a data directory is made. Two processes at once are safe: one
+    makes the template, the other waits. Raises ProvisionError with the server's message if making fails.
     """
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
-    place = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
-    with lock(place, progress):
-        found = _read(place, initial)
-        if found is None:
+    directory = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
+    with lock(directory, progress):
+        cached = _read(directory, initial)
+        if cached is None:
             progress(f"making the data template of {release.name} {release.version}")
-            _make(release, host(), dict(initial), place)
-            found = _read(place, initial)
-    if found is None:
-        raise ProvisionError(f"the data template of {release.name} was made and is gone again from {place}")
-    return found
+            _make(release, host(), dict(initial), directory)
+            cached = _read(directory, initial)
+    if cached is None:
+        raise ProvisionError(
+            f"the data template of {release.name} was made, but another program removed it from {directory}; try again"
+        )
+    return cached
 
 
-def _read(place: Path, initial: Mapping[str, str]) -> Template | None:
-    """The template that lies in ``place``; None where there is none, or one that is not whole."""
+def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:
+    """Return the template in this directory; None if there is none or it is incomplete."""
 
     def parse(fields: Mapping[str, Any]) -> Template:
-        rows = [Variable(**{**row, "choices": tuple(row["choices"])}) for row in fields["variables"]]
+        variables = [Variable(**{**row, "choices": tuple(row["choices"])}) for row in fields["variables"]]
         password, words = redaction.remember(fields["password"]), frozenset(fields["words"])
-        return Template(place / "data", password, {row.name: row for row in rows}, words, dict(initial))
+        by_name = {variable.name: variable for variable in variables}
+        return Template(directory / "data", password, by_name, words, dict(initial))
 
-    return cache.read_manifest(place / FILE, parse)
-
-
-def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
-    """Held by whoever makes or removes a template; a second one says that it waits. Raises ProvisionError."""
-    waits_for = f"another process that makes or removes the data template {place.name}"
-    return cache.held(place.with_name(f"{place.name}.lock"), progress=progress, waits_for=waits_for)
+    return cache.read_manifest(directory / FILE, parse)
 
 
-def _make(release: Release, host: Host, initial: dict[str, str], place: Path) -> None:
-    words = dialect(release.product, release.version)
+def lock(directory: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+    """Return the lock for making or removing the template in this directory; reports a wait. Raises ProvisionError."""
+    waits_for = f"another process that makes or removes the data template {directory.name}"
+    return cache.held(directory.with_name(f"{directory.name}.lock"), progress=progress, waits_for=waits_for)
+
+
+def _make(release: Release, host: Host, initial: dict[str, str], directory: Path) -> None:
+    vendor = dialect(release.product, release.version)
     node = Node("template", host, release, host.port(3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
-    program, *install = [word.format(data=node.data) for word in words.install]
+    program, *install = [argument.format(data=node.data) for argument in vendor.install]
     host.run(
         [str(release.program(program)), *install, *(["--user=root"] if host.root else []), *server],
         seconds=120,
         environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
-    host.push(_first_sql(words.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
-    node.configure({**initial, **_alone(release, words), "init_file": f"{host.directory}/first.sql"})
+    host.push(_first_sql(vendor.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
+    node.configure({**initial, **_alone(release, vendor), "init_file": f"{host.directory}/first.sql"})
     try:
         node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
         node.wait_answering(120)
-        for (account,) in node.query(words.drop_others.format(user=ADMIN, load=LOAD)):
+        for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
             node.query(f"DROP USER {account}")
-        said = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
+        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
         node.stop()
     except BaseException:
         node.kill()
         raise
-    _keep(Path(node.data), place, said)
+    _keep(Path(node.data), directory, manifest)
 
 
 def _first_sql(statements: tuple[str, ...], password: str) -> str:
     return "".join(f"{statement.format(user=ADMIN, load=LOAD, password=password)};\n" for statement in statements)
 
 
-def _alone(release: Release, words: Dialect) -> dict[str, str]:
-    plugins = [name for name in words.plugins if release.has(plugin_directory(release) / name)]
-    own = {**words.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
+def _alone(release: Release, vendor: Dialect) -> dict[str, str]:
+    plugins = [name for name in vendor.plugins if release.has(plugin_directory(release) / name)]
+    options = {**vendor.alone, **({"plugin_load_add": ";".join(plugins)} if plugins else {})}
     if release.wsrep_provider is None:
-        return own
-    return own | {
+        return options
+    return options | {
         "wsrep_on": "ON",
         "wsrep_provider": str(release.wsrep_provider),
         "wsrep_cluster_address": "gcomm://",
@@ -146,18 +156,18 @@ def _alone(release: Release, words: Dialect) -> dict[str, str]:
 
 
 def plugin_directory(release: Release) -> Path:
-    """Where the server of a release has its plugins."""
+    """Return the path of the directory with the plugins of this release's server."""
     return Path(release.server_options.get("plugin-dir", release.bin))
 
 
 def _variables(node: Node) -> list[dict[str, Any]]:
     rows = node.query(node.dialect.variables)
-    fixed = {name for name, *_ in rows if not _settable(node, name)} if node.dialect.probed else set()
+    refused = {name for name, *_ in rows if not _settable(node, name)} if node.dialect.probed else set()
     return [
         {
             "name": name,
             "value": value,
-            "read_only": bool(read_only) or name in fixed,
+            "read_only": bool(read_only) or name in refused,
             "kind": kind,
             "minimum": minimum,
             "maximum": maximum,
@@ -169,7 +179,7 @@ def _variables(node: Node) -> list[dict[str, Any]]:
 
 
 def _settable(node: Node, name: str) -> bool:
-    """Whether a running server lets a variable be set; it is set to the value that it has."""
+    """Return whether a running server lets a variable be set; the test sets it to its current value."""
     try:
         node.query(f"SET GLOBAL {name} = @@global.{name}")
     except SQLError as error:
@@ -178,25 +188,25 @@ def _settable(node: Node, name: str) -> bool:
 
 
 def _option_words(node: Node) -> set[str]:
-    """Every option the server's help lists: some options are no variables (skip-name-resolve, ...)."""
+    """Return every option name in the server's --help: some options are no variables (skip-name-resolve, ...)."""
     text = node.host.run(
         [str(node.release.program(node.dialect.server)), "--no-defaults", "--verbose", "--help"]
         + (["--user=root"] if node.host.root else [])
         + [f"--{name.replace('_', '-')}={value}" for name, value in node.release.server_options.items()],
         seconds=60,
     ).stdout
-    words = set()
+    names = set()
     for line in text.splitlines():
         for part in line.strip().split(",")[:2]:
             if part.strip().startswith("--"):
-                words.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
-    return words
+                names.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
+    return names
 
 
-def _keep(data: Path, place: Path, said: Mapping[str, Any]) -> None:
-    """Put the finished data beside its description, whole or not at all. The caller holds the lock of the place."""
-    with cache.staged(place.name, among=place.parent, mode=0o700) as fresh:
-        for leftover in OWN_FILES:
-            (data / leftover).unlink(missing_ok=True)
+def _keep(data: Path, directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Copy the finished data and its manifest to ``directory``, atomically. The caller holds the directory's lock."""
+    with cache.staged(directory.name, among=directory.parent, mode=0o700) as fresh:
+        for name in OWN_FILES:
+            (data / name).unlink(missing_ok=True)
         shutil.copytree(data, fresh / "data")
-        cache.write_manifest(fresh / FILE, said, mode=0o600)
+        cache.write_manifest(fresh / FILE, manifest, mode=0o600)

@@ -1,4 +1,4 @@
-"""Galera's own options: many in one variable, and of each node its own; which of them say something of a variant."""
+"""Galera's provider options: many in one variable. Compares those that are not specific to one node."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import IDENTITY_PREFIX, is_identity
 
 LIST = "wsrep_provider_options"
-# Addresses, ports, directories and files, who was sent away, and what is no state but an order.
+# Specific to one node (addresses, ports, directories, files), evicted members, and commands, which have no state.
 OWN = frozenset(
     """
     base_dir base_host base_port evs.evict gcache.dir gcache.name gmcast.group gmcast.listen_addr gmcast.mcast_addr
@@ -19,25 +19,28 @@ OWN = frozenset(
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The variables on which two servers differ, with both values, and then those of Galera's options.
+    """Return the variables, then the provider options, on which two servers differ, as both values by name.
 
-    Options are left out where one server alone has any: beside one without Galera all of them differ, and say no more
-    than that. So is a variable of an option that one server alone has, because versions show other ones.
+    ``one`` and ``other`` are each server's global variables. If only one server has provider options, none are
+    compared, because all would differ. A ``wsrep_provider_...`` variable that only one server has is left out, because
+    versions show different ones.
     """
     (variables, options), (other_variables, other_options) = spread(one), spread(other)
-    found = differences(variables, other_variables)
+    pairs = differences(variables, other_variables)
     if not options or not other_options:
-        return found
-    both = options.keys() & other_options.keys()
-    apart = differences(options, other_options)
-    return found | {name: pair for name, pair in apart.items() if name in both or not name.startswith(IDENTITY_PREFIX)}
+        return pairs
+    common = options.keys() & other_options.keys()
+    for name, pair in differences(options, other_options).items():
+        if name in common or not name.startswith(IDENTITY_PREFIX):
+            pairs[name] = pair
+    return pairs
 
 
 def spread(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """The variables by which servers can differ: not those of a node's identity; and Galera's options, by their keys.
+    """Split a server's variables into (variables, provider options), without those specific to one node.
 
-    An option that MariaDB 11.8 shows as a variable too is there once, by its key of the list ("gcs.fc_limit"); one
-    that the list leaves out is there by its variable.
+    A provider option that MariaDB 11.8 also shows as a variable appears once, under its key in the list
+    (``gcs.fc_limit``). An option that is not in the list appears under its variable's name.
     """
     listed = parse(variables.get(LIST, ""))
     known = {_variable(key) for key in (*listed, *OWN)} | {LIST}
@@ -48,7 +51,7 @@ def spread(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
 
 
 def parse(text: str) -> dict[str, str]:
-    """The options of a list: ``key = value; key = value; ``."""
+    """Return the options of a list ``key = value; key = value; `` as value by key."""
     pairs = (part.partition("=") for part in text.split(";") if part.strip())
     return {key.strip(): value.strip() for key, _, value in pairs}
 

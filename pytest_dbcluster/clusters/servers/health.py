@@ -1,4 +1,4 @@
-"""Health: how a server says what it may be used for."""
+"""Health: the conditions under which a server takes reads or writes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from collections.abc import Mapping
 
 @dataclasses.dataclass(frozen=True)
 class Health:
-    """A statement, and the answers that are wanted of it.
+    """A statement, and the values in its result that allow reads or writes.
 
-    statement: its answer is pairs of a name and a value. reader, writer: the values with which a server may take
-    reads, and those with which it may take writes, by names in lower case. Where one is empty, a server that answers
-    at all is well.
+    statement: returns two columns, name and value.
+    reader, writer: the required values for reads and for writes, by name in lower case. Empty: every server that
+        answers the statement is healthy.
     """
 
     statement: str = "SHOW GLOBAL STATUS LIKE 'uptime'"

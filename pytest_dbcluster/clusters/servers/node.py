@@ -1,4 +1,7 @@
-"""Node: one server on one host. Written once; where the host comes from makes no difference here."""
+"""Node: one server on one host: its my.cnf, process, control connection and error log.
+
+``Node.configure`` is the only code that writes a my.cnf. It works alike on every kind of host.
+"""
 
 from __future__ import annotations
 
@@ -16,17 +19,22 @@ from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.releases.release import Release
 
-ADMIN = "dbcluster"
-LOAD = "dbcluster_load"
+ADMIN = "dbcluster"  # the control account
+LOAD = "dbcluster_load"  # the account of workloads; it has no administrator rights
 LAST_LINES = 15
-# Beside the data directory, in which a server is when it listens: a socket's path has at most 107 bytes (unix(7)), and
-# that of a host's directory may be longer.
+# Relative to the data directory, which is the server's working directory: a socket's path may have at most 107 bytes
+# (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
 
 
 class Node:
-    """One server: its options, its process, its control connection, its error log."""
+    """One server on one host.
+
+    data, log: absolute paths of the data directory and the error log on the host.
+    options: the server options of the last ``configure``, by name.
+    process: None until ``start``. sql: the control connection.
+    """
 
     def __init__(self, name: str, host: Host, release: Release, port: int, password: str) -> None:
         self.name = name
@@ -40,17 +48,22 @@ class Node:
         self.options: dict[str, str] = {}
         self.process: Process | None = None
         self._log_seen = 0
-        # Another program may have taken the port and never answer; the server says so in its log.
+        # A short timeout: another program that took the port may never answer. The server's log then has the error.
         self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS)
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where clients reach this node directly."""
+        """The address and control account of this node itself, not of a proxy."""
         tls = self.dialect.control_tls
         return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
 
     def configure(self, options: Mapping[str, str]) -> None:
-        """Write the node's my.cnf: the dialect's pinned options, its own paths and address, then ``options``."""
+        """Write the node's my.cnf to ``<host directory>/my.cnf``, and keep its server options in ``self.options``.
+
+        Later entries override earlier ones: the dialect's pinned options, options of the release, the node's paths,
+        address and port, then ``options``. In a cluster ``options`` are those of the topology (``Topology.options``)
+        with the user's over them; ``startup.bring_up`` merges them.
+        """
         own = {
             "datadir": self.data,
             "bind_address": self.host.address,
@@ -63,12 +76,12 @@ class Node:
         self.options = {**self.dialect.preset, **self.release.server_options, **own, **options}
         lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
-        client += [word.removeprefix("--") for word in self.dialect.plain]
+        client += [argument.removeprefix("--") for argument in self.dialect.plain]
         text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
 
     def start(self, *arguments: str) -> None:
-        """Start the server; it is not ready yet. Raises ProvisionError when it cannot even be started."""
+        """Start the server with extra ``arguments``; it need not answer yet. Raises ProvisionError."""
         environment = {"PATH": f"{self.release.bin}:/usr/sbin:/usr/bin:/sbin:/bin", **self.release.environment}
         self.process = self.host.spawn(
             [*self.command, *arguments], log=self.log, directory=self.host.directory, environment=environment
@@ -76,18 +89,18 @@ class Node:
 
     @property
     def command(self) -> list[str]:
-        """The call of the server with the node's my.cnf."""
+        """The server's command line with the node's my.cnf."""
         command = [str(self.release.program(self.dialect.server)), f"--defaults-file={self.host.directory}/my.cnf"]
-        # The server refuses to run as root without being told to.
+        # The server refuses to run as root without this option.
         return [*command, "--user=root"] if self.host.root else command
 
     @property
     def running(self) -> bool:
-        """Whether its process lives."""
+        """Whether the server's process runs."""
         return self.process is not None and self.process.status() is None
 
     def problems(self) -> list[str]:
-        """What keeps the server from answering; empty when it does. Raises NodeDied when it has ended."""
+        """Return why the server does not answer, one line; empty when it answers. Raises NodeDied if it has ended."""
         self.alive()
         try:
             self.sql.query("SELECT 1")
@@ -96,7 +109,7 @@ class Node:
         return []
 
     def alive(self) -> None:
-        """Raise NodeDied when the server's process has ended, with its error log's last lines."""
+        """Raise NodeDied with the last lines of the error log if the server's process has ended."""
         status = self.process.status() if self.process else 0
         if status is not None:
             ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
@@ -105,16 +118,16 @@ class Node:
             raise NodeDied(self.name, ended, self.log, self.last_lines())
 
     def wait_answering(self, seconds: float = 60.0) -> None:
-        """Wait until the server answers. Raises NodeDied or NotReady."""
+        """Wait until the server answers. Raises NodeDied, and NotReady after ``seconds``."""
         wait.until(self.problems, f"node {self.name}", seconds=seconds)
 
     def stop(self, seconds: float = 60.0) -> None:
-        """Shut the server down in good order; kill it when that takes longer than ``seconds``."""
+        """Shut the server down cleanly (SIGTERM); kill it if that takes longer than ``seconds``."""
         self.sql.close()
         self._end(signal.SIGTERM, seconds)
 
     def kill(self) -> None:
-        """End the server at once, as a crash would."""
+        """Kill the server (SIGKILL), as a crash would."""
         self.sql.close()
         self._end(signal.SIGKILL, 10)
 
@@ -130,15 +143,15 @@ class Node:
             time.sleep(0.01)
 
     def variables(self) -> dict[str, str]:
-        """Every global variable, names in lower case."""
+        """Return every global variable by name, in lower case."""
         return self.pairs("SHOW GLOBAL VARIABLES")
 
     def status(self, pattern: str = "") -> dict[str, str]:
-        """The global status, or the part of it that is LIKE the pattern; names in lower case."""
+        """Return the global statuses, or those LIKE ``pattern``, by name in lower case."""
         return self.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
 
     def unflushed(self) -> list[str]:
-        """Flush InnoDB's log now; what is still not on disk, empty when all is."""
+        """Flush InnoDB's log now, and return what is still not on disk; empty when everything is."""
         lazy = self.query(f"SELECT @@global.{self.dialect.lazy_flush}")[0][0]
         if not self._unflushed():
             return []
@@ -159,17 +172,17 @@ class Node:
         return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement on the control connection. Raises SQLError, or NodeDied when the server has gone."""
+        """Run one statement on the control connection, and return its rows. Raises SQLError; NodeDied if it died."""
         with self._lost_or_dead():
             return self.sql.query(statement)
 
     def pairs(self, statement: str) -> dict[str, str]:
-        """A statement of two columns as a mapping, names in lower case. Raises what ``query`` raises."""
+        """Run a statement with two columns; return value by name, in lower case. Raises what ``query`` raises."""
         with self._lost_or_dead():
             return self.sql.pairs(statement)
 
     def records(self, statement: str) -> list[dict[str, str]]:
-        """The rows of a statement by column, names in lower case. Raises what ``query`` raises."""
+        """Run a statement; return each row as value by column name, in lower case. Raises what ``query`` raises."""
         with self._lost_or_dead():
             return self.sql.records(statement)
 
@@ -183,9 +196,10 @@ class Node:
             raise
 
     def survived(self, seconds: float = 5.0) -> None:
-        """Raise NodeDied unless the server answers, or neither answers nor ends for so long.
+        """Raise NodeDied if the server dies within ``seconds``; return at once when the server answers.
 
-        To be asked when a connection was lost: a killed process closes its sockets before its end can be seen.
+        Call this after a lost connection: a killed process closes its sockets before its exit status can be read. A
+        server that neither answers nor ends within ``seconds`` is no error here.
         """
         limit = time.monotonic() + seconds
         while self.problems():
@@ -194,7 +208,10 @@ class Node:
             time.sleep(0.02)
 
     def last_lines(self, number: int = LAST_LINES) -> list[str]:
-        """The last lines of the error log, after the [ERROR] lines before them: the cause often stands far above."""
+        """Return the last ``number`` lines of the error log, and before them as many earlier [ERROR] lines.
+
+        The cause of a failure is often far above the end of the log.
+        """
         lines = self._log_text().decode("utf-8", "replace").splitlines()
         earlier = [line for line in lines[:-number] if "[ERROR]" in line]
         return earlier[:number] + lines[-number:]
@@ -206,7 +223,7 @@ class Node:
             return b""
 
     def new_errors(self) -> list[str]:
-        """The [ERROR] lines that came into the log since this was last asked; one that is being written comes later."""
-        whole = self._log_text(self._log_seen).rpartition(b"\n")
-        self._log_seen += len(whole[0] + whole[1])
-        return [line for line in whole[0].decode("utf-8", "replace").splitlines() if "[ERROR]" in line]
+        """Return the [ERROR] lines added to the log since the last call; an incomplete line waits for the next call."""
+        complete, newline, _ = self._log_text(self._log_seen).rpartition(b"\n")
+        self._log_seen += len(complete + newline)
+        return [line for line in complete.decode("utf-8", "replace").splitlines() if "[ERROR]" in line]

@@ -1,4 +1,4 @@
-"""Server options: read from my.cnf fragments, checked against the server's own list, compared after a start."""
+"""Server options: read from my.cnf files, check against the server's own list, compare with a started server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, normal_option
 
-# What servers read of a my.cnf, by their own --verbose --help; sections of one version are not followed.
+# The my.cnf sections that each vendor's servers read, by their --verbose --help, without sections of one version only.
 SECTIONS = {
     "mariadb": ("mysqld", "server", "mariadb", "mariadbd", "galera"),
     "mysql": ("mysqld", "server"),
@@ -32,14 +32,16 @@ OURS = frozenset(
 )
 FILES = frozenset({"log_bin"})  # as a variable ON or OFF, as an option the name of a file
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
+# Binary suffixes of numbers in a my.cnf.
 FACTORS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
 
 
 def read_cnf(path: Path) -> dict[str, dict[str, str]]:
-    """The server options of a my.cnf file by its sections, and by their normal names.
+    """Read a my.cnf file; return its server options as value by section and normalised option name.
 
-    Sections are those of servers of any vendor, and at least one is there. Raises ConfigError with file and line.
+    Returns the server sections of all vendors. Raises ConfigError with file and line, also when the file has no server
+    section.
     """
     parser = configparser.ConfigParser(
         allow_no_value=True, strict=False, interpolation=None, delimiters=("=",), comment_prefixes=("#", ";")
@@ -48,20 +50,20 @@ def read_cnf(path: Path) -> dict[str, dict[str, str]]:
         text = path.read_text()
         if directive := re.search(r"^\s*!include.*$", text, re.MULTILINE):
             raise ConfigError(f"{path}: {directive.group().strip()!r} is not followed; put the options into this file")
-        # In a my.cnf an indented line is an option like any other; to the parser it continues the one before.
+        # A my.cnf may indent options; configparser would take an indented line as part of the previous option.
         parser.read_string(re.sub(r"^[ \t]+", "", text, flags=re.MULTILINE), source=str(path))
     except FileNotFoundError:
         beside = sorted(entry.stem for entry in path.parent.glob("*.cnf"))
-        raise ConfigError(f"there is no {path}; in its place: {', '.join(beside) or 'no .cnf file'}") from None
+        raise ConfigError(f"there is no {path}; its directory has: {', '.join(beside) or 'no .cnf file'}") from None
     except (configparser.Error, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is no my.cnf: {str(error).replace(chr(10), ' ')}") from None
     except OSError as error:
         raise ConfigError(f"{path} is no my.cnf: {error.strerror}") from None
     known = list(dict.fromkeys(itertools.chain.from_iterable(SECTIONS.values())))
-    found = {section: _of_section(parser.items(section)) for section in known if parser.has_section(section)}
-    if not found:
-        raise ConfigError(f"{path} holds no server option; they stand in a section [{'], ['.join(known)}]")
-    return found
+    sections = {section: _of_section(parser.items(section)) for section in known if parser.has_section(section)}
+    if not sections:
+        raise ConfigError(f"{path} has no server options; put them into a section [{'], ['.join(known)}]")
+    return sections
 
 
 def _of_section(items: Iterable[tuple[str, str | None]]) -> dict[str, str]:
@@ -69,9 +71,9 @@ def _of_section(items: Iterable[tuple[str, str | None]]) -> dict[str, str]:
 
 
 def of_server(product: str, sections: Sections, source: str) -> tuple[dict[str, str], list[str]]:
-    """The options that a vendor's servers read of these sections, and a line on those of others, where there are any.
+    """Return the options that this vendor's servers read, and at most one line that names the skipped sections.
 
-    ``source`` is the file's name for people.
+    ``source`` is the file's name in that line.
     """
     own = SECTIONS[product]
     options = {name: value for section in own for name, value in sections.get(section, {}).items()}
@@ -90,10 +92,12 @@ def resolve(
     below: Sections,
     memory: int,
 ) -> tuple[dict[str, str], list[str]]:
-    """The options of a spec on servers of this vendor, and a line for each that is not read or not taken.
+    """Return a spec's options for this vendor's servers, and one line for each skipped or overridden source.
 
-    Not read are sections of other vendors, not taken those of ``below`` (``--db-cnf``) that the spec overrides.
-    ``memory`` is one node's share of its host in bytes: ``80 %`` of it is what a value in percent means.
+    fragments: the directory of the files that ``spec.cnf`` names.
+    below: the sections of ``--db-cnf``; the spec's own options override them, and a line says so.
+    memory: one node's share of its host's memory, in bytes; a value in percent, such as ``80 %``, means of this.
+    Raises ConfigError for a file that cannot be read.
     """
     lowest, lines = of_server(product, below, "--db-cnf")
     own: dict[str, str] = {}
@@ -111,7 +115,7 @@ def resolve(
 
 
 def share(value: str, memory: int) -> str:
-    """A value in percent of memory as bytes, in whole MiB; any other value as it is."""
+    """Return a value in percent of ``memory`` (bytes) as whole MiB, such as ``819M``; other values unchanged."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", value)
     if not match:
         return value
@@ -119,25 +123,27 @@ def share(value: str, memory: int) -> str:
 
 
 def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[dict[str, str], list[str]]:
-    """The options that this server takes, and a line for each that it lacks because it always behaves so.
+    """Return the options to pass to this server, and one line for each implied option that is left out.
 
-    Those of our own that it lacks are named too. Raises what ``check`` raises, and ConfigError for an option that it
-    lacks because it always behaves otherwise.
+    An implied option is one that this release does not have because its behaviour is fixed (``implied_options``). The
+    lines name pinned options that the server lacks too. Raises what ``check`` raises, and ConfigError for an implied
+    option with another value than the fixed behaviour.
     """
-    words = dialect(release.product, release.version)
-    lacking = {name: known for name, known in words.implied.items() if name not in made.variables.keys() | made.words}
+    server = dialect(release.product, release.version)
+    names = made.variables.keys() | made.words
+    lacking = {name: implied for name, implied in server.implied.items() if name not in names}
     lines = []
-    for name, value in {**words.pinned, **options}.items():
+    for name, value in {**server.pinned, **options}.items():
         if name in lacking and not _equal(value, lacking[name].value):
             raise ConfigError(
                 f"option {name}={value!r} of {release.name}: the server has no such option and behaves as with "
                 f"{lacking[name].value}: {lacking[name].because}"
             )
         if name in lacking:
-            lines.append(f"{release.name} has no {name}={value} and behaves so: {lacking[name].because}")
-    taken = {name: value for name, value in options.items() if name not in lacking}
-    check(taken, made.variables, made.words, release.name)
-    return taken, lines
+            lines.append(f"{release.name} has no option {name}, and behaves as with {value}: {lacking[name].because}")
+    accepted = {name: value for name, value in options.items() if name not in lacking}
+    check(accepted, made.variables, made.words, release.name)
+    return accepted, lines
 
 
 def _equal(asked: str, value: str) -> bool:
@@ -146,7 +152,11 @@ def _equal(asked: str, value: str) -> bool:
 
 
 def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: frozenset[str], release: str) -> None:
-    """Raise ConfigError for the first option that this server does not know or whose value it would refuse."""
+    """Raise ConfigError for the first option that the server does not know, or would refuse the value of.
+
+    variables: the server's variables by name. words: the option names of the server's --help. release: its name for
+    messages. Options that pytest-dbcluster sets itself are refused; values of ``loose_`` options are not checked.
+    """
     for name, value in options.items():
         if name.removeprefix("loose_") in OURS:
             raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
@@ -185,7 +195,7 @@ def _check_value(variable: Variable, value: str, release: str) -> None:
 
 
 def as_number(value: str) -> float | None:
-    """A value of my.cnf as a number, with the suffixes K, M, G, T; None when it is none."""
+    """Return a my.cnf value as a number; suffixes K, M, G, T are powers of 1024. None for other text."""
     match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([KMGT]?)", value.strip(), re.IGNORECASE)
     return float(match.group(1)) * FACTORS[match.group(2).upper()] if match else None
 
@@ -194,10 +204,11 @@ TRUTH = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
 
 
 def same(asked: str, running: str) -> bool:
-    """Whether a server that says ``running`` has taken ``asked``; sizes may be rounded up to a chunk.
+    """Return whether a server with the value ``running`` has accepted the value ``asked``.
 
-    Text that differs is no refusal: utf8 is called utf8mb3, a mode is spelt out, log_bin=FILE says ON. A server
-    ends on text that it does not know, and rounds only numbers.
+    Sizes may be rounded up by less than ``SIZE_SLACK``. Different text counts as accepted: the server shows utf8 as
+    utf8mb3, spells modes out, and shows ON for log_bin=FILE. A server does not start with unknown text, and it adjusts
+    only numbers.
     """
     left, right = (as_number(TRUTH.get(value.strip().lower(), value)) for value in (asked, running))
     if left is None or right is None:
@@ -206,7 +217,10 @@ def same(asked: str, running: str) -> bool:
 
 
 def compare_started(options: Mapping[str, str], running: Mapping[str, str], release: str) -> None:
-    """Raise ConfigError when a started server runs with another value than it was asked to."""
+    """Raise ConfigError if a started server runs with another value than its options ask for.
+
+    ``running`` are the server's global variables; ``release`` is its name for the message.
+    """
     for name, asked in options.items():
         if name in running and not same(asked, running[name]):
             raise ConfigError(
@@ -215,7 +229,10 @@ def compare_started(options: Mapping[str, str], running: Mapping[str, str], rele
 
 
 def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
-    """A topology's own options with the user's over them; provider options, a list, are joined."""
+    """Return the options for a node's my.cnf: the topology's (``needed``), with the user's over them.
+
+    ``wsrep_provider_options`` is a list: the user's entries are appended to the topology's.
+    """
     joined = {**needed, **options}
     name = "wsrep_provider_options"
     if name in needed and name in options:
@@ -224,7 +241,7 @@ def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, s
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """The names on which two sets of variables differ, with both values; a missing one is ''."""
+    """Return the variables that differ, as both values by name, sorted by name; a missing variable has ''."""
     names: Sequence[str] = sorted(one.keys() | other.keys())
     pairs = {name: (one.get(name, ""), other.get(name, "")) for name in names}
-    return {name: both for name, both in pairs.items() if both[0] != both[1]}
+    return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}

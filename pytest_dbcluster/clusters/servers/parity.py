@@ -1,8 +1,8 @@
-"""Parity: the options that make servers of two vendors, or two versions, comparable.
+"""Parity profiles: options that make servers of two vendors, or two versions, comparable.
 
-``vendor`` leaves every default alone: what a user gets who installs the server. ``normalised`` gives each server the
-same durability, the same binlog, as many appliers, the same isolation and the same character set, which vendors and
-versions preset differently, so that what is left of a difference is the servers' own.
+``vendor`` keeps every default, as after a plain installation. ``normalised`` gives every server the same durability,
+binlog, number of appliers, isolation level and character set. Vendors and versions have different defaults for these;
+the differences that remain come from the servers themselves.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pytest_dbcluster.spec import PARITIES
 APPLIERS = "4"
 
 _SAME = {
-    "log_bin": "",  # on, under a name of the server's own
+    "log_bin": "",  # on, with the server's default name
     "binlog_row_image": "FULL",
     "sync_binlog": "1",
     "innodb_flush_log_at_trx_commit": "1",
@@ -24,7 +24,7 @@ _SAME = {
     "character_set_server": "utf8mb4",
     "collation_server": "utf8mb4_general_ci",
 }
-# By vendor, and under "galera" for what its nodes apply with.
+# By vendor; "galera" is added for nodes of the galera topology.
 _OWN: Mapping[str, Mapping[str, str]] = {
     "mariadb": {
         "slave_parallel_threads": APPLIERS,
@@ -38,7 +38,10 @@ _OWN: Mapping[str, Mapping[str, str]] = {
 
 
 def options(parity: str, release: Release, topology: str) -> dict[str, str]:
-    """The server options of a parity profile, which lie under every other one. Raises ConfigError."""
+    """Return the server options of a parity profile; all other options override them.
+
+    Raises ConfigError for an unknown profile.
+    """
     if parity not in PARITIES:
         raise registry.unknown("parity", parity, PARITIES)
     if parity == "vendor":

@@ -1,15 +1,16 @@
-"""Facts about variables: which need a start of the server, and which differ between servers of one my.cnf."""
+"""Facts about variables: which need a restart of the server, and which differ although the options are the same."""
 
 from __future__ import annotations
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
 
-# Sizes of memory and of the log change a server's state for long after a SET GLOBAL; provider options are many in one.
+# After SET GLOBAL of a memory or log size the server's state changes for a long time; provider options are a list.
 ALWAYS_STATIC = frozenset(
     {"innodb_buffer_pool_size", "innodb_log_file_size", "innodb_redo_log_capacity", "wsrep_provider_options"}
 )
-# Of Group Replication's options a running member follows these. The others it reads when it joins, takes in the
-# meantime without a word, or refuses in the second after it is ready, in which its START has not returned.
+# A running member of Group Replication follows these options after SET GLOBAL. Its other options take effect only when
+# it joins (SET GLOBAL then succeeds without effect), or it refuses them in the second after it is ready, before START
+# GROUP_REPLICATION has returned.
 GROUP = "group_replication_"
 GROUP_FOLLOWED = frozenset(
     f"{GROUP}{name}"
@@ -20,7 +21,7 @@ GROUP_FOLLOWED = frozenset(
     transaction_size_limit
     """.split()  # noqa: SIM905  (a list of twelve quoted words is no easier to read)
 )
-# What differs between two servers with the same options, belongs to a node's role, or moves by itself.
+# Variables that differ between two servers with the same options, depend on a node's role, or change by themselves.
 IDENTITY = frozenset(
     """
     aria_log_dir_path auto_increment_increment auto_increment_offset bind_address datadir general_log_file
@@ -34,17 +35,17 @@ IDENTITY = frozenset(
     wsrep_node_name wsrep_provider_options wsrep_sst_auth wsrep_sst_receive_address wsrep_start_position
     """.split()  # noqa: SIM905  (a list of fifty quoted words is no easier to read)
 )
-# MariaDB 11 shows each provider option as a variable of its own; most hold addresses and directories.
+# MariaDB 11 shows each provider option as a separate variable; most of them are addresses and directories.
 IDENTITY_PREFIX = "wsrep_provider_"
 
 
 def is_identity(name: str) -> bool:
-    """Whether a variable differs between servers with the same options, so that it says nothing of a variant."""
+    """Return whether a variable may differ between servers with the same options; it tells nothing about a variant."""
     return name in IDENTITY or name.startswith(IDENTITY_PREFIX)
 
 
 def needs_start(variable: Variable) -> bool:
-    """Whether a variable is set when the server starts: SET GLOBAL is refused, or comes to effect too late."""
+    """Return whether a variable must be set at server start: SET GLOBAL is refused, or takes effect too late."""
     name = variable.name
     late = name.startswith(GROUP) and name not in GROUP_FOLLOWED
     return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)

@@ -1,7 +1,8 @@
-"""Topologies: each module or folder here is one, and its name is what users type.
+"""Topologies: each module or folder here is one topology; its name is what users type.
 
-A module names its class ``TOPOLOGY``. What several topologies need lies beside this folder, in ``topology``. An outside
-package adds one by an entry point in the group ``pytest_dbcluster.topologies``.
+A module names its class ``TOPOLOGY``. The base class is ``clusters.topology.Topology``; its method ``options`` gives
+what the topology adds to a node's my.cnf. Another package adds a topology by an entry point in the group
+``pytest_dbcluster.topologies``.
 """
 
 __all__ = []

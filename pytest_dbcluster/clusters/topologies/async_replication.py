@@ -1,4 +1,7 @@
-"""Asynchronous replication: a commit returns when the primary has it, and the replicas get it afterwards."""
+"""Asynchronous replication: a commit returns when the primary has it; replicas receive it later.
+
+Options of a node: the dialect's ``ReplicationDialect.preset`` and ``every``, its server_id, and its read-only setting.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 
 class PrimaryAndReplicas(Topology):
-    """The first node takes writes for as long as the cluster lives; the others follow it."""
+    """A primary and its replicas: the first node is always the primary. Base class of all such topologies."""
 
     name = ""
     minimum_nodes = 2
 
     def wrong_size(self, nodes: int) -> str:
-        """A primary alone has no replicas."""
+        """Return why this number of nodes is too small: a primary needs at least one replica."""
         if nodes >= self.minimum_nodes:
             return ""
         return (
@@ -28,19 +31,19 @@ class PrimaryAndReplicas(Topology):
         )
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Binlog, GTID, and who may write."""
-        words = node.dialect.replication
-        own = {"server_id": str(1 + peers.index(node))}
-        return {**words.preset, **words.every, **own, **self.role(node, peers)}
+        """Return the options for this node's my.cnf: binlog, GTID, server_id (1 for the primary) and the role."""
+        replication = node.dialect.replication
+        server_id = {"server_id": str(1 + peers.index(node))}
+        return {**replication.preset, **replication.every, **server_id, **self.role(node, peers)}
 
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The options that make a node the primary, or a replica."""
+        """Return the options that make a node the primary, or a replica."""
         return dict.fromkeys(node.dialect.replication.read_only, "OFF" if node is peers[0] else "ON")
 
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start all servers at once and point the replicas at the primary.
+        """Start all servers at once, then point the replicas at the primary.
 
-        Raises ConfigError for a user's option that contradicts the topology, before anything is started.
+        Raises ConfigError, before any server starts, for a user's option that contradicts the topology.
         """
         self.refuse_contradictions(nodes)
         for node in nodes:
@@ -50,7 +53,7 @@ class PrimaryAndReplicas(Topology):
             list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
 
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
-        """Raise ConfigError for an option of the user that says the opposite of what the topology needs."""
+        """Raise ConfigError for a user's option that contradicts what the topology needs."""
         for node in nodes:
             needs = {**node.dialect.replication.every, **self.role(node, nodes)}
             for option, needed in needs.items():
@@ -63,23 +66,23 @@ class PrimaryAndReplicas(Topology):
                     )
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start it again: a replica goes on where it ended, and the replicas of a primary come back to it."""
+        """Start the node again. A replica continues at its last position; a primary's replicas reconnect by retry."""
         node.start()
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The primary, which is always the first node."""
+        """Return the primary, which is always the first node."""
         return nodes[:1]
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The replicas."""
+        """Return the replicas."""
         return nodes[1:]
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """A replica that is connected and applies takes reads, the primary follows nobody; it takes writes."""
+        """Reads need replication that runs, so the primary takes none; writes need a server that is not read-only."""
         return Health(node.dialect.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Nodes that do not answer or may write what they should not, replicas that are not connected.
+        """Return nodes that do not answer, nodes with the wrong read-only setting, and replicas not connected.
 
         Raises NodeDied, and ProvisionError for a replica that an error has stopped.
         """
@@ -87,96 +90,106 @@ class PrimaryAndReplicas(Topology):
         if unanswered:
             return unanswered
         primary, *replicas = nodes
-        found = _wrong_role(primary, "OFF") + [problem for node in replicas for problem in _wrong_role(node, "ON")]
-        return found + [problem for replica in replicas for problem in unconnected(replica, primary)]
+        wrong = _wrong_role(primary, "OFF") + [problem for node in replicas for problem in _wrong_role(node, "ON")]
+        return wrong + [problem for replica in replicas for problem in unconnected(replica, primary)]
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """The transactions of the primary that a replica has not committed.
+        """Return the transactions of the primary that replicas have not committed, one line for each such replica.
 
-        Raises ProvisionError for a replica that an error has stopped: it will never catch up.
+        Raises ProvisionError for a replica that an error has stopped, because it never catches up.
         """
         primary, *replicas = nodes
         executed = position(primary)
-        found = []
+        lines = []
         for replica in replicas:
-            if lacking := _asked(replica, replica.dialect.replication.lacking, executed=executed):
+            if lacking := _value(replica, replica.dialect.replication.lacking, executed=executed):
                 behind = status(replica, primary).get(replica.dialect.replication.seconds_behind)
                 late = "; ".join(unconnected(replica, primary)) or f"{behind or '?'} s behind"
-                found.append(f"{replica.name} has still to apply {lacking} ({late})")
-        return found
+                lines.append(f"{replica.name} has still to apply {lacking} ({late})")
+        return lines
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
-        """Transactions of the primary that a replica lacks, and those of a replica that no primary wrote."""
+        """Return the primary's transactions that a replica lacks, and errant transactions of replicas."""
         primary, *replicas = nodes
         known = {"executed": position(primary), "primary": primary.options["server_id"]}
-        found = []
+        lines = []
         for replica in replicas:
-            words = replica.dialect.replication
-            if lacking := _asked(replica, words.lacking, **known):
-                found.append(f"{replica.name} lacks {lacking} of its primary {primary.name}")
-            if errant := _asked(replica, words.errant, **known):
-                found.append(
+            replication = replica.dialect.replication
+            if lacking := _value(replica, replication.lacking, **known):
+                lines.append(f"{replica.name} lacks {lacking} of its primary {primary.name}")
+            if errant := _value(replica, replication.errant, **known):
+                lines.append(
                     f"{replica.name} has errant transactions, which its primary {primary.name} lacks: {errant}"
                 )
-        return found
+        return lines
 
 
 class AsyncReplication(PrimaryAndReplicas):
-    """A primary and its replicas; how far they are behind is the backlog."""
+    """A primary and its replicas, without acknowledgements."""
 
     name = "async_replication"
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """Nobody but the primary has been asked."""
+        """Only the primary has a commit when it returns."""
         return "one server, replicas later"
 
 
 def follow(replica: Node, primary: Node) -> None:
-    """Point a replica at its primary and start it. Both answer. Raises SQLError."""
-    words, host = replica.dialect.replication, primary.host
+    """Point a replica at its primary and start replication. Both servers must answer. Raises SQLError."""
+    replication, host = replica.dialect.replication, primary.host
     known = {"host": host.address, "port": primary.port, "user": ADMIN, "password": primary.password}
-    replica.query(words.follow.format(**known))
-    replica.query(words.start)
+    replica.query(replication.follow.format(**known))
+    replica.query(replication.start)
 
 
 def position(primary: Node) -> str:
-    """The GTID position up to which a primary has committed."""
-    return _asked(primary, primary.dialect.replication.executed)
+    """Return the GTID position up to which a primary has committed."""
+    return _value(primary, primary.dialect.replication.executed)
 
 
 def status(replica: Node, primary: Node) -> Mapping[str, str]:
-    """A replica's own report, empty when it follows nobody. Raises ProvisionError when an error has stopped it."""
-    words = replica.dialect.replication
-    rows = replica.records(words.status)
+    """Return a replica's SHOW REPLICA STATUS as text by column; empty for a server that is no replica.
+
+    Raises ProvisionError if an error has stopped the replica.
+    """
+    replication = replica.dialect.replication
+    rows = replica.records(replication.status)
     report = rows[0] if rows else {}
     for thread, doing, (number, text) in (
-        (words.applying, "applying", words.applying_error),
-        (words.reading, f"reading from {primary.name}", words.reading_error),
+        (replication.applying, "applying", replication.applying_error),
+        (replication.reading, f"reading from {primary.name}", replication.reading_error),
     ):
         if report.get(thread) == "No" and report.get(number, "0") != "0":
             causes = [report[text]]
-            if thread == words.applying and words.worker_errors:
-                causes += [cause for (cause,) in replica.query(words.worker_errors) if cause not in report[text]]
+            if thread == replication.applying and replication.worker_errors:
+                errors = replica.query(replication.worker_errors)
+                causes += [cause for (cause,) in errors if cause not in report[text]]
             raise ProvisionError(
                 f"replica {replica.name} has stopped {doing}: error {report[number]}: {' / '.join(causes)} -- it no "
-                f"longer follows {primary.name}, so nothing measured on this cluster counts. Look for who else wrote "
-                f"on {replica.name}, or for an option that only one of the two has; error log: {replica.log}"
+                f"longer follows {primary.name}, so nothing measured on this cluster counts. Look for another program "
+                f"that wrote on {replica.name}, or for an option that only one of the two has; error log: {replica.log}"
             )
     return report
 
 
 def unconnected(replica: Node, primary: Node) -> list[str]:
-    """What keeps a replica from reading and applying. Raises ProvisionError when an error has stopped it."""
-    words = replica.dialect.replication
+    """Return why a replica does not read or apply; empty when it does both.
+
+    Raises ProvisionError if an error has stopped the replica.
+    """
+    replication = replica.dialect.replication
     report = status(replica, primary)
     if not report:
         return [f"{replica.name} follows no primary"]
-    found = []
-    for thread, (_, text) in ((words.reading, words.reading_error), (words.applying, words.applying_error)):
+    lines = []
+    for thread, (_, text) in (
+        (replication.reading, replication.reading_error),
+        (replication.applying, replication.applying_error),
+    ):
         if report[thread] != "Yes":
             cause = f" ({report[text]})" if report[text] else ""
-            found.append(f"{replica.name}: {thread} is {report[thread]!r}, wanted 'Yes'{cause}")
-    return found
+            lines.append(f"{replica.name}: {thread} is {report[thread]!r}, wanted 'Yes'{cause}")
+    return lines
 
 
 def _wrong_role(node: Node, wanted: str) -> list[str]:
@@ -189,8 +202,8 @@ def _wrong_role(node: Node, wanted: str) -> list[str]:
     ]
 
 
-def _asked(node: Node, statement: str, **known: str) -> str:
-    """The one text that a statement answers with, on one line."""
+def _value(node: Node, statement: str, **known: str) -> str:
+    """Return the single value of a statement's result, as one line."""
     answer: str = node.query(statement.format(**known))[0][0] or ""
     return answer.replace("\n", "")
 

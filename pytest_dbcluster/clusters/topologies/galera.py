@@ -1,8 +1,10 @@
-"""Galera: every node takes writes, each commit is certified on all of them.
+"""Galera: every node takes writes, and each commit is certified on all nodes.
 
-All nodes start from one template together with a gvwstate.dat that names them all, so that the primary
-component is restored at once, without a bootstrap and without a state transfer. The file serves only the
-first start of all: a node that comes back later finds its peers through the cluster address.
+``Galera.options`` below gives what Galera adds to a node's my.cnf; ``servers.node.Node.configure`` writes the file.
+
+All nodes start from one template and a gvwstate.dat that lists all nodes. With this file Galera restores the primary
+component at once, without a bootstrap and without a state transfer. Only the first start uses the file: a node that
+is started again later finds its peers through ``wsrep_cluster_address``.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from pytest_dbcluster.releases.release import Release
 
 STATE_OPTIONS = "wsrep_provider_options"
 EVICTED_SECONDS = 60.0
-USUAL_PORTS = (4567, 4568, 4444)  # of the group, of incremental transfers, of snapshots
-# A server that accepts connections may still be a donor, a joiner or outside of the primary component.
+USUAL_PORTS = (4567, 4568, 4444)  # group communication, incremental state transfer (IST), full state transfer (SST)
+# These decide readiness: a server that accepts connections may still be a donor, a joiner, or outside the primary
+# component.
 SYNCED: Mapping[str, str] = {
     "wsrep_ready": "ON",
     "wsrep_cluster_status": "Primary",
@@ -31,28 +34,31 @@ SYNCED: Mapping[str, str] = {
 
 
 class Galera(Topology):
-    """N nodes of one primary component."""
+    """Nodes of one primary component; any number of nodes."""
 
     def __init__(self) -> None:
         self._name = f"dbcluster_{secrets.token_hex(6)}"
         self._ports: dict[str, tuple[int, int, int]] = {}
 
     def lacks(self, release: Release) -> str:
-        """Why a release cannot do it: the Galera library is missing."""
+        """Return why this release cannot run Galera: its Galera library is missing. Empty when it can."""
         if release.wsrep_provider is None:
             return f"{release.name} ({release.source}) has no Galera library (libgalera_smm.so)"
         return ""
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """A commit returns when it is certified; the others have received it and may still apply it."""
+        """A commit returns when it is certified: all nodes have received it, and the others may still apply it."""
         return "certified on all nodes" if nodes > 1 else "one server"
 
     def consistency(self, variables: Mapping[str, str]) -> str:
-        """Which statements wait until the node has applied what was committed before them."""
+        """Return wsrep_sync_wait: it says which statements wait until the node has applied all earlier commits."""
         return f"wsrep_sync_wait={variables.get('wsrep_sync_wait', '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The node's name, addresses and ports in the group."""
+        """Return the options that Galera adds to this node's my.cnf: provider, group, addresses, ports, SST account.
+
+        The final my.cnf also has the options of ``Node.configure``, and the user's options over these.
+        """
         group, transfer, snapshot = self._ports_of(node)
         members = ",".join(f"{peer.host.address}:{self._ports_of(peer)[0]}" for peer in peers)
         address = node.host.address
@@ -79,8 +85,11 @@ class Galera(Topology):
         return self._ports[node.name]
 
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start all nodes as members of one primary component that is restored, not bootstrapped."""
-        if len(nodes) == 1:  # a primary component of one cannot be restored from a file: the server aborts
+        """Start all nodes with a gvwstate.dat, so that they restore one primary component without a bootstrap.
+
+        A single node is bootstrapped.
+        """
+        if len(nodes) == 1:  # the server aborts when gvwstate.dat lists only one node
             nodes[0].start("--wsrep-new-cluster")
             return
         members = {
@@ -93,10 +102,11 @@ class Galera(Topology):
             node.start()
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start one node again from where its data ends; one without data is sent all of it.
+        """Start one node again from the position of its data; a node without data gets a full state transfer.
 
-        Waits until the others have seen it go. When they are no majority without it, they are told to be the
-        primary component, because the one who calls this knows that the node is dead and not cut off.
+        Waits until the other nodes no longer see this node. If the others have no majority without it, this makes
+        them the primary component; that is safe because the caller knows that the node is dead, not partitioned.
+        Raises NotReady if the others still see the node after ``EVICTED_SECONDS``.
         """
         node.host.run(["rm", "-f", f"{node.data}/gvwstate.dat"])
         living = [peer for peer in nodes if peer is not node and peer.running]
@@ -111,15 +121,15 @@ class Galera(Topology):
         node.start(*position)
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """What each node lacks of: wsrep_ready, Synced, Primary, and seeing every other node."""
-        found: list[str] = []
+        """Return, for each node, which status is not yet as wanted: ``SYNCED`` and a cluster size of all nodes."""
+        problems: list[str] = []
         for node in nodes:
             try:
                 unanswered = node.problems()
             except NodeDied as died:
                 raise died from None
-            found += unanswered or self._unsettled(node, len(nodes))
-        return found
+            problems += unanswered or self._unsettled(node, len(nodes))
+        return problems
 
     def _unsettled(self, node: Node, size: int) -> list[str]:
         status = node.status("wsrep%")
@@ -131,12 +141,12 @@ class Galera(Topology):
         ]
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """The same for reads and writes: ready, Primary and Synced."""
+        """Return the same conditions for reads and writes: wsrep_ready, Primary and Synced."""
         names = ", ".join(f"'{name}'" for name in SYNCED)
         return Health(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", reader=SYNCED, writer=SYNCED)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Receive queues that are not empty, and nodes that have not committed what others have."""
+        """Return the nodes whose receive queue is not empty, and differences in wsrep_last_committed."""
         statuses = {node.name: node.status("wsrep_l%") for node in nodes}
         queues = [
             f"{name}: wsrep_local_recv_queue is {status['wsrep_local_recv_queue']}"
@@ -148,16 +158,17 @@ class Galera(Topology):
 
 
 def component_state(mine: uuid.UUID, members: Sequence[uuid.UUID]) -> str:
-    """A gvwstate.dat: this node's id and the view of which it was a member (Galera's pc.recovery)."""
+    """Return the text of a gvwstate.dat (Galera's pc.recovery): ``mine``, this node's id, and its last view."""
     lines = [f"my_uuid: {mine}", "#vwbeg", f"view_id: 3 {min(members, key=str)} 1", "bootstrap: 0"]
     lines += [f"member: {member} 0" for member in sorted(members, key=str)]
     return "\n".join([*lines, "#vwend", ""])
 
 
 def recovered_position(node: Node) -> list[str]:
-    """The argument that says where the node's data ends, read by a server that only recovers; [] without data.
+    """Return ``--wsrep-start-position=...`` for the node's data; [] without data or without a position.
 
-    grastate.dat has no position after a crash, and a joiner without one is sent everything (SST).
+    A server run with --wsrep-recover finds the position. After a crash grastate.dat has no position, and a joiner
+    without a position gets a full state transfer (SST).
     """
     try:
         node.host.pull(f"{node.data}/grastate.dat")
@@ -166,22 +177,25 @@ def recovered_position(node: Node) -> list[str]:
     log = f"{node.host.directory}/recover.log"
     node.host.run(["rm", "-f", log])
     node.host.run([*node.command, "--wsrep-recover", f"--log-error={log}"])
-    found = re.findall(r"WSREP: Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
-    return [f"--wsrep-start-position={found[-1]}"] if found else []
+    positions = re.findall(r"WSREP: Recovered position: *(\S+:-?\d+)", node.host.pull(log).decode("utf-8", "replace"))
+    return [f"--wsrep-start-position={positions[-1]}"] if positions else []
 
 
 def _mark_bootstrap(node: Node) -> None:
-    """Say in grastate.dat that this node may begin the group: without it a crashed one refuses."""
+    """Set safe_to_bootstrap in grastate.dat: without it a node that crashed refuses to bootstrap the group."""
     path = f"{node.data}/grastate.dat"
     state = node.host.pull(path).decode()
     node.host.push(state.replace("safe_to_bootstrap: 0", "safe_to_bootstrap: 1").encode(), path)
 
 
 def _become_primary(node: Node) -> None:
-    """Where each provider option is a variable of its own, as in MariaDB 11.8, the list of all is read-only."""
-    own = "wsrep_provider_pc_bootstrap"
-    separate = node.pairs(f"SHOW GLOBAL VARIABLES LIKE '{own}'")
-    node.query(f"SET GLOBAL {own} = ON" if separate else f"SET GLOBAL {STATE_OPTIONS} = 'pc.bootstrap=YES'")
+    """Set pc.bootstrap, which makes the living nodes the primary component.
+
+    Where each provider option is a separate variable, as in MariaDB 11.8, wsrep_provider_options is read-only.
+    """
+    variable = "wsrep_provider_pc_bootstrap"
+    separate = node.pairs(f"SHOW GLOBAL VARIABLES LIKE '{variable}'")
+    node.query(f"SET GLOBAL {variable} = ON" if separate else f"SET GLOBAL {STATE_OPTIONS} = 'pc.bootstrap=YES'")
 
 
 def _not_noticed(living: Sequence[Node]) -> list[str]:

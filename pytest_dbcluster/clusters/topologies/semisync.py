@@ -1,7 +1,7 @@
-"""Semi-synchronous replication: a commit returns when replicas have received it, or when they took too long.
+"""Semi-synchronous replication: a commit returns when replicas have received it, or after a timeout.
 
-Too long means that the primary goes on asynchronously until its replicas have caught up. What is measured then is
-another topology, so a round in which that happens does not count, and none begins before it is over.
+After the timeout the primary replicates asynchronously until its replicas have caught up. That would measure another
+topology. So a round with a timeout does not count, and no round begins before semi-sync is on again.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from pytest_dbcluster.releases.release import Release
 
 
 class SemiSync(PrimaryAndReplicas):
-    """A primary and its replicas, all of which acknowledge; wait point, number and time-out are server options."""
+    """A primary and its replicas; all replicas acknowledge. Wait point, number and timeout are server options."""
 
     name = "semisync"
 
     def lacks(self, release: Release) -> str:
-        """Why a release cannot do it: a plugin is missing."""
+        """Return why this release cannot do semi-sync: a plugin is missing. Empty when it can."""
         directory = plugin_directory(release)
         plugins = dialect(release.product, release.version).semisync.plugins
         if missing := [plugin for plugin in plugins if not release.has(directory / plugin)]:
@@ -32,18 +32,18 @@ class SemiSync(PrimaryAndReplicas):
         return ""
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Both plugins on every node, so that all know the same options."""
-        words = node.dialect.semisync
-        plugins = {"plugin_load_add": ";".join(words.plugins)} if words.plugins else {}
+        """Return the options of a primary or replica, and load both plugins: then all nodes accept the same options."""
+        names = node.dialect.semisync.plugins
+        plugins = {"plugin_load_add": ";".join(names)} if names else {}
         return {**super().options(node, peers), **plugins}
 
     def role(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Also what makes the primary wait, and a replica acknowledge."""
-        words = node.dialect.semisync
-        return {**super().role(node, peers), words.primary if node is peers[0] else words.replica: "ON"}
+        """Return the role's options, with semi-sync on: the primary waits, a replica acknowledges."""
+        semisync = node.dialect.semisync
+        return {**super().role(node, peers), semisync.primary if node is peers[0] else semisync.replica: "ON"}
 
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
-        """Also refuse to wait for more replicas than there are."""
+        """Raise ConfigError also if a commit would wait for more replicas than the cluster has."""
         super().refuse_contradictions(nodes)
         wanted, replicas = nodes[0].dialect.semisync.wanted, len(nodes) - 1
         asked = nodes[0].options.get(wanted, "1")
@@ -54,43 +54,43 @@ class SemiSync(PrimaryAndReplicas):
             )
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Also semi-sync that is off, and replicas that do not acknowledge yet. Raises as without it."""
+        """Return also semi-sync that is off, and replicas that do not acknowledge yet; raises as the base class."""
         return super().problems(nodes) or _off(nodes[0]) + _silent(nodes)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Also semi-sync that has fallen back and is not on again. Raises as without it."""
+        """Return also semi-sync that has fallen back and is still off; raises as the base class."""
         return super().backlog(nodes) or _off(nodes[0])
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Whether semi-sync is on, how many replicas acknowledge, and commits that none has acknowledged."""
-        words = nodes[0].dialect.semisync
-        names = "', '".join((words.status, words.clients, words.unacknowledged))
+        """Return three statuses of the primary: semi-sync on, acknowledging replicas, unacknowledged commits."""
+        semisync = nodes[0].dialect.semisync
+        names = "', '".join((semisync.status, semisync.clients, semisync.unacknowledged))
         return nodes[0].pairs(f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ('{names}')")
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Semi-sync that was off at either end, commits that nobody acknowledged, a replica that went or came."""
-        words = next(known for known in _WORDS if known.status in before)
-        found = [
-            f"semi-sync fell back to asynchronous: {words.status} is {reading[words.status]} {when} the round"
+        """Return why a round does not count: semi-sync off, unacknowledged commits, or a change of replicas."""
+        semisync = next(known for known in _SEMISYNC if known.status in before)
+        reasons = [
+            f"semi-sync fell back to asynchronous: {semisync.status} is {reading[semisync.status]} {when} the round"
             for when, reading in (("before", before), ("after", after))
-            if reading[words.status] != "ON"
+            if reading[semisync.status] != "ON"
         ]
         for name, meaning in (
-            (words.unacknowledged, "commits returned that no replica had acknowledged"),
-            (words.clients, "the number of replicas that acknowledge changed"),
+            (semisync.unacknowledged, "commits returned that no replica had acknowledged"),
+            (semisync.clients, "the number of replicas that acknowledge changed"),
         ):
             if before[name] != after[name]:
-                found.append(f"{meaning}: {name} went from {before[name]} to {after[name]}")
-        return "; ".join(found)
+                reasons.append(f"{meaning}: {name} went from {before[name]} to {after[name]}")
+        return "; ".join(reasons)
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """How many replicas have received a commit, and when it waits for them."""
-        words = next(known for known in _WORDS if known.wait_point in variables)
-        number = int(variables.get(words.wanted, "1"))
-        return f"received by {number} replica{'s' * (number > 1)} ({variables[words.wait_point]})"
+        """Return how many replicas have received a commit when it returns, and the wait point."""
+        semisync = next(known for known in _SEMISYNC if known.wait_point in variables)
+        number = int(variables.get(semisync.wanted, "1"))
+        return f"received by {number} replica{'s' * (number > 1)} ({variables[semisync.wait_point]})"
 
 
-_WORDS = (MARIADB.semisync, MYSQL.semisync)
+_SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 
 
 def _off(primary: Node) -> list[str]:

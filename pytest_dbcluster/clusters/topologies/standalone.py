@@ -1,4 +1,4 @@
-"""Standalone: one server, no replication. The baseline of every cluster."""
+"""Standalone: one server without replication, the baseline for every cluster."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ class Standalone(Topology):
     replicates = False
 
     def wrong_size(self, nodes: int) -> str:
-        """One server is one node."""
+        """Return why this number of nodes is wrong: a standalone server is one node."""
         return "" if nodes == 1 else f"a standalone server is one node, not {nodes}; for more take another topology"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """Nothing beyond what every server gets."""
+        """Return no options: a standalone server needs only those of every node."""
         return {}
 
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start it."""
+        """Start the server."""
         nodes[0].start()
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start it again."""
+        """Start the server again."""
         node.start()
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Whether it answers."""
+        """Return why the server does not answer; empty when it answers."""
         return nodes[0].problems()
 
 

@@ -1,4 +1,4 @@
-"""What a version lacks because it always behaves so: true of the servers that there are, and of their versions."""
+"""Implied options agree with the servers on this machine and with their versions."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_p
         told[name] = [pool.resolution.resolve(spec).options for _ in range(2)][1].get("innodb_snapshot_isolation")
 
     assert told == {"mariadb:10.5": None, "mariadb:11.8": "OFF", "mysql:9.7": None}
-    assert [line.partition(" and behaves so: ")[0] for line in pool.resolution.overridden] == [
-        "mariadb:10.5 has no innodb_snapshot_isolation=OFF",
-        "mysql:9.7 has no innodb_snapshot_isolation=OFF",
+    assert [line.rpartition(": ")[0] for line in pool.resolution.overridden] == [
+        "mariadb:10.5 has no option innodb_snapshot_isolation, and behaves as with OFF",
+        "mysql:9.7 has no option innodb_snapshot_isolation, and behaves as with OFF",
     ]
 
 

@@ -53,7 +53,7 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
 
 
 def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
-    """Whoever makes one takes its time, and a removal waits for it."""
+    """A removal waits while another process makes a template, and says so."""
     place, lines, inside = tmp_path / "templates" / "mariadb-1", [], threading.Event()
 
     def second():
@@ -118,7 +118,7 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
 
 
 def test_a_template_is_read_before_it_can_be_removed(tmp_path, monkeypatch):
-    """A removal that waits for its lock comes after that."""
+    """A removal that waits for the lock happens after that."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     lock = module.lock
 
@@ -163,7 +163,7 @@ def test_the_list_of_mysql_has_its_replication_plugins(mysql, host):
 
 
 def test_servers_of_mysql_are_born_without_history(mysql, host, briefly):
-    """Each makes an identity of its own, and none has a transaction that another one would lack."""
+    """Each copy gets its own server UUID, and no copy has transactions."""
     made = template(mysql, host, {})
     one, other = (briefly("standalone", 1, mysql, gtid_mode="ON", enforce_gtid_consistency="ON") for _ in range(2))
     said = [cluster.nodes[0].query("SELECT @@server_uuid, @@global.gtid_executed")[0] for cluster in (one, other)]

@@ -12,7 +12,7 @@ LIST = "base_dir = /a/node1/; base_port = 29009; gcs.fc_limit = {limit}; gmcast.
 
 
 def server(limit, **more):
-    """What a server says of itself."""
+    """The global variables of a server."""
     return {"sync_binlog": "0", "wsrep_node_name": "n1", "wsrep_provider_options": LIST.format(limit=limit), **more}
 
 
@@ -61,7 +61,7 @@ def test_a_server_without_galera_differs_in_its_variables_alone():
 
 
 def test_variables_come_before_options():
-    """A line that is cut loses options first."""
+    """Options come after the variables, so that a shortened line loses options first."""
     tuned = {**server(1000), "sync_binlog": "1", "zz_last": "2"}
 
     assert list(differing(server(16), tuned)) == ["sync_binlog", "zz_last", "gcs.fc_limit"]

@@ -18,13 +18,13 @@ from tests.support.clusters import bring_up
 
 @pytest.fixture
 def host():
-    """A host that records."""
+    """A host that records its calls."""
     return FakeHost()
 
 
 @pytest.fixture
 def node(host, mariadb):
-    """A node on it, not started."""
+    """A node on that host, not started."""
     return Node("node1", host, mariadb, 3306, "secret")
 
 
@@ -49,7 +49,7 @@ def test_every_server_gets_the_same_pinned_options(node, host):
 
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
 def test_a_server_leaves_nothing_outside_its_hosts_directory(vendor, request, tmp_path, monkeypatch):
-    """However deep that is: its socket has a short path there, and a killed run has nothing to remove elsewhere."""
+    """All files are in the host's directory, also a deep one: the socket's path is relative and short."""
     monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / ("deep" * 30)))
     local = LocalProvisioner()
     try:
@@ -63,7 +63,7 @@ def test_a_server_leaves_nothing_outside_its_hosts_directory(vendor, request, tm
 
 
 def test_the_password_is_in_no_command_and_no_repr(node, host):
-    """Nor in the my.cnf of the server."""
+    """The my.cnf has no password either."""
     node.configure({})
     node.start()
 
@@ -74,7 +74,7 @@ def test_the_password_is_in_no_command_and_no_repr(node, host):
 
 @pytest.mark.parametrize(("root", "words"), [(True, ["--user=root"]), (False, [])])
 def test_a_server_is_told_when_it_may_run_as_root(node, host, mariadb, root, words):
-    """Otherwise it refuses to."""
+    """Without --user=root the server refuses to run as root."""
     host.root = root
     node.start("--wsrep-new-cluster")
 
@@ -88,7 +88,7 @@ def test_a_server_is_told_when_it_may_run_as_root(node, host, mariadb, root, wor
     [(-9, "was ended by SIGKILL"), (-6, "was ended by SIGABRT"), (1, "ended with 1"), (0, "ended with 0")],
 )
 def test_the_end_of_a_server_shows_the_last_lines_of_its_log(node, host, status, words):
-    """With the way in which it ended and where the whole log is."""
+    """The error says how the server ended and where the whole log is."""
     host.files["/fake/error.log"] = "".join(f"line {n}\n" for n in range(40)).encode()
     node.process = FakeProcess(7, ends=status)
 
@@ -102,7 +102,7 @@ def test_the_end_of_a_server_shows_the_last_lines_of_its_log(node, host, status,
 
 
 def test_errors_far_above_the_last_lines_are_shown_too(node, host):
-    """The cause of an end often stands long before it."""
+    """The cause of an end is often far above the last lines."""
     lines = ["0 [ERROR] the cause", *(f"0 [Note] {n}" for n in range(LAST_LINES))]
     host.files["/fake/error.log"] = "\n".join(["0 [Note] begun", *lines, ""]).encode()
 
@@ -110,7 +110,7 @@ def test_errors_far_above_the_last_lines_are_shown_too(node, host):
 
 
 def test_a_server_without_a_log_says_so(node):
-    """It may die before it writes anything."""
+    """The server may die before it writes a log."""
     node.process = FakeProcess(7, ends=127)
 
     with pytest.raises(NodeDied, match=r"\(its error log is empty\)$"):
@@ -118,7 +118,7 @@ def test_a_server_without_a_log_says_so(node):
 
 
 def test_a_server_that_runs_is_alive(node):
-    """And no error."""
+    """A running server raises no error."""
     node.process = FakeProcess(7)
 
     assert node.alive() is None
@@ -126,7 +126,7 @@ def test_a_server_that_runs_is_alive(node):
 
 
 def test_kill_and_stop_signal_a_server_that_runs(node):
-    """Once; one that has ended is left alone."""
+    """A process is signalled once; an ended process is not."""
     node.process = process = FakeProcess(7)
     node.kill()
     node.stop()
@@ -138,7 +138,7 @@ def test_kill_and_stop_signal_a_server_that_runs(node):
 
 
 def test_errors_of_the_log_are_told_once(node, host):
-    """Those that came since the last question; notes and warnings are none."""
+    """Only [ERROR] lines since the last call are returned, no notes and warnings."""
     host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERROR] b\n"
     assert node.new_errors() == ["0 [ERROR] b"]
     host.files["/fake/error.log"] += b"0 [Warning] c\n0 [ERROR] d\n"
@@ -148,7 +148,7 @@ def test_errors_of_the_log_are_told_once(node, host):
 
 
 def test_no_error_is_lost_behind_bytes_that_are_no_text(node, host):
-    """The log is counted in bytes, whatever they decode to."""
+    """The log position is counted in bytes, not in decoded characters."""
     host.files["/fake/error.log"] = b"0 [Note] \xff\xfe\xfd\xfc\n"
     node.new_errors()
     host.files["/fake/error.log"] += b"0 [ERROR] x\n"
@@ -157,7 +157,7 @@ def test_no_error_is_lost_behind_bytes_that_are_no_text(node, host):
 
 
 def test_a_line_that_is_being_written_is_read_when_it_is_whole(node, host):
-    """Its first half alone does not look like an error."""
+    """An incomplete line is returned only once it is complete."""
     host.files["/fake/error.log"] = b"0 [Note] a\n0 [ERR"
     assert node.new_errors() == []
     host.files["/fake/error.log"] += b"OR] b\n"

@@ -49,7 +49,7 @@ def test_a_misspelt_option_is_answered_with_the_right_one():
 
 @pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "loose_group_replication_group_name"])
 def test_options_of_ours_are_refused(name):
-    """A cluster could not be formed with another value."""
+    """Options of ours are refused, because a cluster needs its own values."""
     assert refused(**{name: "x"}) == (
         f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
     )
@@ -78,20 +78,20 @@ OLD = Release("mariadb:10.5", "mariadb", "10.5.23", Path("bin"))
 
 
 def test_what_a_server_always_does_is_left_out_and_named():
-    """An older version that behaves as asked runs beside one that has to be told; the line says why it may."""
+    """An implied option with the fixed value is left out, and a line says why."""
     asked = {"innodb_flush_log_at_trx_commit": "2", "innodb_snapshot_isolation": "off"}
 
     assert opts.fit(asked, MADE, OLD) == (
         {"innodb_flush_log_at_trx_commit": "2"},
         [
-            "mariadb:10.5 has no innodb_snapshot_isolation=off and behaves so: "
+            "mariadb:10.5 has no option innodb_snapshot_isolation, and behaves as with off: "
             "a transaction may change a row that another one has changed since its snapshot"
         ],
     )
 
 
 def test_what_a_server_never_does_is_refused():
-    """Left out it would be another measurement; the error says how the server behaves."""
+    """An implied option with another value is an error, which says how the server behaves."""
     with pytest.raises(ConfigError) as caught:
         opts.fit({"innodb_snapshot_isolation": "ON"}, MADE, OLD)
 
@@ -102,7 +102,7 @@ def test_what_a_server_never_does_is_refused():
 
 
 def test_an_option_that_the_server_knows_is_not_left_out():
-    """The server's own list is right where the table of versions is not."""
+    """An option in the server's own list is passed, whatever the table of versions says."""
     newer = dataclasses.replace(OLD, version="10.11.19")
     asked = {"innodb_buffer_pool_instances": "1"}
 
@@ -111,20 +111,20 @@ def test_an_option_that_the_server_knows_is_not_left_out():
 
 
 def test_options_that_fit_are_checked():
-    """A misspelt one is refused as ever."""
+    """A misspelt option is refused."""
     with pytest.raises(ConfigError, match=r"^unknown option 'innodb_snapshot_insulation' of mariadb:10\.5$"):
         opts.fit({"innodb_snapshot_insulation": "OFF"}, MADE, OLD)
 
 
 def test_our_own_options_that_a_server_lacks_are_named(monkeypatch):
-    """What is pinned on every server and is not in this one's my.cnf is no secret."""
+    """A pinned option that this server lacks is reported in a line."""
     words = dataclasses.replace(MYSQL, implied={"binlog_format": ImpliedOption("ROW", "the binlog always holds rows")})
     monkeypatch.setattr(opts, "dialect", lambda *_: words)
 
     assert "binlog_format" in words.pinned
     assert "binlog_format" not in words.preset
     assert opts.fit({}, MADE, OLD) == (
-        {}, ["mariadb:10.5 has no binlog_format=ROW and behaves so: the binlog always holds rows"]
+        {}, ["mariadb:10.5 has no option binlog_format, and behaves as with ROW: the binlog always holds rows"]
     )  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
 
 
 def test_a_server_that_runs_otherwise_is_refused():
-    """What it does not report is not compared."""
+    """Options that are no variables are not compared."""
     opts.compare_started({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE)
 
     with pytest.raises(ConfigError) as caught:
@@ -189,7 +189,7 @@ def test_a_server_that_runs_otherwise_is_refused():
 
 
 def test_provider_options_are_joined():
-    """They are many in one; the user's come last and win, the cluster's own stay."""
+    """Provider options are joined: the user's come last and win, the topology's stay."""
     needed = {"wsrep_provider_options": "base_port=1", "wsrep_on": "ON"}
     merged = opts.merged(needed, {"wsrep_provider_options": "gcache.size=1G", "a": "1"})
 

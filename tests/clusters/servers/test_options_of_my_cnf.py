@@ -24,7 +24,7 @@ def cnf(tmp_path):
 
 
 def test_the_sections_of_a_vendors_servers_are_read(cnf):
-    """Those of clients are not, nor those of another vendor, which are named with what stands in them."""
+    """Only the vendor's server sections are read; skipped sections of other vendors are named."""
     text = "[client]\nport=1\n[mysqld]\na=1\n[mariadb]\nb=2\n[galera]\nc=3\nd=4\n"
 
     assert cnf(text) == ({"a": "1", "b": "2", "c": "3", "d": "4"}, [])
@@ -35,12 +35,12 @@ def test_the_sections_of_a_vendors_servers_are_read(cnf):
 
 
 def test_a_section_without_options_is_not_worth_a_word(cnf):
-    """Nothing of it is skipped."""
+    """A section without options is not reported as skipped."""
     assert cnf("[mysqld]\na=1\n[mariadb]\n", "mysql") == ({"a": "1"}, [])
 
 
 def test_a_file_for_another_vendor_alone_sets_nothing(cnf):
-    """It is no error: one file may lie under clusters of both."""
+    """That is no error: one file may serve clusters of both vendors."""
     assert cnf("[mariadb]\nb=2\n", "mysql")[0] == {}
 
 
@@ -72,7 +72,7 @@ def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
 
     with pytest.raises(ConfigError) as caught:
         opts.read_cnf(tmp_path / "flush2.cnf")
-    assert str(caught.value) == f"there is no {tmp_path}/flush2.cnf; in its place: default, flush_2"
+    assert str(caught.value) == f"there is no {tmp_path}/flush2.cnf; its directory has: default, flush_2"
 
 
 @pytest.mark.parametrize(
@@ -80,8 +80,8 @@ def test_a_fragment_that_does_not_exist_lists_those_that_do(tmp_path):
     [
         ("a = 1\n", "is no my.cnf: File contains no section headers."),
         ("[mysqld\na = 1\n", "is no my.cnf: "),
-        ("[client]\nport = 1\n", "holds no server option; they stand in a section [mysqld], [server], [mariadb],"),
-        ("", "holds no server option; they stand in a section "),
+        ("[client]\nport = 1\n", "has no server options; put them into a section [mysqld], [server], [mariadb],"),
+        ("", "has no server options; put them into a section "),
         ("[mysqld]\n!includedir /etc/x\n", ": '!includedir /etc/x' is not followed; put the options into this file"),
     ],
 )

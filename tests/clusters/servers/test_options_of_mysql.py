@@ -54,9 +54,10 @@ def test_what_the_server_takes_passes(made, mysql):
 
     assert found == asked
     assert lines == [
-        "mysql:9.7 has no binlog_transaction_dependency_tracking=writeset and behaves so: "
+        "mysql:9.7 has no option binlog_transaction_dependency_tracking, and behaves as with writeset: "
         "the binlog always tracks dependencies by writeset",
-        "mysql:9.7 has no transaction_write_set_extraction=XXHASH64 and behaves so: writesets are always XXHASH64",
+        "mysql:9.7 has no option transaction_write_set_extraction, and behaves as with XXHASH64: "
+        "writesets are always XXHASH64",
     ]
 
 
@@ -67,7 +68,7 @@ def test_a_choice_that_the_server_lacks_is_refused_in_its_own_words(briefly, mys
 
 
 def test_a_value_that_the_server_rounds_is_refused(briefly, mysql):
-    """It would run with another one than the test names."""
+    """A server that adjusts a value is refused, because it runs another value than the test names."""
     with pytest.raises(ConfigError) as caught:
         briefly("standalone", 1, mysql, max_allowed_packet="1500000")
 

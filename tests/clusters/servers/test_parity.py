@@ -18,7 +18,7 @@ MYSQL = Release("mysql:9.7", "mysql", "9.7.4", Path("/nonexistent"))
 
 
 def test_vendor_leaves_every_default_alone():
-    """What a user gets who installs the server."""
+    """The profile vendor sets no option."""
     assert parity.options("vendor", MARIADB, "galera") == {}
 
 
@@ -31,14 +31,14 @@ def test_normalised_servers_have_the_same_durability():
 
 
 def test_normalised_servers_have_as_many_appliers():
-    """Under each vendor's own name, and Galera's."""
+    """The number of appliers has each vendor's option name, and Galera's."""
     assert parity.options("normalised", MARIADB, "standalone")["slave_parallel_threads"] == parity.APPLIERS
     assert parity.options("normalised", MYSQL, "standalone")["replica_parallel_workers"] == parity.APPLIERS
     assert parity.options("normalised", MARIADB, "galera")["wsrep_slave_threads"] == parity.APPLIERS
 
 
 def test_an_unknown_parity_lists_the_known_ones():
-    """The vocabulary is closed."""
+    """An unknown profile is an error."""
     with pytest.raises(ConfigError, match=r"unknown parity 'normal'; known: vendor, normalised"):
         parity.options("normal", MARIADB, "galera")
 

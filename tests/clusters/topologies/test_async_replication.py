@@ -9,7 +9,7 @@ from pytest_dbcluster.releases import find
 
 
 def test_a_commit_is_worth_one_server():
-    """Whatever the servers are set to, and however many there are."""
+    """The answer does not depend on variables or on the number of nodes."""
     form = AsyncReplication()
 
     assert form.acknowledged({"rpl_semi_sync_master_wait_point": "AFTER_SYNC"}, 3) == "one server, replicas later"
@@ -18,7 +18,7 @@ def test_a_commit_is_worth_one_server():
 
 @pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
 def test_a_commit_waits_for_no_replica(bring, release):
-    """It returns while all replicas are stopped, and arrives when they go on."""
+    """A commit returns while all replicas are stopped; they apply it when they start again."""
     cluster = bring("async_replication", 2, find.find(release), innodb_lock_wait_timeout="7")
     primary, replica = cluster.nodes
     replica.query("STOP REPLICA")

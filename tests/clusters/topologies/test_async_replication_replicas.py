@@ -134,7 +134,7 @@ def test_the_error_that_stops_a_replica_ends_the_waiting(cluster):
     words = str(caught.value)
     assert words.startswith("replica node2 has stopped applying: error 1062: ")
     assert "Duplicate entry '100' for key" in words
-    assert "Look for who else wrote on node2" in words
+    assert "Look for another program that wrote on node2" in words
     assert words.endswith(f"error log: {replica.log}")
     with pytest.raises(ProvisionError, match="Duplicate entry '100'"):
         cluster.check()
@@ -163,7 +163,7 @@ def test_the_error_that_keeps_a_replica_from_reading_ends_the_waiting(cluster):
 
 
 def test_a_primary_that_takes_no_writes_is_a_problem(cluster):
-    """So is a replica that takes them."""
+    """A replica that takes writes is a problem too."""
     primary, replica, _ = cluster.nodes
     primary.query("SET GLOBAL read_only = ON")
     assert "node1: read_only is 'ON', wanted 'OFF'" in cluster.problems()
@@ -175,7 +175,7 @@ def test_a_primary_that_takes_no_writes_is_a_problem(cluster):
 
 
 def test_a_killed_replica_catches_up_by_gtid(cluster):
-    """What was written while it was away arrives, and nothing twice."""
+    """A replica that comes back applies everything written meanwhile, once."""
     primary, replica, _ = cluster.nodes
     replica.kill()
     primary.query("REPLACE INTO kept.t VALUES (20), (21)")
@@ -188,7 +188,7 @@ def test_a_killed_replica_catches_up_by_gtid(cluster):
 
 
 def test_a_killed_primary_is_found_again_by_its_replicas(cluster):
-    """They follow it without being told, and what it writes then arrives."""
+    """The replicas reconnect by themselves and apply what the primary writes then."""
     primary = cluster.nodes[0]
     primary.query("REPLACE INTO kept.t VALUES (30)")
     primary.kill()
@@ -281,7 +281,7 @@ def test_an_option_that_contradicts_is_refused_before_a_start(idle, option, valu
 
 
 def test_gtid_cannot_be_left_out(idle):
-    """Replicas are pointed at positions that only GTID has."""
+    """GTID cannot be turned off, because replicas use GTID positions."""
     ring = Ring()
     ((option, needed), *_) = idle[0].dialect.replication.every.items()
     for node in idle:

@@ -30,7 +30,7 @@ def nodes(mariadb):
 
 
 def test_every_node_names_all_of_them(nodes):
-    """One cluster address for all, each with ports of its own on the address that they share."""
+    """All nodes have the same cluster address; on a shared host each has separate ports."""
     galera = Galera()
     options = [galera.options(node, nodes) for node in nodes]
 
@@ -45,7 +45,7 @@ def test_every_node_names_all_of_them(nodes):
 
 
 def test_two_clusters_have_two_names(nodes):
-    """Otherwise nodes of two runs could find each other."""
+    """Group names are unique, so that nodes of two runs cannot join each other."""
     one, other = (Galera().options(nodes[0], nodes)["wsrep_cluster_name"] for _ in range(2))
 
     assert one != other
@@ -61,7 +61,7 @@ def test_a_release_without_the_library_cannot_do_it(mariadb):
 
 
 def test_the_restored_component_names_its_members():
-    """The file says who this node is, and the view of all that it belonged to."""
+    """gvwstate.dat has this node's id and the last view with all members."""
     members = [uuid.UUID(int=n) for n in (2, 1)]
 
     assert component_state(members[0], members) == (
@@ -71,7 +71,7 @@ def test_the_restored_component_names_its_members():
 
 
 def test_one_node_begins_a_new_group(nodes):
-    """A component of one cannot be restored from a file."""
+    """A single node is bootstrapped, because gvwstate.dat cannot restore a component of one node."""
     Galera().form(nodes[:1])
 
     assert nodes[0].host.spawned[0][-1] == "--wsrep-new-cluster"
@@ -79,7 +79,7 @@ def test_one_node_begins_a_new_group(nodes):
 
 
 def test_more_nodes_restore_one_component(nodes):
-    """All get the same view, each under its own id, and none begins a group."""
+    """All nodes get the same view with their own id, and none bootstraps a group."""
     Galera().form(nodes)
 
     texts = [node.host.files[f"{node.data}/gvwstate.dat"].decode() for node in nodes]
@@ -89,13 +89,13 @@ def test_more_nodes_restore_one_component(nodes):
 
 
 def test_a_node_without_data_has_no_position(nodes):
-    """It is not even asked: a server that recovers nothing would make files."""
+    """The server is not run: with nothing to recover it would create files."""
     assert recovered_position(nodes[0]) == []
     assert nodes[0].host.commands == []
 
 
 def test_a_crashed_node_reads_its_position(nodes):
-    """A server that only recovers says where the data ends."""
+    """The position comes from a server run with --wsrep-recover."""
     host = nodes[0].host
     host.files[f"{nodes[0].data}/grastate.dat"] = ZERO.encode()
     host.files["/fake/node1/recover.log"] = b"0 [Note] WSREP: Recovered position: 8bcf4a34-aa:17\n"
@@ -115,7 +115,7 @@ def test_every_node_knows_the_whole_cluster(galera2):
 
 @pytest.mark.parametrize("release", ["mariadb:11.8"])
 def test_a_node_without_state_is_sent_everything(bring, release):
-    """Its data directory was emptied: mariabackup brings it all back, and the tables are equal again."""
+    """After its data directory was emptied, mariabackup transfers all data, and the tables are equal."""
     cluster = bring("galera", 2, find.find(release))
     donor, joiner = cluster.nodes
     donor.query("CREATE DATABASE kept")

@@ -202,7 +202,7 @@ def idle(mysql):
     ],
 )
 def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
-    """Every commit would wait until its time is up."""
+    """More required replicas than there are is an error: every commit would wait for its timeout."""
     form, some = SemiSync(), idle[:nodes]
     for node in some:
         node.configure({**form.options(node, some), "rpl_semi_sync_source_wait_for_replica_count": str(nodes)})
@@ -218,7 +218,7 @@ def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
     [("rpl_semi_sync_source_enabled", "primary node1"), ("rpl_semi_sync_replica_enabled", "replica node2")],
 )
 def test_turning_it_off_is_refused(idle, option, role):
-    """That is asynchronous replication, which has a name of its own."""
+    """Semi-sync turned off is refused: that is the topology async_replication."""
     form = SemiSync()
     for node in idle:
         node.configure({**form.options(node, idle), option: "OFF"})

@@ -1,16 +1,27 @@
-"""One server is one node."""
+"""Standalone: no options of its own, and exactly one node."""
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_dbcluster.clusters.topologies.standalone import Standalone
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.resolution import look_up
 
 
 def test_it_adds_no_option():
-    """It is the baseline of every cluster."""
+    """A standalone server has the options of every node and no more."""
     assert Standalone().options("node1", ["node1"]) == {}
 
 
 def test_more_nodes_are_refused():
-    """The error says what to take instead."""
+    """The error names another topology as the way out; a run refuses two nodes before anything starts."""
+    message = "a standalone server is one node, not 2; for more take another topology"
+    assert Standalone().wrong_size(2) == message
     assert Standalone().wrong_size(1) == ""
-    assert Standalone().wrong_size(2) == "a standalone server is one node, not 2; for more take another topology"
+    with pytest.raises(ConfigError) as caught:
+        look_up(ClusterSpec("standalone", nodes=2), FakeProvisioner())
+
+    assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""HAProxy, and the health server that it asks about each node."""
+"""HAProxy (``proxy``), and the health server that HAProxy checks each node with (``health_server``)."""
 
 from pytest_dbcluster.clusters.proxies.haproxy.proxy import HAProxy
 

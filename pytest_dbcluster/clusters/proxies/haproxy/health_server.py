@@ -1,10 +1,10 @@
-"""The status port: one small HTTP answer for each node, 200 while it may take traffic and 503 while it may not.
+"""The health server: one HTTP port for each node; status 200 while the node may take traffic, 503 while it may not.
 
-``GET /`` asks whether the node may take reads, ``GET /writer`` whether it may take writes.
+``GET /`` asks whether the node may take reads, ``GET /writer`` whether it may take writes. The body is one line of
+text. Each HTTP request queries the node's server, but at most once every ``FRESH`` seconds.
 
 Run as ``python -P health_server.py CONFIG`` on the host of a proxy, one process for all nodes. CONFIG is a JSON file
-with mode 0600, because it holds the password: ``Settings.text()`` writes it. An answer is one line of
-text. The server is asked only when somebody asks us, and never more often than every ``FRESH`` seconds.
+with mode 0600, because it has the password; ``HealthSettings.text()`` is its contents.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from typing import Protocol
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.health import Health
 
-FRESH = 0.09  # seconds; just below the shortest interval of a proxy's checks
-PATIENCE = 2.0  # seconds for the server to answer
+FRESH = 0.09  # seconds; just below 100 ms, the shortest interval of a proxy's checks
+PATIENCE = 2.0  # seconds; timeout of the server and of HTTP clients
 PATHS = {"reader": "/", "writer": "/writer"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """A node, how it says what it may be used for, and the port on which we tell it."""
+    """One node: its address and port, its health conditions, and the port on which we report its health."""
 
     name: str
     address: str
@@ -42,7 +42,7 @@ class Watched:
 
 @dataclasses.dataclass(frozen=True)
 class HealthSettings:
-    """What the process needs to know."""
+    """The settings of the process: the address to listen on, the control account, and the nodes."""
 
     listen: str
     user: str
@@ -50,26 +50,26 @@ class HealthSettings:
     nodes: Sequence[Watched]
 
     def text(self) -> str:
-        """The settings as the file that ``read`` takes; it holds the password."""
+        """Return the settings as JSON for ``read``; the text has the password."""
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
     def read(cls, text: str) -> HealthSettings:
-        """The settings out of a file's text."""
-        said = json.loads(text)
-        nodes = [Watched(**{**node, "health": Health(**node["health"])}) for node in said["nodes"]]
-        return cls(said["listen"], said["user"], said["password"], nodes)
+        """Return the settings from the text of a file."""
+        document = json.loads(text)
+        nodes = [Watched(**{**node, "health": Health(**node["health"])}) for node in document["nodes"]]
+        return cls(document["listen"], document["user"], document["password"], nodes)
 
 
 class Asked(Protocol):
-    """What a state needs of a connection."""
+    """The part of a connection that ``State`` uses."""
 
     def pairs(self, statement: str) -> dict[str, str]:
-        """A statement of two columns as a mapping. Raises SQLError."""
+        """Run a statement with two columns; return value by name. Raises SQLError."""
 
 
 class State:
-    """What one node may be used for, asked afresh when the last answer is older than ``FRESH``."""
+    """The health of one node, queried again when the last result is older than ``FRESH`` seconds."""
 
     def __init__(self, node: Watched, connection: Asked) -> None:
         self.node = node
@@ -80,7 +80,7 @@ class State:
         self._asked = float("-inf")
 
     def now(self, role: str = "reader") -> tuple[bool, str]:
-        """Well or not for a role, ``reader`` or ``writer``, and one line that says why."""
+        """Return whether the node is healthy for a role (``reader`` or ``writer``), and one line that says why."""
         if time.monotonic() - self._asked > FRESH:
             self._ask()
             self._asked = time.monotonic()
@@ -102,7 +102,7 @@ class State:
 
 
 class _Server(socketserver.TCPServer):
-    # One thread for each node: a server that hangs makes its own checks wait and nobody else's.
+    # One thread for each node: a server that hangs delays only its own checks.
     allow_reuse_address = True
 
     def __init__(self, address: tuple[str, int], state: State) -> None:
@@ -110,12 +110,12 @@ class _Server(socketserver.TCPServer):
         super().__init__(address, _Handler)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing: whoever asked has gone away."""
+        """Log nothing: the HTTP client has closed its connection."""
 
 
 class _Handler(BaseHTTPRequestHandler):
     timeout = PATIENCE
-    wbufsize = -1  # one packet: haproxy closes as soon as it has read the status
+    wbufsize = -1  # buffered, so one packet: haproxy closes the connection as soon as it has read the status
     server: _Server
 
     def do_GET(self) -> None:
@@ -123,8 +123,8 @@ class _Handler(BaseHTTPRequestHandler):
         if role is None:
             self._answer(404, f"no answer at {self.path}; there is one at {' and '.join(PATHS.values())}")
         else:
-            well, line = self.server.state.now(role)
-            self._answer(200 if well else 503, line)
+            healthy, line = self.server.state.now(role)
+            self._answer(200 if healthy else 503, line)
 
     def _answer(self, status: int, line: str) -> None:
         body = f"{line}\n".encode("utf-8", "replace")
@@ -135,11 +135,14 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing: a check comes twice a second."""
+        """Log nothing: a check comes twice a second."""
 
 
 def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
-    """Listen for every node, each in a thread of its own; ``shutdown()`` ends one. Raises OSError for a taken port."""
+    """Listen for every node, each in its own thread, and return the listeners; ``shutdown()`` ends one.
+
+    Raises OSError for a port that is taken.
+    """
     servers = []
     for node in settings.nodes:
         endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls)
@@ -156,7 +159,7 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve the nodes of the file CONFIG until the process is ended."""
+    """Serve the nodes in the file CONFIG until the process is killed; return 1 if a port is taken."""
     try:
         serve(HealthSettings.read(Path(arguments[0]).read_text()))
     except OSError as error:

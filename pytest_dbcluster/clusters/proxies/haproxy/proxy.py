@@ -1,9 +1,9 @@
-"""HAProxy before a cluster: a writer that stays with one node, a reader that takes nodes in turn.
+"""HAProxy in front of a cluster: the writer listener stays with one node, the reader listener takes nodes in turn.
 
-Each node is checked over HTTP against our status port, because a server that accepts connections may still be a
-donor, a joiner or outside of the primary component, or have another role. Both listeners name every node and the
-checks decide: where nodes have roles each listener asks for its own, so that the writer follows the primary; where
-they have none, one check serves both.
+HAProxy checks each node over HTTP at our health server, because a server that accepts connections may still be a donor,
+a joiner, outside the primary component, or in another role. Both listeners list every node, and the checks decide. If
+nodes have roles, each listener checks for its own role, so the writer follows the primary. If not, both listeners share
+one check.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import find
 
-PORTS = (3306, 3307, 8404)  # writer, reader, statistics, on a host of its own
+PORTS = (3306, 3307, 8404)  # writer, reader, statistics; other ports if the proxy's host is shared
 FIRST_STATUS_PORT = 9200
 
-# Three failed checks take a node out, so that one slow answer of a busy machine does not cut a load's connections.
-# "redispatch 1" sends a connection that was refused to another node at once.
+# Three failed checks take a node out (fall 3): one slow answer on a busy machine must not cut a workload's connections.
+# "redispatch 1" sends a refused connection to another node at once.
 CONFIGURATION = """\
 global
     maxconn {maximum}
@@ -66,7 +66,7 @@ CHECK = """\
 
 
 class HAProxy(Proxy):
-    """One haproxy and one status port, on a host of their own."""
+    """One haproxy and one health server, on a separate host."""
 
     name = "haproxy"
 
@@ -76,7 +76,7 @@ class HAProxy(Proxy):
         self._tracked = False
 
     def start(self) -> None:
-        """Start both processes; nothing stays behind when that fails. Raises ProvisionError."""
+        """Start both processes; after an error none is left behind. Raises ProvisionError."""
         release = find("haproxy")
         try:
             host = self.acquire()
@@ -115,54 +115,58 @@ class HAProxy(Proxy):
         ]
 
     def problems(self) -> list[str]:
-        """Servers that are not in the listeners of their roles, or a listener that does not answer.
+        """Return nodes with the wrong state in a listener; if none, listeners that do not answer.
 
-        Raises ProvisionError for a dead process.
+        Raises ProvisionError for a process that has ended.
         """
         if not self.host:
             return ["haproxy has not been started"]
         self.alive()
         try:
-            with urllib.request.urlopen(f"{self.statistics_url};csv", timeout=5) as answer:
-                text = answer.read().decode()
+            with urllib.request.urlopen(f"{self.statistics_url};csv", timeout=5) as response:
+                text = response.read().decode()
         except (urllib.error.URLError, OSError) as error:
             return [f"haproxy gives no statistics on {self.statistics_url}: {getattr(error, 'reason', error)}"]
         roles = {role: [node.name for node in nodes] for role, nodes in self.roles().items()}
-        found = misplaced(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
-        return found or _unanswered("writer", self.writer()) + _unanswered("reader", self.reader())
+        wrong = misplaced(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
+        return wrong or _unanswered("writer", self.writer()) + _unanswered("reader", self.reader())
 
     @property
     def statistics_url(self) -> str:
-        """Haproxy's own page about its servers."""
+        """The URL of haproxy's own statistics page."""
         return f"http://{self.host.address if self.host else ''}:{self._ports[2]}/"
 
     def writer(self) -> Endpoint:
-        """Leads to the first node that takes writes; to the next one while that is not well."""
+        """Return the writer: it leads to the first node that takes writes, or to the next while that is unhealthy."""
         return self.endpoint(self._ports[0], self.roles()["writer"][:1])
 
     def reader(self) -> Endpoint:
-        """Leads to every node that takes reads and is well, in turn."""
+        """Return the reader: it leads to every healthy node that takes reads, in turn."""
         return self.endpoint(self._ports[1], self.roles()["reader"])
 
 
 def tracked(nodes: Sequence[health_server.Watched]) -> bool:
-    """Whether one check serves both listeners, so that a node is asked once and not twice."""
+    """Return whether both listeners share one check, because reads and writes have the same conditions."""
     return all(node.health.reader == node.health.writer for node in nodes)
 
 
 def configuration(
     address: str, ports: tuple[int, int, int], nodes: Sequence[health_server.Watched], checked_at: str = ""
 ) -> str:
-    """The text of haproxy.cfg; ``checked_at`` is the address of the status ports, where it is another one."""
-    one = tracked(nodes)
-    writers = [] if one else [CHECK.format(path=health_server.PATHS["writer"])]
+    """Return the text of haproxy.cfg.
+
+    address, ports: the listeners' address, and the ports of writer, reader and statistics.
+    checked_at: the address of the health server; empty for the same address.
+    """
+    shared = tracked(nodes)
+    writers = [] if shared else [CHECK.format(path=health_server.PATHS["writer"])]
     readers = [CHECK.format(path=health_server.PATHS["reader"])]
     for n, node in enumerate(nodes):
         server = f"    server {node.name} {node.address}:{node.port}"
         check = f"check addr {checked_at or address} port {node.status_port}"
-        # When the first node is back, the second must not keep a share of the writes.
+        # When the first node is back, connections to the second must end, or both nodes would take writes.
         role = "backup" if n else "on-marked-up shutdown-backup-sessions"
-        follows = f"track reader/{node.name} on-marked-down shutdown-sessions" if one else check
+        follows = f"track reader/{node.name} on-marked-down shutdown-sessions" if shared else check
         writers.append(f"{server} {follows} {role}")
         readers.append(f"{server} {check}")
     return CONFIGURATION.format(
@@ -177,32 +181,33 @@ def configuration(
 
 
 def misplaced(statistics: str, names: Sequence[str], roles: Mapping[str, Sequence[str]], *, tracked: bool) -> list[str]:
-    """The servers that are not in the listeners of their roles after a check, out of haproxy's statistics as CSV.
+    """Return one line for each server with the wrong or an unchecked state in a listener.
 
-    tracked: the writer's servers follow the reader's checks and have none of their own.
+    statistics: haproxy's statistics as CSV. names: all nodes. roles: the nodes that must be up, by listener.
+    tracked: the writer's servers follow the reader's checks and have no checks of their own.
     """
     rows = {(row["# pxname"], row["svname"]): row for row in csv.DictReader(io.StringIO(statistics))}
-    found = []
+    problems = []
     for name in names:
         for listener in ("reader", "writer"):
             row = rows.get((listener, name), {})
             own = listener == "reader" or not tracked
             if problem := _misplaced(f"{listener}/{name}", row, wanted=name in roles[listener], checked=own):
-                found.append(f"haproxy: {problem}")
+                problems.append(f"haproxy: {problem}")
                 if tracked:
                     break
-    return found
+    return problems
 
 
 def _misplaced(server: str, row: Mapping[str, str], *, wanted: bool, checked: bool) -> str:
-    check = row.get("check_status", "").removeprefix("* ")  # the next check is under way
+    check = row.get("check_status", "").removeprefix("* ")  # "* ": the next check is in progress
     state = row.get("status", "missing")
-    words = " ".join(filter(None, (check, row.get("check_code"), row.get("last_chk"))))
+    details = " ".join(filter(None, (check, row.get("check_code"), row.get("last_chk"))))
     if state.startswith("UP") != wanted:
-        why = f" ({words or 'not checked yet'})" if checked else ""
+        why = f" ({details or 'not checked yet'})" if checked else ""
         return f"{server} is {state}{why}{'' if wanted else ', wanted DOWN'}"
-    # Haproxy calls a server UP before its first check.
-    return f"{server} is {state} ({words or 'not checked yet'})" if checked and wanted and check != "L7OK" else ""
+    # Haproxy shows a server as UP before its first check, so UP needs a check with the result L7OK.
+    return f"{server} is {state} ({details or 'not checked yet'})" if checked and wanted and check != "L7OK" else ""
 
 
 def _unanswered(listener: str, endpoint: Endpoint) -> list[str]:

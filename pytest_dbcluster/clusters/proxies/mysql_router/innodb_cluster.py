@@ -1,6 +1,6 @@
-"""InnoDB Cluster: a replication group that MySQL Shell has adopted, and a router that asks it where to lead.
+"""InnoDB Cluster: a replication group that MySQL Shell has adopted, and a router that reads its roles from the group.
 
-Only MySQL Shell (mysqlsh) can write the metadata that ``mysqlrouter --bootstrap`` reads. All of that is written before
+Only MySQL Shell (mysqlsh) can write the metadata that ``mysqlrouter --bootstrap`` reads. The metadata is written before
 the router starts, through the group like any other transaction.
 """
 
@@ -17,12 +17,13 @@ from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
 
 SHELL = "mysqlsh"
-NAME = "dbcluster"  # of the cluster in its own metadata, and of the router there
+NAME = "dbcluster"  # the name of the cluster, and of the router, in the metadata
 ADOPT_SECONDS, BOOTSTRAP_SECONDS = 120.0, 60.0
 
-# disableClone: otherwise the shell installs a plugin in the primary, which then has variables that no other node has.
-# stats_updates_frequency: otherwise a router writes to the group every 5 s that it lives, which falls into rounds and
-# between the readings of a check; with 0 it does so when it starts, and never again.
+# disableClone: otherwise the shell installs a plugin in the primary only, and the primary has variables that no other
+# node has.
+# stats_updates_frequency: otherwise the router writes to the group every 5 s, also during rounds and between the
+# readings of a check; with 0 it writes only when it starts.
 # https://www.percona.com/blog/mysql-router-8-4-how-to-deal-with-metadata-updates-overhead
 ADOPT = """\
 shell.connect({connection!r})
@@ -30,23 +31,26 @@ cluster = dba.create_cluster({name!r}, {options!r})
 cluster.set_routing_option("stats_updates_frequency", 0)
 """
 NOT_NEEDED = {"disableClone": True}
-# Listeners that nobody uses: a router that has not heard of one of these options does not have its listener, except
-# those of the X protocol, which then get ports of their own.
+# Turn off unused listeners. A router that does not know one of these options does not have that listener either; the
+# exception is the X protocol, whose listeners then get separate ports.
 LEFT_OUT = ("--disable-rest", "--disable-rw-split", "--conf-skip-x-protocol")
 UNUSED = {"routing:bootstrap_x_rw": 6448, "routing:bootstrap_x_ro": 6449}
-# What a bootstrapped router calls the listeners of our roles.
+# The names of a bootstrapped router's listeners, by our roles.
 LISTENERS = {"writer": "routing:bootstrap_rw", "reader": "routing:bootstrap_ro"}
 
 
 def shell(release: Release) -> Path | None:
-    """MySQL Shell: beside the release's programs, else on PATH, else of a release of MySQL in the cache."""
+    """Return the path of MySQL Shell: beside the release's programs, else on PATH, else of a cached MySQL release.
+
+    None if there is none.
+    """
     return release.beside(SHELL) or elsewhere(SHELL, "mysql")
 
 
 def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, object]) -> None:
     """Make the running group of this primary an InnoDB Cluster; ``adoption`` are options of dba.create_cluster.
 
-    The shell runs on ``host`` and keeps its files there. Raises ProvisionError with its words.
+    MySQL Shell (``program``) runs on ``host`` and keeps its files there. Raises ProvisionError with its output.
     """
     endpoint = primary.endpoint
     connection = {"scheme": "mysql", "host": endpoint.host, "port": endpoint.port, "user": endpoint.user}
@@ -62,25 +66,25 @@ def adopt(host: Host, program: Path, primary: Node, adoption: Mapping[str, objec
         )
     except CommandFailed as error:
         raise ProvisionError(
-            f"could not make the group of {primary.name} an InnoDB Cluster: {redact(str(error))} -- where there is no "
-            f"{SHELL} beside the release's programs or on PATH, the router has static routes"
+            f"could not make the group of {primary.name} an InnoDB Cluster: {redact(str(error))} -- to use static "
+            f"routes instead, remove {SHELL} from PATH, from the release's programs and from the cache"
         ) from None
 
 
 def bootstrap(host: Host, router: Path, primary: Node, settings: Mapping[str, object]) -> str:
-    """The configuration of a router before the InnoDB Cluster of this primary, all in the host's directory.
+    """Bootstrap a router for the InnoDB Cluster of this primary; return the path of its configuration on the host.
 
-    ``settings`` are its options as SECTION.OPTION. The cluster gets an account for it. Raises ProvisionError with the
-    router's words.
+    router: the path of mysqlrouter. settings: the router's options as SECTION.OPTION. This creates an account for the
+    router in the cluster. Raises ProvisionError with the router's output.
     """
     endpoint, directory = primary.endpoint, f"{host.directory}/router"
     command = [
         *(str(router), "--bootstrap", f"{endpoint.user}@{endpoint.host}:{endpoint.port}"),
         *("--directory", directory, "--name", NAME, "--report-host", host.address),
         *("--conf-bind-address", host.address),
-        # No TLS is added or ended: what client and server agree on is what is measured.
+        # The router neither adds nor ends TLS: the client and the server negotiate it, as without a router.
         *("--client-ssl-mode", "PASSTHROUGH", "--server-ssl-mode", "AS_CLIENT"),
-        *(["--user", "root"] if host.root else []),  # it refuses to run as root without being told to
+        *(["--user", "root"] if host.root else []),  # without it the router refuses to run as root
     ]
     try:
         known = host.run([str(router), "--help"]).stdout
@@ -90,5 +94,5 @@ def bootstrap(host: Host, router: Path, primary: Node, settings: Mapping[str, ob
         command += left_out + [f"--conf-set-option={name}={value}" for name, value in options.items()]
         host.run(command, seconds=BOOTSTRAP_SECONDS, text=f"{endpoint.password}\n")
     except CommandFailed as error:
-        raise ProvisionError(f"no router could be bootstrapped from {primary.name}: {redact(str(error))}") from None
+        raise ProvisionError(f"could not bootstrap a router from {primary.name}: {redact(str(error))}") from None
     return f"{directory}/mysqlrouter.conf"

@@ -1,9 +1,9 @@
-"""MySQL Router before a cluster: a writer that stays with one node, a reader that takes turns.
+"""MySQL Router in front of a cluster: the writer stays with one node, the reader takes nodes in turn.
 
-Where MySQL Shell is to be had and can adopt the cluster, the router is bootstrapped and follows the cluster's roles by
-itself. Otherwise its routes are static: when other nodes take writes, it is started anew with other routes. It comes
-with the cluster's own release, or from PATH, or with a release of MySQL in the cache; its routes pass on what they get,
-so that it stands before servers of MariaDB just as well.
+If MySQL Shell is available and can adopt the cluster, the router is bootstrapped and follows role changes by itself.
+Otherwise its routes are static: after a role change we restart the router with new routes. The program comes from the
+cluster's release, else from PATH, else from a MySQL release in the cache. The routes pass traffic through unchanged, so
+the router also works in front of MariaDB servers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from pytest_dbcluster.releases.release import Release
 
 PROGRAM = "mysqlrouter"
 BRINGS_ONE = "mysql:9.7"
-PORTS = (6446, 6447)  # writer, reader, on a host of its own
+PORTS = (6446, 6447)  # writer, reader; other ports if the proxy's host is shared
 WHICH = "SELECT @@hostname, @@port"
 
-# Of all routes together 512 connections are the default. Without the highest number of errors a host that broke 100
-# connections is blocked.
+# max_connections: the default for all routes together is 512. max_connect_errors: the maximum value, because by default
+# the router blocks a client host after 100 broken connections.
 LIMITS = {
     "connect_timeout": 5,
     "client_connect_timeout": 30,
     "max_connections": MOST_CONNECTIONS,
     "max_connect_errors": 4294967295,
 }
-# PASSTHROUGH: no TLS is added or ended, what client and server agree on is what is measured.
+# PASSTHROUGH: the router neither adds nor ends TLS; the client and the server negotiate it, as without a router.
 CONFIGURATION = """\
 [DEFAULT]
 {folders}
@@ -60,7 +60,7 @@ STRATEGIES = {"writer": "first-available", "reader": "round-robin"}
 
 
 class MySQLRouter(Proxy):
-    """One mysqlrouter on a host of its own."""
+    """One mysqlrouter on a separate host."""
 
     name = "mysql_router"
 
@@ -72,7 +72,7 @@ class MySQLRouter(Proxy):
 
     @classmethod
     def lacks(cls, release: Release) -> str:
-        """Where a router was looked for in vain."""
+        """Return where we looked for a router and found none; empty if there is one."""
         if router(release):
             return ""
         return (
@@ -83,7 +83,7 @@ class MySQLRouter(Proxy):
 
     @classmethod
     def remark(cls, topology: Topology, release: Release) -> str:
-        """Whether its routes before a cluster that could be adopted are its own or static, and why."""
+        """Return whether the router is bootstrapped or has static routes, and why; empty if only static is possible."""
         if not topology.adoption:
             return ""
         if shell := innodb_cluster.shell(release):
@@ -92,13 +92,13 @@ class MySQLRouter(Proxy):
         return f"{PROGRAM} before {release.name}: static routes, because there is {missing}"
 
     def start(self) -> None:
-        """Take a host and ports; routes can be made when the nodes are ready. Raises ProvisionError."""
+        """Take a host and ports. ``follow`` starts the router once the nodes are ready. Raises ProvisionError."""
         self._shell = innodb_cluster.shell(self.nodes[0].release) if self.topology.adoption else None
         host = self.acquire()
         self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
     def follow(self) -> None:
-        """Start the router with the routes of now, unless it runs with them or finds them. Raises ProvisionError."""
+        """Start the router with the current routes, unless it has them or is bootstrapped. Raises ProvisionError."""
         routes = self.roles()
         if routes == self._routes or not self.host:
             return
@@ -111,12 +111,12 @@ class MySQLRouter(Proxy):
         elif not self.processes:
             primary = routes["writer"][0]
             innodb_cluster.adopt(self.host, self._shell, primary, self.topology.adoption)
-            file = innodb_cluster.bootstrap(self.host, program, primary, settings(program, self._ports))
-            self.launch(self.name, [str(program), "-c", file], {})
+            path = innodb_cluster.bootstrap(self.host, program, primary, settings(program, self._ports))
+            self.launch(self.name, [str(program), "-c", path], {})
         self._routes = routes
 
     def problems(self) -> list[str]:
-        """Routes that do not lead to the nodes of their role. Raises ProvisionError for a dead process."""
+        """Return routes that do not lead to the nodes of their role. Raises ProvisionError if the router has ended."""
         if not self.processes:
             return [f"{PROGRAM} has not been started"]
         self.alive()
@@ -128,14 +128,14 @@ class MySQLRouter(Proxy):
             return [str(error)]
 
     def _prefer_writer(self) -> None:
-        """Put the node first that the router itself has chosen among several that take writes. Raises SQLError."""
+        """Of several nodes that take writes, put the router's own choice first. Raises SQLError."""
         writers = self._routes["writer"]
         if len(writers) > 1:
             reached = through(f"{PROGRAM}'s writer", self.endpoint(self._ports["writer"], writers), WHICH)
             writers.sort(key=lambda node: node.query(WHICH) != reached)
 
     def _missed(self, role: str, nodes: Sequence[Node]) -> list[str]:
-        """Nodes that as many connections as there are nodes did not reach."""
+        """Open one connection for each node; return the nodes that no connection reached, one line each."""
         endpoint = self.endpoint(self._ports[role], nodes)
         reached = [through(f"{PROGRAM}'s {role}", endpoint, WHICH) for _ in nodes]
         return [
@@ -145,38 +145,45 @@ class MySQLRouter(Proxy):
         ]
 
     def writer(self) -> Endpoint:
-        """Leads to the first node that takes writes; to the next one while that does not answer."""
+        """Return the writer: it leads to the first node that takes writes, or to the next if that does not answer."""
         return self.endpoint(self._ports["writer"], (self._routes or self.roles())["writer"][:1])
 
     def reader(self) -> Endpoint:
-        """Leads to every node that takes reads and answers, in turn."""
+        """Return the reader: it leads to every node that takes reads and answers, in turn."""
         return self.endpoint(self._ports["reader"], (self._routes or self.roles())["reader"])
 
     def close(self) -> None:
-        """End the router and give the host back. Never raises for what is gone already."""
+        """Kill the router and give the host back. A router that has ended already is no error."""
         super().close()
         self._routes = {}
 
 
 def router(release: Release) -> Path | None:
-    """The program: of the release itself, else on PATH, else of a release of MySQL in the cache."""
+    """Return the path of mysqlrouter: of the release, else on PATH, else of a cached MySQL release; None for none."""
     return release.beside(PROGRAM) or elsewhere(PROGRAM, "mysql")
 
 
 def plugins(program: Path) -> Path | None:
-    """The folder of a router's plugins in the layouts that it comes in; None where it finds them by itself."""
+    """Return the directory of a router's plugins, for all known package layouts.
+
+    None for an unknown layout: then the router must find its plugins by itself.
+    """
     prefix = program.resolve().parent.parent
     for pattern in ("lib*/mysqlrouter/plugin", "lib*/mysqlrouter", "lib/*/mysqlrouter/plugin"):
-        for folder in sorted(prefix.glob(pattern)):
-            if (folder / "routing.so").exists():
-                return folder
+        for directory in sorted(prefix.glob(pattern)):
+            if (directory / "routing.so").exists():
+                return directory
     return None
 
 
 def configuration(
     program: Path, directory: str, address: str, ports: dict[str, int], routes: dict[str, list[Node]]
 ) -> str:
-    """The text of mysqlrouter.conf."""
+    """Return the text of mysqlrouter.conf for static routes.
+
+    program: the path of mysqlrouter. directory: its working directory on the host. ports, routes: the listeners' ports,
+    and the nodes that they lead to, by role.
+    """
     folders = {"runtime": directory, "data": directory, "config": directory, "plugin": plugins(program)}
     text = CONFIGURATION.format(
         folders="\n".join(f"{name}_folder = {folder}" for name, folder in folders.items() if folder),
@@ -195,10 +202,10 @@ def configuration(
 
 
 def settings(program: Path, ports: dict[str, int]) -> dict[str, object]:
-    """What a bootstrapped router is told beside what it finds out, as SECTION.OPTION."""
-    found: dict[str, object] = {"DEFAULT.max_total_connections": MOST_CONNECTIONS * len(STRATEGIES)}
-    if folder := plugins(program):
-        found["DEFAULT.plugin_folder"] = folder
+    """Return the settings to pass to a router's bootstrap, as SECTION.OPTION: plugins, ports and limits."""
+    options: dict[str, object] = {"DEFAULT.max_total_connections": MOST_CONNECTIONS * len(STRATEGIES)}
+    if directory := plugins(program):
+        options["DEFAULT.plugin_folder"] = directory
     for role, section in innodb_cluster.LISTENERS.items():
-        found |= {f"{section}.{name}": value for name, value in {"bind_port": ports[role], **LIMITS}.items()}
-    return found
+        options |= {f"{section}.{name}": value for name, value in {"bind_port": ports[role], **LIMITS}.items()}
+    return options

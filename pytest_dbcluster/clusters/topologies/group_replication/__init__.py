@@ -1,4 +1,4 @@
-"""Group Replication: the topology, and what its members say of each other."""
+"""Group Replication: the topology (``topology``), and the group as its members see it (``members``)."""
 
 from pytest_dbcluster.clusters.topologies.group_replication.topology import GroupReplication
 

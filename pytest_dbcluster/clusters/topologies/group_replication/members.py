@@ -1,4 +1,4 @@
-"""A replication group as its members see it: who is in, who takes writes, what each has executed."""
+"""A replication group as its members see it: membership, roles, and executed transactions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_dbcluster.errors import NodeDied, ProvisionError
 
 OVERDUE_SECONDS, STARTING_SECONDS = 3.0, 60.0
 STARTING = 3724  # "This option cannot be set while START or STOP GROUP_REPLICATION is ongoing."
-PRIMARY, VIEW_ID = "primary", "view_id"  # what a watch holds beside the members
+PRIMARY, VIEW_ID = "primary", "view_id"  # keys of a watch beside the members' names
 MANY = ", "
 EXPEL = "group_replication_member_expel_timeout"
 ALIVE = ("ONLINE", "RECOVERING")
@@ -40,7 +40,7 @@ NO_STATISTICS = f"has no row in {STATISTICS}: it is in no group since it was sta
 
 @dataclasses.dataclass(frozen=True)
 class Member:
-    """One member as another one sees it; ``name`` is its node's, its address for a stranger."""
+    """One member as another member sees it; ``name`` is the node's name, or the address of an unknown server."""
 
     name: str
     state: str
@@ -56,27 +56,27 @@ class View:
 
     @property
     def states(self) -> dict[str, str]:
-        """The state of each member."""
+        """The state of each member, by name."""
         return {member.name: member.state for member in self.members}
 
     @property
     def primaries(self) -> list[str]:
-        """Those that take writes."""
+        """The names of the online members that take writes."""
         return [member.name for member in self.members if (member.state, member.role) == ("ONLINE", "PRIMARY")]
 
     @property
     def secondaries(self) -> list[str]:
-        """Those that take reads only."""
+        """The names of the online members that take only reads."""
         return [member.name for member in self.members if (member.state, member.role) == ("ONLINE", "SECONDARY")]
 
     @property
     def has_majority(self) -> bool:
-        """Whether so many members are alive that the group can go on."""
+        """Whether more than half of the members are alive, so that the group can continue."""
         return 2 * sum(member.state in ALIVE for member in self.members) > len(self.members)
 
 
 def view(node: Node, nodes: Sequence[Node]) -> View:
-    """The group as this node sees it; without members where it has not joined. Raises SQLError, NodeDied."""
+    """Return the group as this node sees it; no members if it has not joined. Raises SQLError, NodeDied."""
     names = {f"{peer.host.address}:{peer.port}": peer.name for peer in nodes}
     rows = node.query(VIEW)
     members = [Member(names.get(address, address), state, role) for address, state, role in rows]
@@ -84,49 +84,50 @@ def view(node: Node, nodes: Sequence[Node]) -> View:
 
 
 def number(seen: View) -> str:
-    """The number of a view, another one whenever somebody has joined or left. Raises SQLError, NodeDied."""
+    """Return the id of a view; it changes whenever a member joins or leaves. Raises SQLError, NodeDied."""
     return str(seen.seen_by.query(NUMBER)[0][0])
 
 
 def common_view(nodes: Sequence[Node]) -> View:
-    """The group as the first node sees it that lives in its majority. Raises ProvisionError when none does."""
-    seen = []
+    """Return the view of the first node that is online and in the majority. Raises ProvisionError for none."""
+    reasons = []
     for node in nodes:
         if not node.running:
-            seen.append(f"{node.name} does not run")
+            reasons.append(f"{node.name} does not run")
             continue
         try:
-            found = view(node, nodes)
+            group = view(node, nodes)
         except (SQLError, NodeDied) as error:
-            seen.append(str(error))
+            reasons.append(str(error))
             continue
-        if found.states.get(node.name) == "ONLINE" and found.has_majority:
-            return found
-        seen.append(f"{node.name} sees {found.states or 'no group'}")
-    raise ProvisionError(f"no node is in the majority of its group: {'; '.join(seen)}")
+        if group.states.get(node.name) == "ONLINE" and group.has_majority:
+            return group
+        reasons.append(f"{node.name} sees {group.states or 'no group'}")
+    raise ProvisionError(f"no node is in the majority of its group: {'; '.join(reasons)}")
 
 
 class Start:
-    """START GROUP_REPLICATION on one node, while the caller goes on.
+    """START GROUP_REPLICATION on one node, in a background thread.
 
-    The member is online a second before the statement returns: the server then only waits for a thread to end.
+    The member is online a second before the statement returns; in that second the server only waits for a thread to
+    end. ``before`` are statements to run first, in the constructor. ``error`` is the first error, None for none.
     """
 
     def __init__(self, node: Node, before: Sequence[str]) -> None:
         self.error: SQLError | None = None
         self._began = math.inf
-        # A connection of its own: the node's is needed to see how far it is.
+        # A separate connection: the node's own connection must stay free for queries about progress.
         self._connection = Connection(node.name, node.endpoint)
         self._run(before)
 
     def begin(self) -> None:
-        """Let the node join. What goes wrong is ``error`` afterwards."""
+        """Start joining, in a thread; a failure is in ``error`` later."""
         self._began = time.monotonic()
         threading.Thread(target=self._join, daemon=True).start()
 
     @property
     def overdue(self) -> bool:
-        """Whether it takes so long that the server's log should be asked: it tries in vain for a minute."""
+        """Whether joining takes unusually long; then look at the log, because the server retries for a minute."""
         return time.monotonic() - self._began > OVERDUE_SECONDS
 
     def _join(self) -> None:
@@ -142,7 +143,10 @@ class Start:
 
 
 def tell(members: Sequence[Node], statement: str) -> None:
-    """Have each member execute what it refuses until its START GROUP_REPLICATION has returned. Raises SQLError."""
+    """Run a statement on each member, and retry while START GROUP_REPLICATION is ongoing there.
+
+    Raises SQLError for any other error, and NotReady after ``STARTING_SECONDS``.
+    """
     waiting = list(members)
 
     def problems() -> list[str]:
@@ -161,7 +165,7 @@ def tell(members: Sequence[Node], statement: str) -> None:
 
 @contextlib.contextmanager
 def expelling_at_once(members: Sequence[Node]) -> Iterator[None]:
-    """Let these members expel whom they suspect; by default they wait 5 s, and look only every 15 s whether it is over.
+    """Let these members expel a suspected member at once; by default they wait 5 s, and check only every 15 s.
 
     https://dev.mysql.com/doc/refman/9.7/en/group-replication-responses-failure-expel.html
     """
@@ -175,27 +179,27 @@ def expelling_at_once(members: Sequence[Node]) -> Iterator[None]:
 
 
 def driven_out(node: Node, state: str) -> None:
-    """Raise ProvisionError for a member in this state when an error of its applier is the cause, with that error."""
+    """Raise ProvisionError with the applier's error if the member is in state ERROR because of that error."""
     if state != "ERROR":
         return
     causes = [cause for (cause,) in node.query(node.dialect.replication.worker_errors)]
     if causes:
         raise ProvisionError(
             f"member {node.name} has stopped applying and left its group: {' / '.join(causes)} -- it no longer takes "
-            f"part, so nothing measured on this cluster counts. Look for who else wrote on {node.name}; error log: "
-            f"{node.log}"
+            f"part, so nothing measured on this cluster counts. Look for another program that wrote on {node.name}; "
+            f"error log: {node.log}"
         )
 
 
 def divided(executed: str, names: Sequence[str]) -> tuple[str, str]:
-    """An executed GTID set as the part that carries one of these UUIDs, and the rest."""
+    """Split an executed GTID set into (GTIDs with one of these UUIDs in lower case, all others)."""
     parts = [part.strip() for part in executed.split(",") if part.strip()]
     ours = [part for part in parts if part.partition(":")[0].lower() in names]
     return ",".join(ours), ",".join(part for part in parts if part not in ours)
 
 
 def lacking(executed: Mapping[Node, str]) -> dict[Node, str]:
-    """What each node has not of the GTID sets of the others; only nodes that lack something. Raises SQLError."""
+    """Return the GTIDs that each node lacks of the others, only for nodes that lack some. Raises SQLError."""
     if len(set(executed.values())) < 2:
         return {}
     everything = ",".join(filter(None, executed.values()))
@@ -207,49 +211,52 @@ def lacking(executed: Mapping[Node, str]) -> dict[Node, str]:
 
 
 def asked(node: Node, option: str, default: str = "") -> str:
-    """What a node's my.cnf says of an option of the group, also where it was written as loose_..."""
+    """Return the value of a group option in a node's my.cnf, also if it is written as ``loose_...``."""
     return node.options.get(option, node.options.get(f"loose_{option}", default))
 
 
 def multi_primary(node: Node) -> bool:
-    """Whether the node's options ask for a group in which all members take writes."""
+    """Return whether the node's options ask for a multi-primary group, in which all members take writes."""
     return same("OFF", asked(node, "group_replication_single_primary_mode", "ON"))
 
 
 def unsettled(node: Node, nodes: Sequence[Node]) -> list[str]:
-    """What is missing from the group as this node sees it, and from its own role in it. Raises ProvisionError."""
-    seen = view(node, nodes)
-    driven_out(node, seen.states.get(node.name, ""))
-    found = [
-        f"{node.name} sees {peer.name} as {seen.states.get(peer.name, 'no member')}, wanted ONLINE"
+    """Return which members are not online as this node sees the group, or what is wrong with the roles.
+
+    Raises ProvisionError for an applier that an error has stopped.
+    """
+    group = view(node, nodes)
+    driven_out(node, group.states.get(node.name, ""))
+    problems = [
+        f"{node.name} sees {peer.name} as {group.states.get(peer.name, 'no member')}, wanted ONLINE"
         for peer in nodes
-        if seen.states.get(peer.name) != "ONLINE"
+        if group.states.get(peer.name) != "ONLINE"
     ]
-    wanted = [peer.name for peer in nodes] if multi_primary(node) else seen.primaries[:1] or ["one"]
-    if not found and sorted(seen.primaries) != sorted(wanted):
-        found.append(f"{node.name} sees the primaries {seen.primaries}, wanted {wanted}")
-    read_only = "OFF" if node.name in seen.primaries else "ON"
+    wanted = [peer.name for peer in nodes] if multi_primary(node) else group.primaries[:1] or ["one"]
+    if not problems and sorted(group.primaries) != sorted(wanted):
+        problems.append(f"{node.name} sees the primaries {group.primaries}, wanted {wanted}")
+    read_only = "OFF" if node.name in group.primaries else "ON"
     running = node.query("SELECT IF(@@global.super_read_only, 'ON', 'OFF')")[0][0]
-    if not found and running != read_only:
-        found.append(f"{node.name}: super_read_only is {running!r}, wanted {read_only!r}")
-    return found
+    if not problems and running != read_only:
+        problems.append(f"{node.name}: super_read_only is {running!r}, wanted {read_only!r}")
+    return problems
 
 
 def changed(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """What is different between two readings of a watch, as a reason why a round does not count; empty for nothing."""
+    """Return why a round between two readings of a watch does not count; empty if nothing changed."""
     primaries, states = [reading[PRIMARY] for reading in (before, after)], [_states(before), _states(after)]
     if not states[1]:
         return f"the group is gone: {after[VIEW_ID]}"
-    found = []
+    reasons = []
     if primaries[0] != primaries[1] and MANY not in primaries[0]:
-        found.append(f"the primary changed from {primaries[0] or 'none'} to {primaries[1] or 'none'}")
+        reasons.append(f"the primary changed from {primaries[0] or 'none'} to {primaries[1] or 'none'}")
     for name in sorted(states[0].keys() | states[1].keys()):
         was, now = (reading.get(name, "no member") for reading in states)
         if (was, now) != ("ONLINE", "ONLINE"):
-            found.append(f"member {name} was {was} before the round and is {now} after it")
-    if not found and before[VIEW_ID] != after[VIEW_ID]:
-        found.append(f"a member left the group and came back: view {before[VIEW_ID]} became {after[VIEW_ID]}")
-    return "; ".join(found)
+            reasons.append(f"member {name} was {was} before the round and is {now} after it")
+    if not reasons and before[VIEW_ID] != after[VIEW_ID]:
+        reasons.append(f"a member left the group and came back: view {before[VIEW_ID]} became {after[VIEW_ID]}")
+    return "; ".join(reasons)
 
 
 def _states(reading: Mapping[str, str]) -> dict[str, str]:

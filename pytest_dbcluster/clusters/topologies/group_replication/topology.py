@@ -1,8 +1,10 @@
 """Group Replication: every member certifies each commit; one primary takes writes, or all members do.
 
-Servers start read-only and without a transaction from one template, and nothing is written before the group has
-begun, so no member can have transactions of its own (errant). The first one begins the group, then the others join
-one after the other: of two that ask at the same moment the group refuses one, which asks again after 5 s.
+All servers start read-only from one template without transactions, and nothing is written before the group exists. So
+no member can have errant transactions. The first node bootstraps the group, then the others join one after another: if
+two ask at the same moment, the group refuses one, and that one asks again only after 5 s.
+
+``GroupReplication.options`` is the my.cnf part; ``before_start`` are settings that a server gets just before it joins.
 """
 
 from __future__ import annotations
@@ -27,13 +29,13 @@ CONSISTENCY = "group_replication_consistency"
 EVERYWHERE = "group_replication_enforce_update_everywhere_checks"
 APPLIED = ("AFTER", "BEFORE_AND_AFTER")
 GROUP_PORT = 33061
-TAKEN = "Port already in use"  # XCom's words for it
+TAKEN = "Port already in use"  # XCom's message for "Address already in use"
 JOIN_SECONDS, EVICTED_SECONDS = 60.0, 60.0
 POLL = 0.01
 
 
 class GroupReplication(Topology):
-    """N members of one group, single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
+    """The members of one group: single-primary unless the spec sets group_replication_single_primary_mode=OFF."""
 
     adoption: Mapping[str, object] = {"adoptFromGR": True}
 
@@ -43,7 +45,7 @@ class GroupReplication(Topology):
         self._starts: dict[str, members.Start] = {}
 
     def lacks(self, release: Release) -> str:
-        """Why a release cannot do it: its vendor has no such thing, or the plugin is missing."""
+        """Return why this release cannot do it: no Group Replication by this vendor, or the plugin is missing."""
         if PLUGIN not in dialect(release.product, release.version).plugins:
             return f"{release.name} ({release.source}): {release.product} servers have no Group Replication"
         if not release.has(plugin_directory(release) / PLUGIN):
@@ -51,18 +53,18 @@ class GroupReplication(Topology):
         return ""
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
-        """A commit returns when a majority has received it; with consistency AFTER when all have applied it."""
+        """A commit returns when a majority has received it; with consistency AFTER, when all have applied it."""
         if nodes == 1:
             return "one server"
         applied = variables.get(CONSISTENCY, "") in APPLIED
         return "applied by all members" if applied else "received by a majority of the group"
 
     def consistency(self, variables: Mapping[str, str]) -> str:
-        """Which statements wait until the member has applied what was committed before them."""
+        """Return the consistency level: it says which statements wait for earlier commits to be applied."""
         return f"{CONSISTENCY}={variables.get(CONSISTENCY, '?')}"
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:
-        """The plugin, and what it wants of a server."""
+        """Return the options for this node's my.cnf: the plugin, and the server options that the plugin requires."""
         return {
             **node.dialect.replication.every,
             "server_id": str(1 + peers.index(node)),
@@ -76,16 +78,16 @@ class GroupReplication(Topology):
         }
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
-        """Online, in the majority, and of the role that is asked for."""
-        well = {"member_state": "ONLINE", "majority": "YES"}
+        """Return the conditions: online, in the majority, and with the role for reads or for writes."""
+        healthy = {"member_state": "ONLINE", "majority": "YES"}
         roles = len(nodes) > 1 and not members.multi_primary(node)
-        reader = {**well, "member_role": "SECONDARY"} if roles else well
-        return Health(members.HEALTH, reader, {**well, "member_role": "PRIMARY"})
+        reader = {**healthy, "member_role": "SECONDARY"} if roles else healthy
+        return Health(members.HEALTH, reader, {**healthy, "member_role": "PRIMARY"})
 
     def form(self, nodes: Sequence[Node]) -> None:
-        """Start all servers at once, begin the group on the first one, let the others join one by one.
+        """Start all servers at once, bootstrap the group on the first node, and let the others join one by one.
 
-        Raises ConfigError for a user's option that contradicts the topology, before anything is started.
+        Raises ConfigError, before any server starts, for a user's option that contradicts the topology.
         """
         self._refuse_contradictions(nodes)
         for node in nodes:
@@ -118,18 +120,21 @@ class GroupReplication(Topology):
         return start
 
     def before_start(self, node: Node, nodes: Sequence[Node], *, bootstrap: bool, left: bool = False) -> list[str]:
-        """What a server is told before it joins; none of it is logged. ``left``: it was a member before."""
-        said = {
+        """Return the statements that a server runs before it joins; none of them is written to the binlog.
+
+        bootstrap: this node begins the group. left: the server still runs, and was a member before.
+        """
+        settings = {
             "group_replication_local_address": self._address(node),
             "group_replication_group_seeds": self._seeds(nodes),
             "group_replication_bootstrap_group": "ON" if bootstrap else "OFF",
         }
         if members.multi_primary(node) and not members.asked(node, EVERYWHERE):
-            said[EVERYWHERE] = "ON"
+            settings[EVERYWHERE] = "ON"
         return [
-            # A member that was expelled has closed itself to everybody but administrators.
+            # An expelled member is in offline mode: it accepts only administrators.
             *(["STOP GROUP_REPLICATION", "SET GLOBAL offline_mode = OFF"] if left else []),
-            *(f"SET GLOBAL {name} = '{value}'" for name, value in said.items()),
+            *(f"SET GLOBAL {name} = '{value}'" for name, value in settings.items()),
             f"CHANGE REPLICATION SOURCE TO SOURCE_USER = '{ADMIN}', SOURCE_PASSWORD = '{node.password}' "
             "FOR CHANNEL 'group_replication_recovery'",
         ]
@@ -138,7 +143,7 @@ class GroupReplication(Topology):
         return ",".join(map(self._address, nodes))
 
     def _address(self, node: Node) -> str:
-        """Where other members reach one: a port of its own, the server's port with the communication stack MYSQL."""
+        """Return a member's group address: a separate port, or the server's port for communication stack MYSQL."""
         if members.asked(node, "group_replication_communication_stack").upper() == "MYSQL":
             return f"{node.host.address}:{node.port}"
         if node.name not in self._ports:
@@ -150,7 +155,7 @@ class GroupReplication(Topology):
         node.query("SET GLOBAL group_replication_bootstrap_group = OFF")
 
     def _wait_let_in(self, node: Node, seed: Node, states: Sequence[str] = members.ALIVE) -> None:
-        """Wait until another node can join: the last one must have been let in. Raises ProvisionError."""
+        """Wait until ``seed`` sees the node in one of ``states``; then the next can join. Raises ProvisionError."""
 
         def problems() -> list[str]:
             node.alive()
@@ -161,7 +166,7 @@ class GroupReplication(Topology):
         wait.until(problems, f"member {node.name} of the group", seconds=JOIN_SECONDS, poll=POLL)
 
     def _refused(self, node: Node) -> None:
-        """Raise ProvisionError when a node could not join, or tries in vain on a port that others have."""
+        """Raise ProvisionError if a node could not join, or keeps retrying on a port that another program took."""
         start = self._starts.get(node.name)
         if start is None or not (start.error or start.overdue):
             return
@@ -170,15 +175,16 @@ class GroupReplication(Topology):
         if start.error or taken:
             log = "\n    ".join(lines)
             raise ProvisionError(
-                f"node {node.name} could not join its group{taken}: {start.error or 'it goes on trying'}; the last "
+                f"node {node.name} could not join its group{taken}: {start.error or 'it keeps trying'}; the last "
                 f"lines of its error log ({node.log}):\n    {log}"
             )
 
     def rejoin(self, node: Node, nodes: Sequence[Node]) -> None:
-        """Start one node again, or let one that left the group join again.
+        """Start one node again, or let a running node that left the group join again.
 
-        The others are told to expel it as soon as they suspect it, which takes them 5 s. When they are no majority
-        without it, they are told to be the whole group. The one who calls this knows that it is dead and not cut off.
+        The other members get the order to expel the node as soon as they suspect it; suspicion takes 5 s. If they have
+        no majority without the node, they get the order to be the whole group. That is safe because the caller knows
+        that the node is dead, not partitioned.
         """
         living = [peer for peer in nodes if peer is not node and peer.running]
         left = node.running
@@ -192,31 +198,31 @@ class GroupReplication(Topology):
             self._wait_begun(node)
 
     def _move(self, node: Node) -> None:
-        # Others have called a dead member in vain, less and less often: its old port they try again seconds later.
+        # Peers retry the old port of a dead member at growing intervals, only seconds later: take a new port instead.
         if node.name in self._ports:
             self._ports[node.name] = node.host.port(self._ports[node.name] + 1)
 
     def _let_go(self, node: Node, living: Sequence[Node], nodes: Sequence[Node]) -> None:
-        seen: dict[str, members.View] = {}
+        views: dict[str, members.View] = {}
 
         def problems() -> list[str]:
-            seen.update({peer.name: members.view(peer, nodes) for peer in living})
+            views.update({peer.name: members.view(peer, nodes) for peer in living})
             return [
-                f"{node.name} is still {one.states[node.name]}, as {name} sees it"
-                for name, one in seen.items()
-                if one.states.get(node.name, "ERROR") not in ("ERROR", "OFFLINE") and one.has_majority
+                f"{node.name} is still {view.states[node.name]}, as {name} sees it"
+                for name, view in views.items()
+                if view.states.get(node.name, "ERROR") not in ("ERROR", "OFFLINE") and view.has_majority
             ]
 
         members.tell(living, f"SET GLOBAL group_replication_group_seeds = '{self._seeds(nodes)}'")
         if problems():
             with members.expelling_at_once(living):
                 wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
-        if not any(one.has_majority for one in seen.values()):
+        if not any(view.has_majority for view in views.values()):
             living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'")
             living[0].query("SET GLOBAL group_replication_force_members = ''")
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Nodes that do not answer, members that are not online for every other one, and not one primary.
+        """Return nodes that do not answer, members that some member does not see online, and wrong roles.
 
         Raises NodeDied, and ProvisionError for a node that could not join or that an error has stopped.
         """
@@ -228,38 +234,38 @@ class GroupReplication(Topology):
         return [problem for node in nodes for problem in members.unsettled(node, nodes)]
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The primary; every online member of a multi-primary group. Raises ProvisionError for none."""
-        seen = members.common_view(nodes)
-        found = [node for node in nodes if node.name in seen.primaries and node.running]
-        if not found:
-            raise ProvisionError(f"no node takes writes: the group has elected no primary; its members: {seen.states}")
-        return found
+        """Return the primary, or every online member of a multi-primary group. Raises ProvisionError for none."""
+        view = members.common_view(nodes)
+        primaries = [node for node in nodes if node.name in view.primaries and node.running]
+        if not primaries:
+            raise ProvisionError(f"no node takes writes: the group has elected no primary; its members: {view.states}")
+        return primaries
 
     def readers(self, nodes: Sequence[Node]) -> Sequence[Node]:
-        """The secondaries; every online member of a multi-primary group. Raises ProvisionError for no group."""
+        """Return the secondaries; without any, the writers. Raises ProvisionError for no group."""
         secondaries = members.common_view(nodes).secondaries
         return [node for node in nodes if node.name in secondaries and node.running] or self.writers(nodes)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
-        """Queues of certification and of appliers that are not empty, and what members have not executed of others.
+        """Return members with transactions to certify or apply, and members that lack transactions of others.
 
-        Raises ProvisionError for a member that an error has stopped: it will never catch up.
+        Raises ProvisionError for a member that an error has stopped, because it never catches up.
         """
-        executed, found = {}, []
+        executed, lines = {}, []
         for node in nodes:
             rows = node.query(members.QUEUES)
             if not rows:
-                found.append(f"{node.name} {members.NO_STATISTICS}")
+                lines.append(f"{node.name} {members.NO_STATISTICS}")
                 continue
             state, gtids, certifying, applying = rows[0]
             members.driven_out(node, state)
             executed[node] = members.divided(gtids, self._names(node))[0]
             if int(certifying) + int(applying):
-                found.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
-        return found + [f"{node.name} has still to apply {gtids}" for node, gtids in members.lacking(executed).items()]
+                lines.append(f"{node.name}: {certifying} transactions to certify, {applying} to apply")
+        return lines + [f"{node.name} has still to apply {gtids}" for node, gtids in members.lacking(executed).items()]
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
-        """Transactions that only some members have, and those that did not come through the group."""
+        """Return errant transactions (not written through the group), and those that only some members have."""
         executed = {node: node.query("SELECT @@global.gtid_executed")[0][0] for node in nodes}
         foreign = {node: members.divided(gtids, self._names(node))[1] for node, gtids in executed.items()}
         return [
@@ -271,19 +277,22 @@ class GroupReplication(Topology):
         ]
 
     def _names(self, node: Node) -> list[str]:
-        """The UUIDs under which the group itself writes."""
+        """Return the UUIDs of the group's own GTIDs."""
         return [self._name, members.asked(node, "group_replication_view_change_uuid").lower()]
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Each member's state as one that lives in the majority sees it, the primary, and the number of the view."""
+        """Return each member's state, the primary and the view id, as a member in the majority sees them.
+
+        Without a majority there is no member, and ``members.VIEW_ID`` has the reason.
+        """
         try:
-            seen = members.common_view(nodes)
-            number = members.number(seen)
+            view = members.common_view(nodes)
+            number = members.number(view)
         except (ProvisionError, SQLError) as error:
             return {members.PRIMARY: "", members.VIEW_ID: str(error)}
         ended = {node.name: "not running" for node in nodes if not node.running}
-        return {members.PRIMARY: members.MANY.join(seen.primaries), members.VIEW_ID: number, **seen.states, **ended}
+        return {members.PRIMARY: members.MANY.join(view.primaries), members.VIEW_ID: number, **view.states, **ended}
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """A primary that changed, a member that left, came or is not online."""
+        """Return why a round does not count: the primary changed, or a member left, came back or is not online."""
         return members.changed(before, after)

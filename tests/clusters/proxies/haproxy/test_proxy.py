@@ -242,7 +242,7 @@ def test_a_haproxy_that_has_ended_is_named_with_its_last_words(cluster, provisio
     proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
     try:
         proxy.start()
-        with pytest.raises(ProvisionError, match="haproxy before 3 nodes ended with 1") as caught:
+        with pytest.raises(ProvisionError, match="haproxy in front of 3 nodes ended with 1") as caught:
             wait.until(lambda: proxy.problems() or ["it runs"], "haproxy", seconds=60)
     finally:
         proxy.close()

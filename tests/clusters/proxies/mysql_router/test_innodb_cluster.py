@@ -98,8 +98,8 @@ def test_a_group_that_is_not_adopted_is_answered_in_the_shells_words(primary, pa
         innodb_cluster.adopt(host, SHELL, primary, {"adoptFromGR": True})
     assert str(caught.value) == (
         "could not make the group of node1 an InnoDB Cluster: /opt/mysqlsh --py on router ended with 1: "
-        "Dba.create_cluster: Shell 8.4.8 is older than 9.7.4 (user dbcluster, ***) -- where there is no mysqlsh "
-        "beside the release's programs or on PATH, the router has static routes"
+        "Dba.create_cluster: Shell 8.4.8 is older than 9.7.4 (user dbcluster, ***) -- to use static "
+        "routes instead, remove mysqlsh from PATH, from the release's programs and from the cache"
     )
     assert caught.value.__cause__ is None
 
@@ -151,7 +151,7 @@ def test_a_router_that_is_not_made_is_answered_in_its_own_words(primary, passwor
     with pytest.raises(ProvisionError) as caught:
         innodb_cluster.bootstrap(host, ROUTER, primary, {})
     assert str(caught.value) == (
-        "no router could be bootstrapped from node1: mysqlrouter on r ended with 1: Error: Access denied for "
+        "could not bootstrap a router from node1: mysqlrouter on r ended with 1: Error: Access denied for "
         "'dbcluster' ***"
     )
 

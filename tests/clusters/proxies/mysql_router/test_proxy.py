@@ -133,7 +133,8 @@ def test_a_router_that_has_ended_is_named_with_its_last_words(single, provisione
     try:
         made.start()
         made.follow()
-        with pytest.raises(ProvisionError, match="mysql_router before 1 nodes ended with 1; its last words") as caught:
+        ended = "mysql_router in front of 1 node ended with 1; the end of its log"
+        with pytest.raises(ProvisionError, match=ended) as caught:
             wait.until(lambda: made.problems() or ["it runs"], "the router", seconds=60)
     finally:
         made.close()
@@ -147,7 +148,7 @@ def test_a_killed_router_is_found_by_the_check(start, mysql):
     cluster = start(ONE, mysql)
     cluster.proxy.processes["mysql_router"].signal(9)
 
-    with pytest.raises(ProvisionError, match="mysql_router before 1 nodes ended with -9; its last words"):
+    with pytest.raises(ProvisionError, match="mysql_router in front of 1 node ended with -9; the end of its log"):
         wait.until(lambda: cluster.problems() or ["it runs"], "the router", seconds=60)
     assert cluster.topology.problems(cluster.nodes) == []
 

@@ -34,7 +34,7 @@ def members(*states):
     ],
 )
 def test_more_than_half_of_the_members_are_a_majority(node, states, majority):
-    """Half of them are none, nor is a member that was driven out and sees itself only."""
+    """Half of the members are no majority, nor is an expelled member that sees only itself."""
     assert View(node, members(*states)).has_majority is majority
 
 
@@ -62,7 +62,7 @@ def test_transactions_of_the_group_are_told_from_others():
 
 
 def test_equal_sets_lack_nothing(node):
-    """No server is asked for that."""
+    """Equal GTID sets need no query."""
     assert group.lacking({node: "aa-1:1-5"}) == {}
 
 
@@ -76,7 +76,7 @@ def test_equal_sets_lack_nothing(node):
     ],
 )
 def test_the_options_say_how_many_primaries_there_are(node, options, several):
-    """However they are written."""
+    """The option is recognised in every spelling."""
     node.options = options
 
     assert group.multi_primary(node) is several
@@ -90,7 +90,7 @@ class Starting:
         self._refusals, self._number = refusals, number
 
     def query(self, statement):
-        """Refuse, or keep what was said."""
+        """Refuse the statement, or record it."""
         if self._refusals:
             self._refusals -= 1
             raise SQLError(self.name, statement, self._number, "START or STOP GROUP_REPLICATION is ongoing.")

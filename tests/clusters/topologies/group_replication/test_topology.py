@@ -67,7 +67,7 @@ def test_two_clusters_are_two_groups(nodes):
 
 @pytest.mark.parametrize("name", ["group_name", "group_seeds", "local_address", "bootstrap_group"])
 def test_the_group_cannot_be_told_to_be_another(mysql, name):
-    """So it never meets a running group of the same name."""
+    """A user cannot set the group's name, so a group never meets a running group of the same name."""
     with pytest.raises(ConfigError, match=f"option 'group_replication_{name}' is set by pytest-dbcluster itself"):
         options.check({f"group_replication_{name}": "x"}, {}, frozenset(), mysql.name)
 
@@ -111,7 +111,7 @@ def test_several_primaries_refuse_what_they_cannot_certify(nodes):
 
 
 def test_an_option_that_the_group_cannot_live_with_is_refused(nodes):
-    """Before any server is started."""
+    """A contradicting option is refused before any server starts."""
     nodes[1].options = {"gtid_mode": "OFF"}
 
     with pytest.raises(ConfigError) as caught:
@@ -152,7 +152,7 @@ class Answering:
 
 
 def test_a_server_that_was_started_and_has_not_joined_is_a_backlog():
-    """It has no queues to read, which is said of it, and the others are asked all the same."""
+    """A member without statistics is named, and the others are still queried."""
     members = [Answering("node1", []), Answering("node2", [("ONLINE", "", "3", "1")])]
 
     assert GroupReplication().backlog(members) == [
