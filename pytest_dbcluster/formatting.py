@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+# Called with one line of progress at a time; the callee shows the line to the user.
+Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 

@@ -8,7 +8,7 @@ import dataclasses
 import pwd
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import duration
+from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
@@ -91,7 +91,7 @@ def down_all() -> list[tuple[Run, int]]:
     return [(run, runs.end(run)) for run in runs.known() if run.kept]
 
 
-def reap_engine(progress: Callable[[str], None]) -> list[str]:
+def reap_engine(progress: Report) -> list[str]:
     """Remove what runs without a directory have left in a container engine that was gone at their end; their ids.
 
     Nothing is done, and nothing is said, where there is no engine; ``progress`` hears of one that could not be asked.
@@ -119,7 +119,7 @@ def leave_running(
     *,
     where: str = "local",
     images: Mapping[str, str] | None = None,
-    progress: Callable[[str], None],
+    progress: Report,
 ) -> str:
     """Bring the cluster up and leave it; the text that says how to connect.
 

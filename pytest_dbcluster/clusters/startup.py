@@ -6,7 +6,7 @@ import concurrent.futures
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -17,6 +17,7 @@ from pytest_dbcluster.clusters.servers.data_template import Template, template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -24,7 +25,6 @@ from pytest_dbcluster.spec import ClusterSpec
 
 READY_SECONDS = 90.0
 TRIES = 3
-Progress = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def bring_up(
     provisioner: Provisioner,
     *,
     start: Template | None = None,
-    progress: Progress = lambda _: None,
+    progress: Report = lambda _: None,
 ) -> Cluster:
     """A cluster that is ready.
 
@@ -75,7 +75,7 @@ def bring_up(
     raise AssertionError("unreachable")
 
 
-def _port_taken(error: BaseException, attempt: int, progress: Progress) -> bool:
+def _port_taken(error: BaseException, attempt: int, progress: Report) -> bool:
     """Whether a server found its port taken, and others are to be tried, which is said then."""
     if "Address already in use" not in str(error) or attempt == TRIES:
         return False
@@ -84,7 +84,7 @@ def _port_taken(error: BaseException, attempt: int, progress: Progress) -> bool:
 
 
 def _configured(
-    resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Progress
+    resolved: ResolvedCluster, provisioner: Provisioner, start: Template | None, progress: Report
 ) -> Cluster:
     spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
     made = start or ready_template(release, provisioner, resolved.options, progress)
@@ -108,7 +108,7 @@ def _copy(made: Template, node: Node, *, durable: bool) -> None:
 
 
 def ready_template(
-    release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Progress
+    release: Release, provisioner: Provisioner, options: Mapping[str, str], progress: Report
 ) -> Template:
     """The template that these options start from; made on a host of its own when the cache has none."""
     fixed = dialect(release.product, release.version).initial
@@ -122,7 +122,7 @@ def ready_template(
     raise AssertionError("unreachable")
 
 
-def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Progress) -> Template:
+def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, str], progress: Report) -> Template:
     borrowed: list[Host] = []
 
     def host() -> Host:

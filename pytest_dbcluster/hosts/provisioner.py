@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -51,7 +52,7 @@ class Provisioner(abc.ABC):
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
 
-    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
+    def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release of this name as the hosts have it: by default the programs of this machine, found or fetched.
 
         Raises ProvisionError, Unsupported or ConfigError.

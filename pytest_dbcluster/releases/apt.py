@@ -14,16 +14,15 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
-
-Progress = Callable[[str], None]
 
 # Of the host's configuration: how to reach the mirrors. Hooks, languages and index targets are not for us.
 _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
@@ -71,7 +70,7 @@ class Fetched:
         return sum(package.size for package in self.packages)
 
 
-def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: Progress) -> Fetched:
+def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: Report) -> Fetched:
     """Unpack the closure of the candidate's packages into ``into``; ``staging`` takes apt's own files meanwhile.
 
     Raises ProvisionError with apt's reason, Unsupported on a host without apt.
@@ -100,7 +99,7 @@ def _fetch(
     candidate: Candidate,
     entries: Sequence[AptEntry],
     into: Path,
-    progress: Progress,
+    progress: Report,
 ) -> Fetched:
     suite, wanted = candidate.origin.suite, candidate.origin.packages
     remarks = private.update(entries)
@@ -214,7 +213,7 @@ class PrivateApt:
             raise ProvisionError(f"apt cannot resolve {' '.join(packages)}: {_reason(error)}") from error
         return planned(text)
 
-    def download(self, names: Sequence[str], packages: Sequence[Package], progress: Progress) -> list[Path]:
+    def download(self, names: Sequence[str], packages: Sequence[Package], progress: Report) -> list[Path]:
         """The packages' files, verified by apt. Progress is told at each quarter."""
         archives = self.directory / "archives"
         total = sum(package.size for package in packages)

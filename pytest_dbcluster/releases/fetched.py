@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import apt, layout, shims
 from pytest_dbcluster.releases.catalogue import Offer
 from pytest_dbcluster.releases.release import Release
@@ -44,7 +45,7 @@ def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
     )
 
 
-def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Callable[[str], None]) -> Release:
+def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Release:
     """The release, from the first candidate that has it. Raises ProvisionError with every candidate's reason."""
     native = apt.architecture()
     name = key(offer.product, offer.version, native)
@@ -76,7 +77,7 @@ def _whole(offer: Offer) -> Release:
     return found
 
 
-def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]) -> None:
+def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Report) -> None:
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
     shims.make(staging, offer.programs, native)
     shims.add_other_names(staging / "bin", offer.product)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import TOOLS, VENDORS, ReleaseName
 from pytest_dbcluster.system import cache
@@ -29,9 +29,7 @@ class Known:
     source: str = ""
 
 
-def find(
-    name: ReleaseName | str, *, progress: Callable[[str], None] | None = None, mirror: str | None = None
-) -> Release:
+def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str | None = None) -> Release:
     """The release of this name, fetched when it has to be; ``name`` is a server's, "sysbench" or "haproxy".
 
     Sources in this order: the directory that the name gives, PATH (``mariadb:path``), the cache, the host's own apt
@@ -51,7 +49,7 @@ def find(
     return cached.lookup(name.product, name.version) or _fetched(name, progress or (lambda line: None), mirror)
 
 
-def _fetched(name: ReleaseName, progress: Callable[[str], None], mirror: str | None) -> Release:
+def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
     from pytest_dbcluster.releases import catalogue, local_programs, sources
     from pytest_dbcluster.releases import fetched as cached
 

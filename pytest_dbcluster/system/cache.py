@@ -21,6 +21,7 @@ import filelock
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
@@ -115,7 +116,7 @@ def size(directory: Path) -> int:
 
 
 @contextlib.contextmanager
-def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -> Iterator[None]:
+def lock(name: str, *, progress: Report, does: str = "fetches") -> Iterator[None]:
     """Held by one process at a time; the second says that it waits. It ends with the process that holds it.
 
     Raises ProvisionError where it cannot be taken, as one that another user has made.
@@ -125,7 +126,7 @@ def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -
 
 
 @contextlib.contextmanager
-def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iterator[None]:
+def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
     """A lock as ``lock`` is one, in a file of its own place in the cache."""
     _made(file.parent)
     guard = filelock.FileLock(file, mode=0o600)

@@ -21,7 +21,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
@@ -29,6 +29,7 @@ from typing import IO
 import psutil
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import shared_directory
 
 # One place for all users of the machine, because they share its cores; not below $TMPDIR, which may be a user's own.
@@ -76,7 +77,7 @@ class MachineLock:
 
     @contextlib.contextmanager
     def turn(
-        self, does: str, *, run: str = "-", progress: Callable[[str], None] = lambda _: None, most: float | None = None
+        self, does: str, *, run: str = "-", progress: Report = lambda _: None, most: float | None = None
     ) -> Iterator[None]:
         """The machine for BUILDING or for MEASURING while the block runs; waiting for it is told.
 
@@ -121,7 +122,7 @@ class MachineLock:
                 self._lingers = None
                 self._turn.close()
 
-    def _take(self, does: str, run: str, progress: Callable[[str], None], most: float | None) -> None:
+    def _take(self, does: str, run: str, progress: Report, most: float | None) -> None:
         with contextlib.ExitStack() as held:
             queue, work = map(held.enter_context, self._open(NEXT, WORK))
             wait = _Waiting(self, does, run, progress, most)
@@ -134,7 +135,7 @@ class MachineLock:
         self._does, self._began = does, time.monotonic()
 
     @contextlib.contextmanager
-    def admitting(self, progress: Callable[[str], None]) -> Iterator[None]:
+    def admitting(self, progress: Report) -> Iterator[None]:
         """Inside a turn to build: who asks for memory and then takes it, with nobody else between the two."""
         (file,) = self._open(ADMIT)
         tell = time.monotonic() + TOLD_AFTER
@@ -186,9 +187,7 @@ class MachineLock:
 class _Waiting:
     """One who waits for a turn."""
 
-    def __init__(
-        self, machine: MachineLock, does: str, run: str, progress: Callable[[str], None], most: float | None
-    ) -> None:
+    def __init__(self, machine: MachineLock, does: str, run: str, progress: Report, most: float | None) -> None:
         self._machine, self._does, self._run, self._progress, self._most = machine, does, run, progress, most
         self._began = time.monotonic()
         self._tell = TOLD_AFTER
@@ -253,10 +252,10 @@ class Turns:
 
     machine: MachineLock | None
     run: str = "-"
-    progress: Callable[[str], None] = lambda _: None
+    progress: Report = lambda _: None
 
     @classmethod
-    def on(cls, offers: frozenset[str], run: str, progress: Callable[[str], None]) -> Turns:
+    def on(cls, offers: frozenset[str], run: str, progress: Report) -> Turns:
         """Those of a run on hosts that offer this; only ``shared-cores`` have to be shared."""
         return cls(this() if "shared-cores" in offers else None, run, progress)
 

@@ -22,6 +22,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
@@ -65,7 +66,7 @@ def template(
     release: Release,
     host: Callable[[], Host],
     initial: Mapping[str, str],
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = lambda _: None,
 ) -> Template:
     """The template of a release, made on ``host()`` when the cache has none.
 
@@ -96,7 +97,7 @@ def _read(place: Path, initial: Mapping[str, str]) -> Template | None:
     return cache.read_manifest(place / FILE, parse)
 
 
-def lock(place: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+def lock(place: Path, progress: Report) -> contextlib.AbstractContextManager[None]:
     """Held by whoever makes or removes a template; a second one says that it waits. Raises ProvisionError."""
     waits_for = f"another process that makes or removes the data template {place.name}"
     return cache.held(place.with_name(f"{place.name}.lock"), progress=progress, waits_for=waits_for)

@@ -10,12 +10,13 @@ import dataclasses
 import datetime
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, said
 from pytest_dbcluster.releases import apt, catalogue, fetched, sources
 from pytest_dbcluster.spec import TOOLS, ReleaseName
@@ -28,8 +29,6 @@ MANIFEST = "image.json"
 RELEASE, VERSION, BUILT, FORMAT_LABEL = (
     f"{REPOSITORY}.{name}" for name in ("release", "version", "built", "image-format")
 )
-
-Progress = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,7 +92,7 @@ def offer(name: str) -> catalogue.Offer:
     return found
 
 
-def build(wanted: catalogue.Offer, engine: Engine, progress: Progress, *, again: bool = False) -> Image:
+def build(wanted: catalogue.Offer, engine: Engine, progress: Report, *, again: bool = False) -> Image:
     """The image of a release in this engine: as it is, out of the tar in the cache, or made now.
 
     ``again`` makes it now in any case. Raises ProvisionError, Unsupported without mmdebstrap.
@@ -111,7 +110,7 @@ def build(wanted: catalogue.Offer, engine: Engine, progress: Progress, *, again:
         return _bring(wanted, entry, engine, before, progress)
 
 
-def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
+def _make(wanted: catalogue.Offer, key: str, progress: Report) -> None:
     from pytest_dbcluster.hosts.provisioners.container import root_file_system
 
     start = time.monotonic()
@@ -128,7 +127,7 @@ def _make(wanted: catalogue.Offer, key: str, progress: Progress) -> None:
     progress(f"{wanted.name}: {made.exact}, {size}, {time.monotonic() - start:.1f} s")
 
 
-def _bring(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[Image], progress: Progress) -> Image:
+def _bring(wanted: catalogue.Offer, entry: Path, engine: Engine, before: Sequence[Image], progress: Report) -> Image:
     """Import the tar of an entry; what had the name before is removed where no container uses it."""
     start, manifest = time.monotonic(), read(entry)
     if manifest is None:

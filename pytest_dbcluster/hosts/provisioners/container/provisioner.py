@@ -15,13 +15,14 @@ import random
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -65,7 +66,7 @@ class ContainerProvisioner(Provisioner):
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
 
-    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
+    def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release in its image, looked into once a run. Raises ProvisionError, Unsupported or ConfigError."""
         if name.directory or name.version == "path":
             raise ConfigError(

@@ -15,11 +15,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import apt, layout, shims
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Offer
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
@@ -87,9 +88,7 @@ class RootFileSystem:
     source: str
 
 
-def make(
-    offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Callable[[str], None]
-) -> RootFileSystem:
+def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Report) -> RootFileSystem:
     """``staging/image.tar``, from the first candidate that has the release.
 
     Raises ProvisionError with every candidate's reason, Unsupported on a host without mmdebstrap.
@@ -121,7 +120,7 @@ def _nowhere(offer: Offer) -> str:
 
 
 def _make(
-    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, progress: Callable[[str], None]
+    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, progress: Report
 ) -> RootFileSystem:
     where, remarks = candidate.where, []
     left_out = ", ".join(entry.suite for entry in candidate.optional if entry not in entries)
@@ -213,7 +212,7 @@ def _package(path: str) -> tuple[str, str]:
     return name, version
 
 
-def _run(line: Sequence[str], name: str, staging: Path, progress: Callable[[str], None]) -> None:
+def _run(line: Sequence[str], name: str, staging: Path, progress: Report) -> None:
     """Run mmdebstrap and tell of its stages. Raises CommandFailed; it has ended when this does."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
     # Another user's ids work in there in mode unshare, which may not be able to enter the cache.
