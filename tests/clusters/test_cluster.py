@@ -154,7 +154,7 @@ def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
     """Not even the run's own file can be written."""
     (small_disk / "filler").write_bytes(bytes(30 * 2**20))
 
-    with pytest.raises(ProvisionError, match=r"No space left on device; DBCLUSTER_DATA_DIR chooses another place$"):
+    with pytest.raises(ProvisionError, match=r"No space left on device; set DBCLUSTER_DATA_DIR to another directory$"):
         LocalProvisioner().acquire(ONE)
 
 

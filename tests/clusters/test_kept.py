@@ -167,7 +167,7 @@ def test_a_run_that_is_not_to_be_kept_cannot_be_left(data):
     """Its servers would die with it; the error says what it takes."""
     provisioner = sleeping_run(leave=False)
     try:
-        with pytest.raises(ProvisionError, match="only a run that was begun with keep"):
+        with pytest.raises(ProvisionError, match="only a run that was made with keep=True"):
             provisioner.leave()
     finally:
         provisioner.close()
