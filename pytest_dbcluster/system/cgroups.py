@@ -54,19 +54,19 @@ LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, whic
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The group of one host. places: its directory in each tree that limits it."""
+    """The group of one host. paths: its directory in each tree that limits it."""
 
-    places: tuple[Path, ...]
+    paths: tuple[Path, ...]
     needs: HostNeeds
 
     @property
     def joins(self) -> list[str]:
         """The files into which a process writes its id to join the group."""
-        return [str(place / "cgroup.procs") for place in self.places]
+        return [str(path / "cgroup.procs") for path in self.paths]
 
     def limit_reached(self) -> str:
         """A clause if the kernel killed a program because the group had used all its memory; else empty."""
-        lines = [line for place in self.places for file in OOM for line in read(place / file).splitlines()]
+        lines = [line for path in self.paths for file in OOM for line in read(path / file).splitlines()]
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
             return ""
@@ -74,8 +74,8 @@ class Group:
 
     def remove(self) -> None:
         """Kill the processes of the group and remove it. Never raises."""
-        for place in self.places:
-            remove(place)
+        for path in self.paths:
+            remove(path)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,18 +104,18 @@ class Limits:
         if lacking := [f"no {power}: {self.missing[power]}" for power in asked if power in self.missing]:
             raise Unsupported(f"cannot limit {name} to {needs} here; {'; '.join(lacking)}")
         trees = list(dict.fromkeys(self.trees[power] for power in asked))
-        made = Group(tuple(tree.place / run_name(run) / name for tree in trees), needs)
+        made = Group(tuple(tree.path / run_name(run) / name for tree in trees), needs)
         try:
-            for tree, place in zip(trees, made.places, strict=True):
-                place.parent.mkdir(exist_ok=True)
+            for tree, path in zip(trees, made.paths, strict=True):
+                path.parent.mkdir(exist_ok=True)
                 if tree.version == 2:
-                    with enabling(tree.place):
-                        enable(tree.place, tree.powers)
-                        enable(place.parent, tree.powers)  # from now on nobody can disable them
-                place.mkdir()
+                    with enabling(tree.path):
+                        enable(tree.path, tree.powers)
+                        enable(path.parent, tree.powers)  # from now on nobody can disable them
+                path.mkdir()
                 for file, text in settings(tree, needs, self.device):
-                    if file not in IF_THERE or (place / file).exists():
-                        write(place / file, text)
+                    if file not in IF_THERE or (path / file).exists():
+                        write(path / file, text)
         except OSError as error:
             made.remove()
             where = f"{error.filename}: {error.strerror}"
@@ -159,9 +159,9 @@ def find(directory: Path) -> Limits:
 def record(directory: Path, group: Group) -> list[Path]:
     """Record the groups of a run in its directory. Returns those that were not recorded before."""
     known = recorded(directory)
-    fresh = [place for place in dict.fromkeys(host.parent for host in group.places) if place not in known]
+    fresh = [path for path in dict.fromkeys(host.parent for host in group.paths) if path not in known]
     if fresh:
-        (directory / RECORD).write_text("".join(f"{place}\n" for place in (*known, *fresh)))
+        (directory / RECORD).write_text("".join(f"{path}\n" for path in (*known, *fresh)))
     return fresh
 
 
@@ -172,16 +172,16 @@ def recorded(directory: Path) -> list[Path]:
 
 def reap() -> None:
     """Remove the empty groups of runs whose owner has ended. Never raises."""
-    for place in of_runs():
-        if processes.orphaned(place) and not members(place):
-            remove(place)
+    for path in of_runs():
+        if processes.orphaned(path) and not members(path):
+            remove(path)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
     """A directory in which we can make groups, its cgroup version (1 or 2), and the powers that they can limit."""
 
-    place: Path
+    path: Path
     version: int
     powers: frozenset[str]
 
@@ -195,8 +195,8 @@ def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] 
     found: dict[str, Tree | str] = {}
     for power, (controller, file) in CONTROLLERS[1].items():
         if controller in points:
-            place = _below(*points[controller], own.get(controller, "/"))
-            found[power] = _why_not(place, [file])[file] or Tree(place, 1, frozenset({power}))
+            path = _below(*points[controller], own.get(controller, "/"))
+            found[power] = _why_not(path, [file])[file] or Tree(path, 1, frozenset({power}))
     rest = [power for power in POWERS if power not in found]
     if rest and "" in points:
         found |= _second(_below(*points[""], own.get("", "/")), Path(points[""][1]), rest)
@@ -208,22 +208,22 @@ def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str
     best: dict[str, Tree | str] = {}
     most = 0
     files = {power: CONTROLLERS[2][power][1] for power in wanted}
-    for place in itertools.takewhile(lambda group: group.is_relative_to(top), (own, *own.parents)):
-        with enabling(place):
-            enabled = enable(place, wanted)
-            why = _why_not(place, list(files.values()))
+    for path in itertools.takewhile(lambda group: group.is_relative_to(top), (own, *own.parents)):
+        with enabling(path):
+            enabled = enable(path, wanted)
+            why = _why_not(path, list(files.values()))
             if enabled:  # only a test so far; the kernel refuses if a run's group uses them meanwhile
                 with contextlib.suppress(OSError):
-                    write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
+                    write(path / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
         powers = frozenset(power for power, file in files.items() if not why[file])
         if not best or len(powers) > most:
-            most, tree = len(powers), Tree(place, 2, powers)
+            most, tree = len(powers), Tree(path, 2, powers)
             best = {power: why[file] or tree for power, file in files.items()}
     return best
 
 
 @contextlib.contextmanager
-def enabling(place: Path) -> Iterator[None]:
+def enabling(path: Path) -> Iterator[None]:
     """Hold a lock during the block, so that only one process at a time enables and disables controllers of a group.
 
     It waits LOCK_SECONDS at most, then goes on without the lock: any user may lock a directory, and conflicts are rare.
@@ -231,20 +231,20 @@ def enabling(place: Path) -> Iterator[None]:
     limit = time.monotonic() + LOCK_SECONDS
     with contextlib.ExitStack() as held:
         with contextlib.suppress(OSError):  # no such group: making a group in it will raise the error
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
             while not shared_directory.try_lock(descriptor) and time.monotonic() < limit:
                 time.sleep(0.005)
         yield
 
 
-def enable(place: Path, powers: Iterable[str]) -> list[str]:
+def enable(path: Path, powers: Iterable[str]) -> list[str]:
     """Enable controllers for the children of a version 2 group. Returns those that were not enabled before."""
-    had, done = read(place / "cgroup.subtree_control").split(), []
+    had, done = read(path / "cgroup.subtree_control").split(), []
     for controller in sorted(CONTROLLERS[2][power][0] for power in powers):
         with contextlib.suppress(OSError):  # the caller looks at the children to see whether it worked
             if controller not in had:
-                write(place / "cgroup.subtree_control", f"+{controller}")
+                write(path / "cgroup.subtree_control", f"+{controller}")
                 done.append(controller)
     return done
 
@@ -297,8 +297,8 @@ def cpu_seconds(pid: int) -> float | None:
     groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), _points()
     for controller, file in CPU_ACCOUNTS.items():
         if controller in groups and controller in points:
-            place = _below(*points[controller], groups[controller])
-            if str(pid) in read(place / "cgroup.procs").split() and (text := read(place / file)):
+            path = _below(*points[controller], groups[controller])
+            if str(pid) in read(path / "cgroup.procs").split() and (text := read(path / file)):
                 return cpu_said(text)
     return None
 
@@ -320,34 +320,34 @@ def of_runs() -> list[Path]:
     for controller in {"", *(name for name, _ in CONTROLLERS[1].values())} & points.keys():
         root, point = points[controller]
         base = _below(root, point, own.get(controller, "/"))
-        places = itertools.takewhile(lambda one, top=point: one.is_relative_to(top), (base, *base.parents))  # type: ignore[misc]
-        found += [group for place in places for group in place.glob(f"{PREFIX}-*-*-*")]
+        paths = itertools.takewhile(lambda one, top=point: one.is_relative_to(top), (base, *base.parents))  # type: ignore[misc]
+        found += [group for path in paths for group in path.glob(f"{PREFIX}-*-*-*")]
     return found
 
 
-def members(place: Path) -> list[int]:
+def members(path: Path) -> list[int]:
     """The ids of the processes in a run's group and in the groups of its hosts."""
-    return [int(pid) for group in (place, *_inside(place)) for pid in read(group / "cgroup.procs").split()]
+    return [int(pid) for group in (path, *_inside(path)) for pid in read(group / "cgroup.procs").split()]
 
 
-def _inside(place: Path) -> Iterator[Path]:
-    return (file.parent for file in place.glob("*/cgroup.procs"))
+def _inside(path: Path) -> Iterator[Path]:
+    return (file.parent for file in path.glob("*/cgroup.procs"))
 
 
-def remove(place: Path) -> None:
+def remove(path: Path) -> None:
     """Kill the processes of a group and of the groups inside it, and remove the groups. Never raises.
 
     Groups in which we may not write stay.
     """
     limit = time.monotonic() + REMOVE_SECONDS
-    while place.exists() and os.access(place.parent, os.W_OK) and time.monotonic() < limit:
+    while path.exists() and os.access(path.parent, os.W_OK) and time.monotonic() < limit:
         with contextlib.suppress(OSError):
-            for pid in members(place):
+            for pid in members(path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            for inside in _inside(place):
+            for inside in _inside(path):
                 inside.rmdir()
-            place.rmdir()
+            path.rmdir()
             return
         time.sleep(0.005)  # a killed process stays in its group until its end
 
