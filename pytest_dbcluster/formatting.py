@@ -1,29 +1,33 @@
-"""How sizes, durations and counts are written in messages and tables."""
+"""Sizes, durations and counts as text for messages and tables, and the type of progress reports."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+# Called with one line of progress at a time; the callee shows the line to the user.
+Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
 
 
 def size(count: int) -> str:
-    """Bytes of files and downloads in decimal units, as disks are sold: ``1.4 MB``, ``272 MB``, ``1.5 GB``."""
+    """Bytes of files and downloads in decimal units, as for disks: ``1.4 MB``, ``272 MB``, ``1.5 GB``."""
     if count >= 1e9:
         return f"{count / 1e9:.1f} GB"
     return f"{count / 1e6:.0f} MB" if count >= 1e7 else f"{round(count / 1e6, 1):g} MB"
 
 
 def mebibytes(count: int) -> str:
-    """Bytes of a memory limit: ``48 MiB``."""
+    """Bytes of a memory limit in MiB: ``48 MiB``."""
     return f"{count / 2**20:g} MiB"
 
 
 def gibibytes(count: float) -> str:
-    """Bytes of a machine's memory or disk: ``64.0 GiB``."""
+    """Bytes of a machine's memory or disk in GiB: ``64.0 GiB``."""
     return f"{count / 2**30:.1f} GiB"
 
 
 def duration(seconds: float) -> str:
-    """Seconds in one unit: ``42 s``, ``7 min``, ``5 h``, ``3 d``. A unit is used from one and a half of it on."""
+    """Seconds in one unit: ``42 s``, ``7 min``, ``5 h``, ``3 d``. Each unit starts at 1.5 of it, such as 90 s."""
     for length, unit in UNITS:
         if seconds >= 1.5 * length:
             return f"{seconds / length:.0f} {unit}"

@@ -6,13 +6,14 @@ import argparse
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.cli.text import known_size, tell
 from pytest_dbcluster.clusters.servers import data_template
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
 from pytest_dbcluster.reporting.tables import layout
@@ -61,7 +62,7 @@ def _cached(path: Path) -> Cached:
     return Cached(path, data_set.size, f"data set {data_set.name}, {data_set.release}", data_set.used)
 
 
-def clean(names: Sequence[str] = (), progress: Callable[[str], None] = lambda _: None) -> list[Cached]:
+def clean(names: Sequence[str] = (), progress: Report = lambda _: None) -> list[Cached]:
     """Remove the named entries of the cache, or all without a name; return the removed entries.
 
     Raises ConfigError for a name that is not listed, and as soon as a run uses the cache. Raises ProvisionError, after
@@ -109,7 +110,7 @@ def _refuse_in_use() -> None:
         raise ConfigError(f"the cache is in use by run {', '.join(using)}; end it first: dbcluster ps, dbcluster down")
 
 
-def _remove(path: Path, progress: Callable[[str], None]) -> None:
+def _remove(path: Path, progress: Report) -> None:
     """Remove an entry. Raises ProvisionError when it cannot be removed, ConfigError when a run has begun meanwhile."""
     if path.parent == cache.root():
         _refuse_in_use()
@@ -126,7 +127,7 @@ def _remove(path: Path, progress: Callable[[str], None]) -> None:
         cache.discard(path)
 
 
-def _held(path: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[object]:
+def _held(path: Path, progress: Report) -> contextlib.AbstractContextManager[object]:
     """Hold the lock of an entry, which a process that makes the entry holds as well."""
     if path.parent == cache.root() / "templates":
         return data_template.lock(path, progress)

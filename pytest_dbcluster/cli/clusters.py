@@ -8,7 +8,7 @@ import dataclasses
 import pwd
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.formatting import Report, counted, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
@@ -94,7 +94,7 @@ def down_all() -> list[tuple[Run, int]]:
     return [(run, runs.end(run)) for run in runs.known() if run.kept]
 
 
-def reap_engine(progress: Callable[[str], None]) -> list[str]:
+def reap_engine(progress: Report) -> list[str]:
     """Remove the containers and networks of runs that have no directory any more; return the ids of these runs.
 
     A run leaves them when the container engine is stopped before the run ends. Without an engine, nothing happens; when
@@ -123,7 +123,7 @@ def leave_running(
     *,
     where: str = "local",
     images: Mapping[str, str] | None = None,
-    progress: Callable[[str], None],
+    progress: Report,
 ) -> str:
     """Start a cluster and leave it running; return the text that says how to connect.
 

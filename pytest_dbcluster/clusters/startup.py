@@ -10,7 +10,7 @@ import concurrent.futures
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -21,6 +21,7 @@ from pytest_dbcluster.clusters.servers.data_template import Template, template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -28,7 +29,6 @@ from pytest_dbcluster.spec import ClusterSpec
 
 READY_SECONDS = 90.0
 TRIES = 3
-Report = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -1,14 +1,15 @@
-"""Hosts: where commands run. The only room that starts processes for a cluster.
+"""Hosts: where commands run. Only this room starts processes for a cluster.
 
 A *host* runs commands, starts programs and holds files. A *provisioner* hands out a host for each node and takes it
-back; ``offers`` says what its hosts can do. A *run* is everything that one process of ours has started: its directory
-holds what is needed to end it, whatever happens to that process. The *supervisor* is a small process that starts the
-servers and ends them when its owner is gone.
+back; ``offers`` lists the powers of its hosts. A *run* is everything that one process of ours has started. The
+directory of a run records how to end the run, even after that process was killed. The *supervisor* is a small process
+that starts the servers and ends them when its owner ends.
 
-- ``host``: the base class, and the powers that a host may have.
-- ``provisioner``, ``provisioners/``: what a provisioner is, and each of them.
-- ``local_host``, ``local_run``, ``supervisor``: processes on this machine, which containers use for their files too.
-- ``runs``: the runs on this machine, and their end.
+- ``host``: the base class, and the optional powers of a host.
+- ``provisioner``: the base class. ``provisioners/``: each provisioner.
+- ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers also use them for their files.
+- ``runs``: the runs on this machine; end one run or all dead ones.
+- ``cleanup``: commands that remove what a run made outside of its directory.
 
 A new provisioner is a module or folder in ``provisioners/``; its name is the name that users type.
 """

@@ -1,7 +1,7 @@
-"""The clean-up commands of a run: what ends that which a provisioner has made outside of the run's directory.
+"""The clean-up commands of a run remove what its provisioner made outside of the run's directory.
 
-They are recorded in the run's directory before anything is made. The run's supervisor has the same list and runs it
-when the owner is gone; whoever ends a run later (``dbcluster down``, ``dbcluster reap``) runs it from here.
+A provisioner records them in the run's directory before it makes anything. The run's supervisor has the same list and
+runs the commands when the owner process ends. ``dbcluster down`` and ``dbcluster reap`` read the recorded list.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 FILE = "cleanup.json"
-SECONDS = 60.0  # for each command
+SECONDS = 60.0  # timeout of each command
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One command; ``environment`` is what it needs beside the variables of whoever runs it."""
+    """One command. ``environment``: variables that are added to the environment of the process that runs it."""
 
     argv: Sequence[str]
     environment: Mapping[str, str]
 
 
 def record(directory: Path, command: Command) -> None:
-    """Add a command to those of the run in this directory. Raises OSError; the file is whole at any time."""
-    known = [dataclasses.asdict(each) for each in (*recorded(directory), command)]
+    """Add a command to those of the run in this directory. The file is replaced atomically. Raises OSError."""
+    commands = [dataclasses.asdict(known) for known in (*recorded(directory), command)]
     fresh = directory / f".{FILE}"
     fresh.unlink(missing_ok=True)
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(known, file)
+        json.dump(commands, file)
     fresh.rename(directory / FILE)
 
 
 def recorded(directory: Path) -> list[Command]:
-    """The commands of the run in this directory, in the order in which they were recorded.
+    """The commands of the run in this directory, in the order of their recording.
 
-    None when the directory or the file is not this user's, or somebody else may write to it.
+    Empty when the file cannot be read, when another user owns it or its directory, or when others may write to them.
     """
     try:
         return [_command(document) for document in json.loads(_own_text(directory))]
@@ -50,9 +50,9 @@ def recorded(directory: Path) -> list[Command]:
 
 
 def run(directory: Path, seconds: float = SECONDS) -> None:
-    """Run the commands of the run in this directory, each for so many seconds at most.
+    """Run the commands of the run in this directory, each with a timeout of ``seconds``.
 
-    Their output is dropped. A command that fails, or whose program is missing, is no error.
+    The output is discarded. A command that fails, or a program that is missing, is no error.
     """
     quiet = subprocess.DEVNULL
     for command in recorded(directory):
@@ -69,26 +69,26 @@ def run(directory: Path, seconds: float = SECONDS) -> None:
 
 
 def _own_text(directory: Path) -> str:
-    """The text of the file. Raises PermissionError for one that another user could have written."""
-    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    """The text of the file. Raises PermissionError when another user could have written it."""
+    parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        _refuse_others(place)
-        # What is checked is what is read: a path could lead elsewhere in the meantime.
-        with os.fdopen(os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)) as file:
+        _refuse_others(parent)
+        # Check and read the same open file: somebody could replace the file between two uses of its path.
+        with os.fdopen(os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)) as file:
             _refuse_others(file.fileno())
             return file.read()
     finally:
-        os.close(place)
+        os.close(parent)
 
 
 def _refuse_others(descriptor: int) -> None:
     status = os.fstat(descriptor)
     if status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE:
-        raise PermissionError("another user may have written it")
+        raise PermissionError("another user owns the file or may write to it")
 
 
 def _command(document: Mapping[str, object]) -> Command:
-    """Raises ValueError, TypeError or KeyError for what is no command."""
+    """The command in a JSON object. Raises ValueError, TypeError or KeyError for an object that is no command."""
     argv, environment = document["argv"], document["environment"]
     if not (isinstance(argv, list) and argv and isinstance(environment, dict)):
         raise ValueError(document)

@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
-It is the only seam that does I/O; everything above it is tested with a fake. What only some hosts can do, and what has
-no sensible default, is a protocol of its own (``Pauses``, ``Partitions``, ``Falls``), to be asked for with
-``isinstance``.
+All input and output for a cluster goes through a host; unit tests of the layers above use a fake host.
+``Pauses``, ``Partitions`` and ``Falls`` are optional powers: protocols that only some hosts implement. Test for them
+with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Protocol, runtime_checkable
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Completed:
-    """A command that ended with 0."""
+    """The output and the duration of a command that exited with status 0."""
 
     stdout: str
     stderr: str
@@ -28,22 +28,23 @@ class Process(abc.ABC):
     @property
     @abc.abstractmethod
     def pid(self) -> int:
-        """Its number among the processes of this machine; 0 when it cannot be seen from here."""
+        """The process id on this machine; 0 when this machine cannot see the process."""
 
     @abc.abstractmethod
     def status(self) -> int | None:
-        """None while it runs, then its exit status; negative for the signal that ended it."""
+        """The exit status: None while the program runs, negative for the signal that ended the program."""
 
     @abc.abstractmethod
     def signal(self, number: int) -> None:
-        """Send a signal to it and to its own children; nothing happens when it has ended."""
+        """Send a signal to the program and its child processes. Does nothing after the program has ended."""
 
 
 class Host(abc.ABC):
-    """Where commands run.
+    """Where commands run, programs start and files lie.
 
-    ``address`` is how peers and clients reach it, ``directory`` is ours on it, ``root`` says whether commands run
-    as root there. Paths are absolute paths on the host. A file that is missing raises FileNotFoundError.
+    ``name``: the host's name in its cluster, such as ``node1``. ``address``: the address that peers and clients connect
+    to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
+    All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
     name: str
@@ -60,7 +61,10 @@ class Host(abc.ABC):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command to its end with ``text`` as its input. Raises CommandFailed."""
+        """Run a command and wait for its end. ``text`` is its standard input, ``seconds`` its timeout.
+
+        Raises CommandFailed for a non-zero exit status, after the timeout, and for a program that is missing.
+        """
 
     @abc.abstractmethod
     def spawn(
@@ -71,76 +75,76 @@ class Host(abc.ABC):
         directory: str,
         environment: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program that stays; its output is added to the file ``log``. Raises ProvisionError."""
+        """Start a long-lived program and append its output to the file ``log``. Raises ProvisionError."""
 
     @abc.abstractmethod
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file, with its directories."""
+        """Write a file; missing parent directories are created. ``mode``: the permissions of the file."""
 
     @abc.abstractmethod
     def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """Read a file from ``offset`` on."""
+        """The content of a file from byte ``offset`` (0-based) to its end."""
 
     @abc.abstractmethod
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine to the host; the copy belongs to whoever runs the servers there.
+        """Copy a directory of this machine to the host. The user who runs the servers there owns the copy.
 
-        ``durable``: the copy is on disk when this returns. Raises ProvisionError.
+        ``durable``: the copy is on disk when this method returns. Raises ProvisionError.
         """
 
     @abc.abstractmethod
     def remove_tree(self, path: str) -> None:
-        """Remove a directory; one that is missing is no error."""
+        """Remove a directory and everything in it. A missing directory is no error."""
 
     def port(self, usual: int) -> int:
-        """The port for a program that listens on ``usual`` by default.
+        """The port for a program whose default port is ``usual``.
 
-        It is ``usual`` itself on a host with an address of its own. Hosts that share an address give a free port that
-        no other run takes while this one lives, another one at each call.
+        A host with its own address returns ``usual``. Hosts that share an address return a different free port at each
+        call; no other run takes this port while this run lives.
         """
         return usual
 
     def limit_reached(self) -> str:
-        """Which limit of the host has ended a program on it, as a clause; empty for none."""
+        """Which limit of the host ended a program, as a clause for a message; empty when no limit did."""
         return ""
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of everything that was run on the host so far, in seconds; None when it is not known."""
+        """The CPU time of all programs of this host so far, in seconds; None when it is unknown."""
         return None
 
     def typed(self, command: Sequence[str]) -> list[str]:
-        """The words by which a person runs a program of the host from a shell of this machine.
+        """The command line that runs a program of the host, for a user at a shell of this machine.
 
-        Empty when the host has no programs of its own, or when this machine lacks what would run them.
+        Empty when the host has no programs of its own, or when this machine has no client program to reach the host.
         """
         return []
 
 
 @runtime_checkable
 class Pauses(Protocol):
-    """An optional power: everything on the host can be frozen, as on a machine that stalls."""
+    """An optional power: freeze every process of the host, as on a machine that stalls."""
 
     def pause(self) -> None:
-        """Freeze it. Raises ProvisionError."""
+        """Freeze every process. Raises ProvisionError."""
 
     def resume(self) -> None:
-        """Let it go on. Raises ProvisionError."""
+        """Let the processes continue. Raises ProvisionError."""
 
 
 @runtime_checkable
 class Partitions(Protocol):
-    """An optional power: the host can be cut off from all others, this machine included."""
+    """An optional power: cut the host off from all other hosts and from this machine."""
 
     def partition(self) -> None:
-        """Take it off its network. Raises ProvisionError."""
+        """Disconnect the host from its network. Raises ProvisionError."""
 
     def heal(self) -> None:
-        """Put it on its network again, with its old address. Raises ProvisionError."""
+        """Connect the host to its network again, with the same address. Raises ProvisionError."""
 
 
 @runtime_checkable
 class Falls(Protocol):
-    """An optional power: everything on the host can end at once, as by a power cut."""
+    """An optional power: end every process of the host at once, as a power cut does."""
 
     def kill(self) -> None:
-        """End it; the files stay, and the host can be used again. Raises ProvisionError."""
+        """End every process. The files stay, and the host stays usable. Raises ProvisionError."""

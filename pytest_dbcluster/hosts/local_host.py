@@ -1,6 +1,6 @@
-"""A host that is a directory of this machine and 127.0.0.1, and the supervisor that starts its programs.
+"""A host that is a directory of this machine with the address 127.0.0.1, and our connection to its supervisor.
 
-The supervisor ends them, and removes what was handed over to it, when the process that asked for them is gone.
+The supervisor starts the programs. It ends them, and removes the directories of the run, when our process ends.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from pytest_dbcluster.system import direct_copy
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
 
-SLACK_SECONDS = 20  # beyond what a supervisor allows itself: killed servers are waited for, on a busy disk
-OTHER_PLACE = "DBCLUSTER_DATA_DIR chooses another place"
+# Added to the timeouts of the supervisor itself: killed servers end slowly on a busy disk.
+SLACK_SECONDS = 20
+OTHER_DIRECTORY = "set DBCLUSTER_DATA_DIR to another directory"
 
 
 class SupervisorClient:
-    """Our end of the pipe to the supervisor."""
+    """Our end of the pipes to the supervisor."""
 
     def __init__(self, run: str, *, keep: bool = False) -> None:
         self.run = run
         self.keep = keep
         self._sent = 0
-        self._after = 0  # commands that the supervisor runs at its end
-        # Nodes are asked from several threads; one that a signal interrupts may ask again.
+        self._after = 0  # number of clean-up commands of the supervisor
+        # Several threads send requests. A signal handler may send one while its thread waits for an answer.
         self._asking = threading.RLock()
         self._process = subprocess.Popen(
             [sys.executable, "-I", supervisor.__file__, run],
@@ -48,13 +49,13 @@ class SupervisorClient:
         )
 
     def ask(self, do: str, **what: object) -> dict[str, Any]:
-        """One request and its answer. Raises ProvisionError with the supervisor's own words."""
+        """Send one request and return its answer. Raises ProvisionError with the error text of the supervisor."""
         assert self._process.stdout
         try:
             with self._asking:
                 number = self._send(do, **what)
                 line = self._process.stdout.readline()
-                # Ctrl-C between a request and its answer leaves that answer in the pipe.
+                # Ctrl-C between a request and its answer leaves an old answer in the pipe.
                 while line and json.loads(line)["request"] != number:
                     line = self._process.stdout.readline()
         except (BrokenPipeError, ValueError):
@@ -77,17 +78,17 @@ class SupervisorClient:
         return self._sent
 
     def close(self) -> None:
-        """End the supervisor, and with it everything that it still has. Raises ProvisionError when it does not end."""
+        """End the supervisor and its programs. Raises ProvisionError when the supervisor does not end in time."""
         if self._process.stdin and not self._process.stdin.closed:
-            with contextlib.suppress(BrokenPipeError):  # it was killed, and a request is still on its way
+            with contextlib.suppress(BrokenPipeError):  # the supervisor was killed before it read the last request
                 self._process.stdin.close()
         limit = self._after * supervisor.AFTER_SECONDS + supervisor.CLEAN_SECONDS + SLACK_SECONDS
         try:
             self._process.wait(limit)
         except subprocess.TimeoutExpired:
             raise ProvisionError(
-                f"the supervisor of the local servers (pid {self._process.pid}) still ends them after {limit} s; "
-                f"run {self.run} is left to it: see dbcluster ps, and dbcluster reap ends what it leaves"
+                f"the supervisor of the local servers (pid {self._process.pid}) has not ended them within {limit} s; "
+                f"it continues: `dbcluster ps` lists run {self.run}, `dbcluster reap` removes the rest of it"
             ) from None
         finally:
             if self._process.stdout:
@@ -103,11 +104,11 @@ class LocalProcess(Process):
 
     @property
     def pid(self) -> int:
-        """Its number among the processes of this machine."""
+        """The process id on this machine."""
         return self._pid
 
     def status(self) -> int | None:
-        """None while it runs, then its exit status."""
+        """The exit status: None while the program runs, negative for the signal that ended the program."""
         status: int | None = self._client.ask("status", pid=self._pid)["status"]
         return status
 
@@ -117,7 +118,7 @@ class LocalProcess(Process):
 
 
 class LocalHost(Host):
-    """A directory on this machine, and 127.0.0.1. What it spawns is in its control group, where it has one."""
+    """A directory on this machine with the address 127.0.0.1. ``group``: the control group of its programs, or None."""
 
     address = "127.0.0.1"
     root = os.geteuid() == 0
@@ -138,9 +139,9 @@ class LocalHost(Host):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command in a process group of its own, so that Ctrl-C reaches us first and we end it.
+        """Run a command in its own process group, so that Ctrl-C reaches us first and we end the command.
 
-        When we are killed the supervisor ends it, which knows it by the run's mark.
+        When we are killed, the supervisor finds the command by the mark of the run and ends it.
         """
         start = time.monotonic()
         process = self._begin(command, environment or {})
@@ -170,8 +171,8 @@ class LocalHost(Host):
                 start_new_session=True,
             )
         except OSError as error:
-            words = f"{error.strerror}: {error.filename}"
-            raise CommandFailed(command, 127, stderr=words, host=self.name) from None
+            reason = f"{error.strerror}: {error.filename}"
+            raise CommandFailed(command, 127, stderr=reason, host=self.name) from None
 
     def spawn(
         self,
@@ -181,7 +182,7 @@ class LocalHost(Host):
         directory: str,
         environment: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program through the supervisor, which ends it when this run is gone; limits hold for it."""
+        """Start a program through the supervisor, under the limits of this host. It ends when our process ends."""
         answer = self._client.ask(
             "spawn",
             argv=list(command),
@@ -194,11 +195,11 @@ class LocalHost(Host):
         return LocalProcess(self._client, answer["pid"])
 
     def limit_reached(self) -> str:
-        """Which limit has ended a program here; empty for none."""
+        """Which limit ended a program of this host; empty when no limit did."""
         return self.group.limit_reached() if self.group else ""
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file, readable by nobody else from its first byte on."""
+        """Write a new file with these permissions from the start, so that nobody can open it early."""
         target = Path(path)
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -206,25 +207,25 @@ class LocalHost(Host):
             with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
                 file.write(content)
         except OSError as error:
-            raise ProvisionError(f"cannot write {path}: {error.strerror}; {OTHER_PLACE}") from None
+            raise ProvisionError(f"cannot write {path}: {error.strerror}; {OTHER_DIRECTORY}") from None
 
     def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """Read a file from ``offset`` on."""
+        """The content of a file from byte ``offset`` (0-based) to its end."""
         with Path(path).open("rb") as file:
             file.seek(offset)
             return file.read()
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of commands of this process that have ended, in seconds: those of all hosts of this machine."""
+        """The CPU time of ended commands of this process, in seconds, for all local hosts together."""
         times = os.times()
         return times.children_user + times.children_system
 
     def port(self, usual: int) -> int:
-        """A free port on 127.0.0.1, whatever the usual one is."""
+        """A free port on 127.0.0.1; ``usual`` is ignored."""
         return self._ports.take()
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory; blocks are shared where the file system can."""
+        """Copy a directory. The copy shares blocks with the source on file systems that support reflinks."""
         if not durable:
             Path(target).parent.mkdir(parents=True, exist_ok=True)
             self.run(["cp", "-a", "--reflink=auto", f"{source}/.", target])
@@ -232,7 +233,7 @@ class LocalHost(Host):
         try:
             direct_copy.copy_tree(Path(source), Path(target))
         except OSError as error:
-            raise ProvisionError(f"cannot copy {source} to {target}: {error.strerror}; {OTHER_PLACE}") from None
+            raise ProvisionError(f"cannot copy {source} to {target}: {error.strerror}; {OTHER_DIRECTORY}") from None
 
     def remove_tree(self, path: str) -> None:
         """Remove a directory and everything in it."""

@@ -1,6 +1,6 @@
-"""A run on this machine: its directory, which says whose it is, and its supervisor.
+"""A run on this machine: its directory, which records the owner process, and its supervisor.
 
-Every provisioner whose hosts keep their data on this machine has one.
+Every provisioner that keeps the data of its hosts on this machine uses a ``LocalRun``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import cleanup, runs
-from pytest_dbcluster.hosts.local_host import OTHER_PLACE, LocalHost, SupervisorClient
+from pytest_dbcluster.hosts.local_host import OTHER_DIRECTORY, LocalHost, SupervisorClient
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cgroups
 from pytest_dbcluster.system.ports import PortLocks
 
 
 class LocalRun:
-    """The directory and the supervisor of one run, begun when the first place is asked for.
+    """The directory and the supervisor of one run. The first host starts the run.
 
-    With ``keep`` it may be left running.
+    ``keep``: the caller may leave the run alive with ``leave``.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -30,44 +30,44 @@ class LocalRun:
         self.directory = runs.directory() / self.run_id
         self.keep = keep
         self._clusters = 0
-        self._acquiring = threading.Lock()  # clusters are brought up side by side
+        self._acquiring = threading.Lock()  # clusters start in parallel
         self._ports = PortLocks()
         self._client: SupervisorClient | None = None
 
     @property
     def begun(self) -> bool:
-        """Whether its supervisor runs."""
+        """Whether the supervisor was started and not closed."""
         return self._client is not None
 
     @property
     def client(self) -> SupervisorClient:
-        """The supervisor; the first call starts it and clears dead runs away. Raises ProvisionError."""
+        """The supervisor. The first call removes dead runs and starts the supervisor. Raises ProvisionError."""
         with self._acquiring:
             return self._client or self._begin()
 
-    def place(self, spec: ClusterSpec) -> Path:
-        """A directory for one more cluster; it is not made yet. Raises ProvisionError."""
+    def cluster_directory(self, spec: ClusterSpec) -> Path:
+        """The path for the directory of a new cluster; the directory is not created yet. Raises ProvisionError."""
         assert self.client
         with self._acquiring:
             self._clusters += 1
             return self.directory / f"{self._clusters}-{spec.short_name}"
 
     def host(self, name: str, directory: Path) -> LocalHost:
-        """A host of this machine with this directory, which is made. Raises ProvisionError."""
+        """A host of this machine with this directory. Creates the directory. Raises ProvisionError."""
         return LocalHost(name, directory, self.client, self._ports)
 
     def limit(self, host: LocalHost, name: str, needs: HostNeeds) -> None:
-        """Put what a host spawns from now on into a control group of its own. Raises Unsupported or ProvisionError."""
+        """Put later programs of a host into their own control group. Raises Unsupported or ProvisionError."""
         client = self.client
         with self._acquiring:
             host.group = cgroups.find(self.directory.parent).group(self.run_id, name, needs)
-            for place in cgroups.record(self.directory, host.group):
-                client.ask("own_group", group=str(place))
+            for directory in cgroups.record(self.directory, host.group):
+                client.ask("own_group", group=str(directory))
 
     def clean_up_by(self, argv: Sequence[str], environment: Mapping[str, str]) -> None:
-        """Have this command run when the run ends, whoever ends it, once its programs have ended.
+        """Register a command that runs at the end of the run, after its programs have ended.
 
-        ``environment`` is what the command needs beside our own variables; it is written to disk, for this user alone.
+        ``environment``: variables in addition to our own; they are written to a file that only this user can read.
         Raises ProvisionError.
         """
         client = self.client
@@ -79,23 +79,27 @@ class LocalRun:
         client.ask("after", argv=list(argv), environment={**os.environ, **environment})
 
     def leave(self) -> None:
-        """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
+        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process.
+
+        Raises ProvisionError for a run without ``keep``, or without a host.
+        """
         if not (self._client and self.keep):
-            raise ProvisionError("only a run that was begun with keep, and has a host, can be left running")
+            raise ProvisionError("only a run that was made with keep=True, and has a host, can be left running")
         runs.claim(self.directory, keep=True)
         self._client.ask("leave")
 
     def close(self) -> None:
-        """End every program of the run and remove its directory, unless it was left; give its ports back.
+        """End every program of the run, remove its directory and release its ports.
 
-        Raises ProvisionError when the supervisor takes longer than it may; a second call does nothing.
+        After ``leave`` programs and directory stay. A second call does nothing. Raises ProvisionError when the
+        supervisor does not end in time.
         """
         client, self._client = self._client, None
         try:
             if client:
                 client.close()
         except KeyboardInterrupt:
-            self._client = client  # who asked is going to ask again
+            self._client = client  # the caller will close the run again
             raise
         finally:
             self._ports.close()
@@ -112,4 +116,4 @@ class LocalRun:
         return self._client
 
     def _unwritable(self, error: OSError) -> ProvisionError:
-        return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_PLACE}")
+        return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_DIRECTORY}")

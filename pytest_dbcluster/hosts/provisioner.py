@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
@@ -22,8 +23,8 @@ PLANNED = ("ec2", "vm")
 class Provisioner(abc.ABC):
     """Hands out hosts for a cluster and takes them back.
 
-    ``run_id`` names the run that its hosts belong to, "-" when it has no run. ``brings_programs``: each host has the
-    programs of one release with it, so that every release needs a client host of its own.
+    ``run_id``: the id of the run that the hosts belong to, "-" without a run. ``brings_programs``: whether each host
+    comes with the programs of one release. Then each release needs its own client host.
     """
 
     run_id: str = "-"
@@ -32,27 +33,27 @@ class Provisioner(abc.ABC):
     @property
     @abc.abstractmethod
     def offers(self) -> frozenset[str]:
-        """The powers of its hosts.
+        """The powers of the hosts.
 
-        ``shared-cores`` (nodes compete for the machine's CPUs), ``root``, ``netem``, ``block-devices``, and limits of
-        each host: ``cores``, ``memory``, ``iops``.
+        ``shared-cores`` (the nodes compete for the CPUs of this machine), ``root``, ``netem``, ``block-devices``, and
+        the limits that each host can have: ``cores``, ``memory``, ``iops``.
         """
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why it does not offer some powers here: a clause by the power's name in ``offers``."""
+        """Why some powers are not offered on this machine: power, as in ``offers`` -> a clause with the reason."""
         return {}
 
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
-        """One host for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
+        """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
     @abc.abstractmethod
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """End everything on these hosts and remove what is ours. Never raises for what is gone already."""
+        """End every program on these hosts and remove our files. Never raises for hosts that are already gone."""
 
-    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
-        """The release of this name as the hosts have it: by default the programs of this machine, found or fetched.
+    def supply(self, name: ReleaseName, progress: Report) -> Release:
+        """The release with this name, as the hosts run it. The default finds or fetches programs on this machine.
 
         Raises ProvisionError, Unsupported or ConfigError.
         """
@@ -61,79 +62,82 @@ class Provisioner(abc.ABC):
         return find(name, progress=progress)
 
     def beside(self, host: Host) -> Host:
-        """Where programs of ours run that this host can reach: on the host itself, unless it may have no Python."""
+        """A host for our Python programs that ``host`` can connect to: ``host`` itself, unless it may lack Python."""
         return host
 
     def unmet(self, spec: ClusterSpec) -> str:
-        """Which of a spec's needs its hosts would not meet, and why; empty when they meet all."""
+        """A message with the needs of a spec that the hosts do not meet, and why; empty when they meet all needs."""
         powers = spec.needs.powers
         lacks = [power for power in powers if power not in self.offers] if powers else []
         if not lacks:
             return ""
         asked = ", ".join(powers[power] for power in lacks)
-        why = self.missing
-        reasons = "; ".join(dict.fromkeys(why[power] for power in lacks if power in why))
+        missing = self.missing
+        reasons = "; ".join(dict.fromkeys(missing[power] for power in lacks if power in missing))
         storage = f"storage {spec.needs.storage}, " if spec.needs.storage and "iops" in lacks else ""
         return f"cluster {spec} needs {storage}{asked} of its hosts, which this provisioner does not offer here" + (
             f": {reasons}" if reasons else ""
         )
 
-    def close(self) -> None:  # noqa: B027  (most hold nothing beyond their hosts)
-        """End what is left of the run, unless it was left running. A second call does nothing."""
+    def close(self) -> None:  # noqa: B027  (most provisioners hold nothing beyond their hosts)
+        """End the rest of the run, unless ``leave`` was called. A second call does nothing."""
 
 
 @runtime_checkable
 class Keeps(Protocol):
-    """An optional power: what was begun with ``keep=True`` can outlive this process, until it is ended by its id."""
+    """An optional power: a run made with ``keep=True`` can outlive this process; later commands end it by its id."""
 
     run_id: str
     directory: Path
 
     def leave(self) -> None:
-        """From now on the end of this process ends nothing. Raises ProvisionError for one begun without ``keep``."""
+        """Leave the run alive when this process ends. Raises ProvisionError for a run made without ``keep``."""
 
 
 def memory_share(spec: ClusterSpec, machine: int) -> int:
-    """The bytes that a node may take ``80 %`` of: its host's memory where that is limited, else its part of a machine.
+    """The memory that one node may use ``80 %`` of, in bytes: the limit of its host, or an equal share of the machine.
 
-    ``machine``: all the memory there is, in bytes.
+    ``machine``: the memory of the machine, in bytes.
     """
     return spec.needs.memory or machine // spec.nodes
 
 
 def own_cores(offers: frozenset[str], spec: ClusterSpec, usable: float) -> bool:
-    """Whether each node of a cluster has CPUs of its own.
+    """Whether each node of a cluster has its own CPUs.
 
-    It has on hosts of its own; on one machine of ``usable`` CPUs where the spec limits each host (``cores=``), the
-    provisioner does that, and there are enough for all.
+    True on separate machines (no ``shared-cores`` in ``offers``). On one machine with ``usable`` CPUs it is true when
+    the spec limits each host (``cores=``), the provisioner enforces that limit, and the CPUs suffice for all nodes.
     """
     if "shared-cores" not in offers:
         return True
-    each = spec.needs.cores
-    return "cores" in offers and each is not None and each * spec.nodes <= usable
+    cores = spec.needs.cores
+    return "cores" in offers and cores is not None and cores * spec.nodes <= usable
 
 
 def module_of(name: str) -> str:
-    """The module behind ``--db-provisioner NAME``, not loaded yet. Raises ConfigError that lists the known names."""
+    """The name of the module of ``--db-provisioner NAME``. Raises ConfigError with the known names."""
     return registry.find("provisioner", name, planned=PLANNED)
 
 
 def provisioner_class(name: str) -> Callable[..., Provisioner]:
-    """The class behind ``--db-provisioner NAME``. Raises ConfigError that lists the known names."""
-    made: Callable[..., Provisioner] = importlib.import_module(module_of(name)).PROVISIONER
-    return made
+    """The class of ``--db-provisioner NAME``. Raises ConfigError with the known names."""
+    provisioner: Callable[..., Provisioner] = importlib.import_module(module_of(name)).PROVISIONER
+    return provisioner
 
 
 def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
-    """The images of ``--db-image`` by the names of their releases. Raises ConfigError."""
+    """The images of ``--db-image``: name of the release -> image. Raises ConfigError."""
     if given and provisioner != "container":
-        raise ConfigError(f"an image ({given[0]}): the provisioner {provisioner} uses no images, container does")
-    found = {}
+        raise ConfigError(
+            f"an image was given ({given[0]}), but the provisioner {provisioner} uses no images; "
+            "use --db-provisioner container"
+        )
+    images = {}
     for text in given:
         name, _, image = text.partition("=")
         if not image:
             raise ConfigError(
                 f"an image is written NAME:VERSION=IMAGE, such as mariadb:11.8=mariadb:11.8.6; got {text!r}"
             )
-        found[str(ReleaseName.parse(name))] = image
-    return found
+        images[str(ReleaseName.parse(name))] = image
+    return images

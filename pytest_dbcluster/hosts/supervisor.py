@@ -1,11 +1,11 @@
-"""A small process that starts the servers, and ends them when the process that asked for them is gone.
+"""The supervisor: a small process that starts the servers, and ends them when its owner process ends.
 
-Run as a script, with the standard library alone: ``python supervisor.py RUN_ID``. Requests and answers are
-JSON lines on stdin and stdout; an answer repeats its request's number. The end of stdin means that the owner has
-ended, however it did: every child is killed and the directories that were handed over are removed.
+It runs as a script with the standard library alone: ``python supervisor.py RUN_ID``. Requests and answers are JSON
+lines on stdin and stdout; an answer repeats the number of its request. At the end of stdin the owner has ended, for
+any reason. The supervisor then kills every child and removes the directories that the owner handed over.
 
-A parent-death signal belongs to the thread that forked (prctl(2), PR_SET_PDEATHSIG), and a test run has
-threads that come and go; this process has one. The signal covers the death of the supervisor itself.
+Children also get a parent-death signal, in case the supervisor itself dies. This signal belongs to the thread that
+forked (prctl(2), PR_SET_PDEATHSIG). Threads of a test run come and go; the supervisor has only one thread.
 """
 
 from __future__ import annotations
@@ -26,19 +26,20 @@ from typing import Any
 
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 RUN_VARIABLE = "DBCLUSTER_RUN"
-CLEAN_SECONDS = 10
-AFTER_SECONDS = 60
-MOST_FILES = 65_536  # some programs make a table of all that are allowed, and the hard limit may be a thousand million
+CLEAN_SECONDS = 10  # maximum time for the removal of directories and control groups
+AFTER_SECONDS = 60  # timeout of each clean-up command
+# Some programs allocate a table with an entry for each allowed file, and the hard limit may be a thousand million.
+MAX_FILES = 65_536
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def before_exec(parent: int | None, joins: Sequence[str]) -> Callable[[], None]:
-    """A function for the child to call before exec: join the control groups, and die when ``parent`` is gone.
+    """A function for the child to call before exec: join the control groups, and request a signal when ``parent`` dies.
 
-    ``joins`` are files of the groups that a process writes its number into; None is no parent to die with.
+    ``joins``: the ``cgroup.procs`` files of the control groups. ``parent``: a process id; None requests no signal.
     """
 
-    def ask() -> None:
+    def prepare() -> None:
         for file in joins:
             descriptor = os.open(file, os.O_WRONLY)
             os.write(descriptor, str(os.getpid()).encode())
@@ -48,11 +49,11 @@ def before_exec(parent: int | None, joins: Sequence[str]) -> Callable[[], None]:
             if os.getppid() != parent:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    return ask
+    return prepare
 
 
 class Supervisor:
-    """The children of one run. ``keep`` leaves them alive when the owner goes."""
+    """The children of one run. ``keep`` leaves them alive when the owner ends."""
 
     def __init__(self, run: str) -> None:
         self.run = run
@@ -71,9 +72,9 @@ class Supervisor:
         keep: bool,
         joins: Sequence[str] = (),
     ) -> dict[str, Any]:
-        """Start a program in a process group of its own; its output is added to the file ``log``.
+        """Start a program in its own process group and append its output to the file ``log``.
 
-        ``joins`` are the ``cgroup.procs`` files of the control groups that it is in from its first instruction on.
+        ``joins``: the ``cgroup.procs`` files of control groups; the program joins these groups before it executes.
         """
         with Path(log).open("ab") as output:
             try:
@@ -87,44 +88,44 @@ class Supervisor:
                     start_new_session=True,
                     preexec_fn=before_exec(None if keep else os.getpid(), joins),  # noqa: PLW1509  (no threads here)
                 )
-            except subprocess.SubprocessError:  # all that is said of an error before exec
-                raise OSError(f"it could not join its control groups, {', '.join(joins)}") from None
+            except subprocess.SubprocessError:  # Popen reports no details of an error before exec
+                raise OSError(f"the program could not join its control groups, {', '.join(joins)}") from None
         self.children[child.pid] = child
         return {"pid": child.pid}
 
     def status(self, pid: int) -> dict[str, Any]:
-        """The exit status of a child, None while it runs; negative for a signal."""
+        """The exit status of a child: None while it runs, negative for the signal that ended it."""
         return {"status": self.children[pid].poll()}
 
     def signal(self, pid: int, number: int) -> dict[str, Any]:
-        """Send a signal to a child's process group, which its own children share."""
+        """Send a signal to the process group of a child. The group includes the child's own children."""
         if self.children[pid].poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(pid, number)
         return {}
 
     def own(self, directory: str) -> dict[str, Any]:
-        """Remove this directory at the end."""
+        """Remove this directory when the owner ends."""
         self.directories.append(directory)
         return {}
 
     def after(self, argv: list[str], environment: dict[str, str]) -> dict[str, Any]:
-        """Run this command at the end, when every child has ended."""
+        """Run this command when the owner ends, after the end of every child."""
         self.commands.append((argv, environment))
         return {}
 
     def own_group(self, group: str) -> dict[str, Any]:
-        """Remove this control group, and those inside of it, at the end."""
+        """Remove this control group, and the groups inside it, when the owner ends."""
         self.groups.append(group)
         return {}
 
     def leave(self) -> dict[str, Any]:
-        """From now on the end of the owner ends nothing: the servers and directories stay."""
+        """Leave the servers and directories alive when the owner ends."""
         self.keep = True
         return {}
 
     def close(self) -> dict[str, Any]:
-        """Kill what still runs and remove what was handed over, unless it is to be kept."""
+        """Kill every child and remove directories and groups, unless ``leave`` was called."""
         if self.keep:
             return {}
         for pid in self.children:
@@ -139,62 +140,65 @@ class Supervisor:
                     argv, env=environment, stdin=quiet, stdout=quiet, stderr=quiet, timeout=AFTER_SECONDS, check=False
                 )
         limit = time.monotonic() + CLEAN_SECONDS
-        # What a server or a command has started in a session of its own carries the mark too, and may still write.
+        # A program that a child started in its own session carries the mark too, and may still write files.
         while kill_marked(self.run) + remove(self.directories) + ungroup(self.groups) and time.monotonic() < limit:
             time.sleep(0.01)
         return {}
 
 
 def kill_marked(run: str) -> int:
-    """Kill every process that carries this run's mark; how many there were."""
-    mark, found = f"{RUN_VARIABLE}={run}".encode(), 0
-    for place in Path("/proc").glob("[0-9]*"):
+    """Kill every process that carries the mark of this run. Returns their number."""
+    mark, killed = f"{RUN_VARIABLE}={run}".encode(), 0
+    for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (place / "environ").read_bytes().split(b"\0"):
-                found += 1
-                os.kill(int(place.name), signal.SIGKILL)
-    return found
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                killed += 1
+                os.kill(int(process.name), signal.SIGKILL)
+    return killed
 
 
 def remove(directories: list[str]) -> int:
-    """Remove directories; how many could not be removed whole, because somebody still wrote into them."""
+    """Remove directories. Returns how many still exist because a process still wrote into them."""
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
     return sum(map(os.path.exists, directories))
 
 
 def ungroup(groups: list[str]) -> int:
-    """Remove control groups; how many could not be removed, because a process in them is not quite gone."""
+    """Remove control groups. Returns how many still exist because a process in them has not ended completely."""
     for group in groups:
-        for place in (*(file.parent for file in Path(group).glob("*/cgroup.procs")), Path(group)):
+        for directory in (*(file.parent for file in Path(group).glob("*/cgroup.procs")), Path(group)):
             with contextlib.suppress(OSError):
-                place.rmdir()
+                directory.rmdir()
     return sum(map(os.path.exists, groups))
 
 
 def allow_files() -> None:
-    """Let children open as many files as the hard limit allows: a login shell's 1024 are 500 connections of a proxy."""
+    """Raise the soft limit of open files to the hard limit, at most MAX_FILES; children inherit it.
+
+    The usual 1024 files of a login shell suffice for only 500 connections of a proxy.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
-    if soft != resource.RLIM_INFINITY and soft < most:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    wanted = MAX_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def main() -> None:
     """Serve requests until stdin ends."""
     allow_files()
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, lambda *_: None)  # SIG_IGN would be inherited, and no child could be asked to end
+    for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ignored, lambda *_: None)  # children would inherit SIG_IGN and ignore requests to end
     supervisor = Supervisor(sys.argv[1])
     for line in sys.stdin:
         request = json.loads(line)
-        asked = request.pop("request", None)
+        number = request.pop("request", None)
         try:
             answer = getattr(supervisor, request.pop("do"))(**request)
         except (OSError, KeyError) as error:
             answer = {"error": f"{type(error).__name__}: {error}"}
         try:
-            print(json.dumps({**answer, "request": asked}), flush=True)
+            print(json.dumps({**answer, "request": number}), flush=True)
         except BrokenPipeError:
             break
     supervisor.close()

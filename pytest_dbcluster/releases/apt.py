@@ -1,7 +1,7 @@
 """A release from the suites of an apt mirror, fetched and unpacked without root.
 
-apt works on a private state directory and on a dpkg status of ours, so it resolves, verifies and downloads the
-whole closure of the packages and touches nothing of the host. Signatures are checked against the host's keyrings.
+apt works with a private state directory and a private dpkg status. It resolves, verifies and downloads the packages
+with all their dependencies and changes nothing on the machine. It checks signatures with the machine's keyrings.
 """
 
 from __future__ import annotations
@@ -14,22 +14,21 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
 
-Progress = Callable[[str], None]
-
-# Of the host's configuration: how to reach the mirrors. Hooks, languages and index targets are not for us.
+# Settings of the machine that we keep: how to reach the mirrors. We drop hooks, languages and index targets.
 _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
 OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
 _MINUTES = 60
-# A vendor's archive among the host's sources must not give another version than the suite is known for.
+# A vendor's archive in the machine's sources must not replace the version of the suite.
 PREFERENCES = """\
 Package: *
 Pin: release o=Debian
@@ -43,7 +42,7 @@ Pin-Priority: 990
 
 @dataclasses.dataclass(frozen=True)
 class Package:
-    """One file that apt wants to download."""
+    """One package file that apt would download. size: bytes."""
 
     name: str
     version: str
@@ -52,13 +51,13 @@ class Package:
     uri: str = ""
 
     def path(self, archives: Path) -> Path:
-        """Where it is once it is downloaded; apt leaves the files of a ``file:`` mirror where they are."""
+        """The path after the download. apt does not copy files of a ``file:`` mirror; their path is in the mirror."""
         return Path(unquote(self.uri[5:])) if self.uri.startswith("file:") else archives / self.file
 
 
 @dataclasses.dataclass(frozen=True)
 class Fetched:
-    """What was unpacked, and remarks on how it was fetched that the user should see."""
+    """The unpacked packages, their source, and remarks about the mirror for the user."""
 
     packages: tuple[Package, ...]
     suite: str
@@ -67,14 +66,14 @@ class Fetched:
 
     @property
     def downloaded(self) -> int:
-        """The bytes of all packages."""
+        """The size of all packages, in bytes."""
         return sum(package.size for package in self.packages)
 
 
-def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: Progress) -> Fetched:
-    """Unpack the closure of the candidate's packages into ``into``; ``staging`` takes apt's own files meanwhile.
+def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: Report) -> Fetched:
+    """Unpack the candidate's packages with all dependencies into ``into``. ``staging``: for temporary files of apt.
 
-    Raises ProvisionError with apt's reason, Unsupported on a host without apt.
+    Raises ProvisionError with the reason of apt, Unsupported on a machine without apt.
     """
     directory = staging / "apt"
     progress(f"reading {candidate.where}")
@@ -86,8 +85,8 @@ def fetch(name: str, candidate: Candidate, staging: Path, into: Path, progress: 
             if not candidate.optional:
                 raise
             left_out = ", ".join(entry.suite for entry in candidate.optional)
-            remark = f"without {left_out}, which the mirror does not have whole"
-            progress(f"going on {remark} ({error})")
+            remark = f"without {left_out}, which is incomplete on the mirror"
+            progress(f"continuing {remark} ({error})")
         fetched = _fetch(private, name, candidate, candidate.entries, into, progress)
         return dataclasses.replace(fetched, remarks=(*fetched.remarks, remark))
     finally:
@@ -100,7 +99,7 @@ def _fetch(
     candidate: Candidate,
     entries: Sequence[AptEntry],
     into: Path,
-    progress: Progress,
+    progress: Report,
 ) -> Fetched:
     suite, wanted = candidate.origin.suite, candidate.origin.packages
     remarks = private.update(entries)
@@ -117,7 +116,7 @@ def _fetch(
 
 
 def _check_version(name: str, candidate: Candidate, packages: Sequence[Package]) -> None:
-    """Raise ProvisionError, before anything is downloaded, when the suite has moved on to another version."""
+    """Raise ProvisionError, before any download, when the suite has another version now."""
     version = name.partition(":")[2]
     for package in packages:
         upstream = package.version.rpartition(":")[2]
@@ -126,7 +125,7 @@ def _check_version(name: str, candidate: Candidate, packages: Sequence[Package])
 
 
 def architecture() -> str:
-    """The name that dpkg has for this machine, ``amd64`` or ``arm64``. Raises Unsupported."""
+    """The architecture of this machine as dpkg names it, ``amd64`` or ``arm64``. Raises Unsupported."""
     for program in ("apt-get", "apt-config", "dpkg-deb", "dpkg"):
         if not shutil.which(program):
             raise Unsupported(f"this system has no {program}, releases can only be fetched on Debian and Ubuntu")
@@ -137,7 +136,7 @@ def architecture() -> str:
 
 
 def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment: str) -> str:
-    """The standard output of a command, in the C locale. Raises CommandFailed."""
+    """The standard output of a command, run in the C locale. ``seconds``: its timeout. Raises CommandFailed."""
     variables = {**os.environ, "LC_ALL": "C.UTF-8", **environment}
     try:
         done = subprocess.run(
@@ -152,7 +151,7 @@ def run(command: Sequence[str], *, seconds: float = 10 * _MINUTES, **environment
 
 
 class PrivateApt:
-    """apt with lists, cache, sources and dpkg status of its own."""
+    """apt with its own lists, cache, sources and dpkg status."""
 
     def __init__(self, directory: Path, native: str) -> None:
         self.directory = directory
@@ -184,9 +183,9 @@ class PrivateApt:
         return run(["apt-get", "-q", *arguments], APT_CONFIG=str(self._settings))
 
     def update(self, entries: Sequence[AptEntry]) -> list[str]:
-        """Read the lists of the entries, and return remarks for the user. Raises ProvisionError.
+        """Read the package lists of the entries. Returns remarks for the user. Raises ProvisionError.
 
-        A mirror whose Release file is out of date is used all the same, and named.
+        A mirror with a Release file that is out of date is used; a remark names it.
         """
         stanzas = "\n".join(str(entry) for entry in entries)
         (self.directory / "sources" / "own.sources").write_text(stanzas)
@@ -202,30 +201,30 @@ class PrivateApt:
             self._apt("update", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false")
         except CommandFailed as error:
             raise update_error(error, entries) from error
-        return [f"the mirror's file {file} is {how}; its signature is good, going on" for file, how in stale]
+        return [f"the mirror's file {file} is {how}; its signature is valid, so we use it" for file, how in stale]
 
     def plan(self, packages: Sequence[str]) -> list[Package]:
-        """The closure of the packages. Raises ProvisionError when the suite has not got them."""
+        """The packages with all their dependencies. Raises ProvisionError when the suite lacks one of them."""
         try:
-            # Against an empty archive: apt does not list what is there already.
+            # With an empty archive directory, because apt does not list packages that it has already downloaded.
             empty = f"Dir::Cache::archives={self.directory.resolve() / 'none'}"
             text = self._apt("install", "--yes", "--print-uris", "-o", empty, *packages)
         except CommandFailed as error:
             raise ProvisionError(f"apt cannot resolve {' '.join(packages)}: {_reason(error)}") from error
         return planned(text)
 
-    def download(self, names: Sequence[str], packages: Sequence[Package], progress: Progress) -> list[Path]:
-        """The packages' files, verified by apt. Progress is told at each quarter."""
+    def download(self, names: Sequence[str], packages: Sequence[Package], progress: Report) -> list[Path]:
+        """Download the packages; apt verifies them. Returns their files. Reports each quarter to ``progress``."""
         archives = self.directory / "archives"
         total = sum(package.size for package in packages)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             work = pool.submit(self._apt, "install", "--yes", "--download-only", *names)
-            told = 0
+            quarters = 0
             while not concurrent.futures.wait([work], timeout=0.2).done:
-                have = sum(_arrived(archives, package) for package in packages)
-                if total and have * 4 // total > told:
-                    told = have * 4 // total
-                    progress(f".. {formatting.size(have)} of {formatting.size(total)}")
+                arrived = sum(_arrived(archives, package) for package in packages)
+                if total and arrived * 4 // total > quarters:
+                    quarters = arrived * 4 // total
+                    progress(f".. {formatting.size(arrived)} of {formatting.size(total)}")
         try:
             work.result()
         except CommandFailed as error:
@@ -235,15 +234,15 @@ class PrivateApt:
 
 def planned(text: str) -> list[Package]:
     """The packages in the output of ``apt-get install --print-uris``."""
-    found = re.findall(r"^'(\S+)' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
+    lines = re.findall(r"^'(\S+)' (\S+?)_(\S+?)_(\S+\.deb) (\d+)", text, re.MULTILINE)
     return [
         Package(name, unquote(version), f"{name}_{version}_{rest}", int(size), uri)
-        for uri, name, version, rest, size in found
+        for uri, name, version, rest, size in lines
     ]
 
 
 def unpack(files: Sequence[Path], into: Path) -> None:
-    """Unpack packages side by side, without their maintainer scripts. Documentation is left out."""
+    """Unpack packages in parallel, without their maintainer scripts and their documentation."""
     into.mkdir(parents=True, exist_ok=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         list(pool.map(lambda file: run(["dpkg-deb", "-x", str(file), str(into)]), files))
@@ -259,7 +258,7 @@ def _arrived(archives: Path, package: Package) -> int:
 
 
 def installed(name: str, native: str) -> str:
-    """A dpkg status stanza for a package that is not to be fetched."""
+    """A dpkg status stanza that marks a package as installed, so that apt does not fetch it."""
     return (
         f"Package: {name}\nStatus: install ok installed\nPriority: optional\nSection: misc\nMaintainer: none\n"
         f"Architecture: {native}\nMulti-Arch: allowed\nVersion: 999:0\nDescription: not fetched\n\n"
@@ -267,12 +266,12 @@ def installed(name: str, native: str) -> str:
 
 
 def host_settings() -> list[str]:
-    """The lines of the host's apt configuration that say how its mirrors are reached."""
+    """The lines of this machine's apt configuration with proxies and other settings for its mirrors."""
     return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
 
 
 def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
-    """What the user hears when the lists of these entries could not be read."""
+    """The error for package lists that apt could not read, with the keyring to install if a key is missing."""
     suite, uri = entries[0].suite, entries[0].uri
     if "NO_PUBKEY" in error.stderr or "is not signed" in error.stderr:
         package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
@@ -286,7 +285,7 @@ def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> Provision
 
 
 def _reason(error: CommandFailed) -> str:
-    """The words of apt, its errors before its warnings, each line once."""
+    """The messages of apt, errors before warnings, each line once."""
     lines = [line.strip() for line in error.stderr.splitlines() if line.startswith(("E:", "W:", "Err:"))]
     text = "; ".join(dict.fromkeys(sorted(lines, key=lambda line: line[:2] != "E:")))
     return (text or str(error))[:600]

@@ -1,4 +1,4 @@
-"""Which version comes from which suite, in which packages. Data."""
+"""The releases and tools that can be fetched: versions, suites and packages. Data only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import dataclasses
 
 DEBIAN = ("bullseye", "bookworm", "trixie", "sid")
 UBUNTU = ("jammy", "noble")
-WITHOUT_SECURITY = ("sid",)  # repairs come to it as new versions
+WITHOUT_SECURITY = ("sid",)  # security fixes arrive as new versions
 ALIASES = ("stable", "oldstable", "oldoldstable", "testing", "unstable")
 
 _GALERA = ("galera-4", "mariadb-backup", "socat", "pv", "iproute2", "procps")
 _MARIADB = ("mariadb-server", "mariadb-client", *_GALERA)
 
-# Each of the vendor's programs is 5 MB and holds the client library, so only those that a cluster uses are kept.
+# Each program of the vendor has 5 MB, because it includes the client library. We keep only those that a cluster uses.
 MARIADB_PROGRAMS = (
     "mariadb", "mysql", "mariadbd", "mysqld", "mbstream", "mariabackup", "my_print_defaults", "resolveip",
     *(f"mariadb-{name}" for name in ("admin", "backup", "binlog", "check", "dump", "install-db", "slap", "upgrade")),
@@ -24,11 +24,11 @@ MYSQL_PROGRAMS = (
     "mysqld", "mysql", "mysqladmin", "mysqlbinlog", "mysqldump", "mysqlslap", "mysqlrouter*", "my_print_defaults",
 )  # fmt: skip
 
-# What is taken out of a directory or PATH where users have put a server; there the shell may lie beside it.
+# Programs that we use from a user's directory or from PATH. MySQL Shell may be among them.
 PROGRAMS = {"mariadb": MARIADB_PROGRAMS, "mysql": (*MYSQL_PROGRAMS, "mysqlsh")}
 
-# Of the closure, what a server in the foreground does not use, or what is part of every Debian and Ubuntu.
-# apt is told that these are installed. Nearly all of it is perl and what installs packages.
+# Dependencies that a server in the foreground does not use, or that every Debian and Ubuntu has. We tell apt that
+# they are installed. Nearly all of them are perl and programs that install packages.
 NOT_FETCHED = (
     "adduser", "base-files", "base-passwd", "dash", "debconf", "debianutils", "dpkg", "gawk", "init-system-helpers",
     "libcap2-bin", "libconfig-inifiles-perl", "libdbi-perl", "login.defs", "lsb-base", "lsof", "passwd", "perl",
@@ -38,7 +38,7 @@ NOT_FETCHED = (
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """One suite that has a version, and the names that its packages have there."""
+    """A suite that has a version, and the names of the packages in this suite."""
 
     suite: str
     packages: tuple[str, ...]
@@ -46,7 +46,7 @@ class Origin:
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-    """A version, or a tool, that can be fetched: where from, and what of it goes into bin/."""
+    """A version, or a tool, that can be fetched. programs: patterns of the programs that go into ``bin/``."""
 
     product: str
     version: str
@@ -55,12 +55,12 @@ class Offer:
 
     @property
     def name(self) -> str:
-        """As users write it: ``mariadb:10.11``, ``sysbench``."""
+        """The name as users write it: ``mariadb:10.11``, ``sysbench``."""
         return f"{self.product}:{self.version}" if self.version else self.product
 
 
 def _tool(name: str) -> Offer:
-    # The host's own suite comes first whatever the order here; the newest stable one is next.
+    # The suite of this machine comes first in any case. After it comes the newest stable suite.
     suites = ("trixie", "bookworm", "bullseye", "noble", "jammy")
     return Offer(name, "", tuple(Origin(suite, (name,)) for suite in suites), (name,))
 
@@ -87,5 +87,5 @@ OFFERS = (
 
 
 def offer(product: str, version: str) -> Offer | None:
-    """The offer of this version, None when nobody is known to have it."""
+    """The offer of this version; None if the version is unknown."""
     return next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)

@@ -1,12 +1,13 @@
-"""Releases of the cache: read from their entries, and made by fetching."""
+"""Fetched releases: read them from the cache, or fetch them into it."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import apt, layout, shims
 from pytest_dbcluster.releases.catalogue import Offer
 from pytest_dbcluster.releases.release import Release
@@ -15,12 +16,12 @@ from pytest_dbcluster.system import cache
 
 
 def key(product: str, version: str, architecture: str) -> str:
-    """The name of an entry: ``mariadb-10.11-amd64``, ``sysbench-amd64``."""
+    """The name of a cache entry: ``mariadb-10.11-amd64``, ``sysbench-amd64``."""
     return "-".join(part for part in (product, version, architecture) if part)
 
 
 def lookup(product: str, version: str) -> Release | None:
-    """The release out of the cache, None when it is not there."""
+    """The cached release for this machine's architecture; None if it is not in the cache."""
     for entry, manifest in cache.entries():
         if (manifest.product, manifest.version) == (product, version) and _runs_here(manifest.architecture):
             return from_entry(entry, manifest)
@@ -28,7 +29,7 @@ def lookup(product: str, version: str) -> Release | None:
 
 
 def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
-    """The release that an entry holds, wherever the cache lies now."""
+    """The release in a cache entry. The entry may have been moved or copied since it was made."""
     tool = not manifest.version
     return Release(
         name=manifest.product if tool else f"{manifest.product}:{manifest.version}",
@@ -44,15 +45,15 @@ def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
     )
 
 
-def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Callable[[str], None]) -> Release:
-    """The release, from the first candidate that has it. Raises ProvisionError with every candidate's reason."""
+def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Release:
+    """Fetch a release from the first candidate that has it. Raises ProvisionError with each candidate's reason."""
     native = apt.architecture()
     name = key(offer.product, offer.version, native)
     reasons = []
     with cache.lock(name, progress=progress):
-        found = lookup(offer.product, offer.version)
-        if found:
-            return found
+        cached = lookup(offer.product, offer.version)
+        if cached:
+            return cached
         for candidate in candidates:
             try:
                 with cache.staged(name) as staging:
@@ -60,7 +61,7 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Callable[[str
             except (DBClusterError, OSError) as error:
                 reasons.append(str(error))
                 continue
-            return _whole(offer)
+            return _from_cache(offer)
     raise ProvisionError("; ".join(reasons) or _nowhere(offer))
 
 
@@ -69,19 +70,19 @@ def _nowhere(offer: Offer) -> str:
     return f"it is in {suites}, and the apt sources of this system name no mirror of that"
 
 
-def _whole(offer: Offer) -> Release:
-    found = lookup(offer.product, offer.version)
-    if found is None:
-        raise ProvisionError(f"{offer.name} was fetched and is gone again from {cache.releases()}")
-    return found
+def _from_cache(offer: Offer) -> Release:
+    cached = lookup(offer.product, offer.version)
+    if cached is None:
+        raise ProvisionError(f"{offer.name} was fetched, but it is gone from {cache.releases()}; fetch it again")
+    return cached
 
 
-def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Callable[[str], None]) -> None:
+def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Report) -> None:
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
     shims.make(staging, offer.programs, native)
     shims.add_other_names(staging / "bin", offer.product)
     link_prefix(staging)
-    exact = _ask(staging / "bin", offer)
+    exact = _program_version(staging / "bin", offer)
     if not f"{exact}.".startswith(f"{offer.version}." if offer.version else ""):
         raise ProvisionError(f"{fetched.where} has {offer.product} {exact}, not {offer.version}")
     manifest = cache.Manifest(
@@ -100,24 +101,24 @@ def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progr
 
 
 def link_prefix(entry: Path) -> None:
-    """Give an entry the shape of an installation: a basedir with bin, sbin, share and lib."""
+    """Add links to an entry, so that it looks like an installation: a basedir with bin, sbin, share and lib."""
     for part, target in (("sbin", "bin"), *((part, f"{shims.ROOT}/usr/{part}") for part in ("share", "lib"))):
         if not (entry / part).is_symlink():
             (entry / part).symlink_to(target)
 
 
-def _ask(bin_: Path, offer: Offer) -> str:
-    """The version as the program itself says, which also shows that it runs on this host."""
+def _program_version(bin_: Path, offer: Offer) -> str:
+    """The version that the program itself reports. This also tests that the program runs on this machine."""
     names = layout.SERVERS.get(offer.product, (offer.product,))
     program = next((bin_ / name for name in names if (bin_ / name).exists()), None)
     if program is None:
-        raise ProvisionError(f"the packages of {offer.name} hold no {' or '.join(names)}")
+        raise ProvisionError(f"the packages of {offer.name} contain no {' or '.join(names)}")
     option = "-v" if offer.product == "haproxy" else "--version"
     try:
-        words = apt.run([str(program), option], seconds=60)
+        output = apt.run([str(program), option], seconds=60)
     except CommandFailed as error:
         raise ProvisionError(f"the fetched {offer.name} does not run on this system: {error}") from error
-    return layout.exact_version(words)
+    return layout.exact_version(output)
 
 
 def _runs_here(architecture: str) -> bool:

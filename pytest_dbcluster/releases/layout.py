@@ -1,4 +1,4 @@
-"""The programs and files of a release in the layouts that servers come in."""
+"""The paths of programs and files of a release, for each layout of a server's files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-# Below the directory that a user names: a vendor's tarball, a prefix such as /usr, an unpacked package.
+# Prefixes below the directory that a user names: a vendor's tarball, a prefix such as /usr, an unpacked package.
 PREFIXES = ("", "usr", "usr/local")
 _SHARES = ("share/mariadb", "share/mysql", "share")
 _PLUGINS = ("lib/mysql/plugin", "lib/mariadb/plugin", "lib64/mysql/plugin", "lib/plugin", "lib64/plugin")
@@ -15,7 +15,7 @@ SERVERS = {"mariadb": ("mariadbd", "mysqld"), "mysql": ("mysqld",)}
 
 
 def server_options(prefix: Path) -> dict[str, str]:
-    """What a server below ``prefix`` must be told, because it was built for another place."""
+    """Options that a server below ``prefix`` needs, because it was built for another path."""
     options = {"basedir": str(prefix)}
     plugins = _first(prefix, _PLUGINS)
     if plugins:
@@ -29,7 +29,7 @@ def server_options(prefix: Path) -> dict[str, str]:
 
 
 def client_options(prefix: Path) -> dict[str, str]:
-    """What the clients below ``prefix`` must be told: where their authentication plugins are."""
+    """Options that the clients below ``prefix`` need: the directory of their authentication plugins."""
     for pattern in ("lib/*/libmariadb3/plugin", "lib/libmariadb3/plugin"):
         for path in sorted(prefix.glob(pattern)):
             return {"plugin-dir": str(path)}
@@ -38,7 +38,7 @@ def client_options(prefix: Path) -> dict[str, str]:
 
 
 def wsrep_provider(prefix: Path) -> Path | None:
-    """The Galera library below ``prefix``."""
+    """The path of the Galera library below ``prefix``; None if there is none."""
     for part in _GALERA:
         path = prefix / part / "libgalera_smm.so"
         if path.exists():
@@ -46,20 +46,20 @@ def wsrep_provider(prefix: Path) -> Path | None:
     return None
 
 
-def exact_version(words: str) -> str:
-    """The version out of what ``mariadbd --version`` prints: ``10.11.18``. Empty when there is none.
+def exact_version(output: str) -> str:
+    """The version in the output of ``mariadbd --version``: ``10.11.18``. Empty when there is none.
 
-    MySQL servers say ``Ver 8.4.3 for Linux``, MariaDB's ``Ver 10.11.18-MariaDB-...``.
+    MySQL servers print ``Ver 8.4.3 for Linux``, MariaDB servers ``Ver 10.11.18-MariaDB-...``.
     """
-    match = re.search(r"(?:Ver|version)\s+(\d+(?:\.\d+)+)", words) or re.search(r"\b(\d+(?:\.\d+)+)", words)
+    match = re.search(r"(?:Ver|version)\s+(\d+(?:\.\d+)+)", output) or re.search(r"\b(\d+(?:\.\d+)+)", output)
     return match[1] if match else ""
 
 
-def product_of(words: str) -> str:
-    """``mariadb`` or ``mysql``, by what the server prints about itself."""
-    # The path of the program stands before the version, and may hold either name.
-    match = re.search(r"\bVer\s.*", words)
-    return "mariadb" if "mariadb" in (match[0] if match else words).lower() else "mysql"
+def product_of(output: str) -> str:
+    """``mariadb`` or ``mysql``, from the output of the server's ``--version``."""
+    # The path of the program comes before the version and may contain either name.
+    match = re.search(r"\bVer\s.*", output)
+    return "mariadb" if "mariadb" in (match[0] if match else output).lower() else "mysql"
 
 
 def sysbench_environment(prefix: Path) -> Mapping[str, str]:

@@ -1,4 +1,4 @@
-"""A release out of programs that are already on this machine: one ``bin/`` of links to them."""
+"""Releases from programs that are already on this machine: a directory ``bin/`` with links to them."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
 def programs_in(directories: Iterable[Path], patterns: Iterable[str]) -> dict[str, Path]:
-    """The programs whose names fit, each from the first directory that has it."""
-    found: dict[str, Path] = {}
+    """The programs that match a pattern: name -> path in the first directory that has it."""
+    programs: dict[str, Path] = {}
     for directory in directories:
         for pattern in patterns:
             for path in sorted(directory.glob(pattern)):
                 if path.is_file():
-                    found.setdefault(path.name, path)
-    return found
+                    programs.setdefault(path.name, path)
+    return programs
 
 
-def linked(product: str, place: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
-    """A directory of the cache with ``bin/``: links to the programs, or shims when ``root`` has its own libraries.
+def linked(product: str, location: str, programs: Mapping[str, Path], root: Path | None = None) -> Path:
+    """A directory in the cache with ``bin/``: links to the programs, or shims when ``root`` has its own libraries.
 
-    ``product`` and ``place`` tell one such directory from others. It is made anew only when the programs have
-    changed, because servers may be running out of it.
+    ``product`` and ``location`` identify the directory. We make it again only when the programs have changed, because
+    servers may be running from it.
     """
-    name = "at-" + hashlib.sha256(f"{product} {place}".encode()).hexdigest()[:12]
+    name = "at-" + hashlib.sha256(f"{product} {location}".encode()).hexdigest()[:12]
     entry = cache.releases() / name
     signature = [cache.FORMAT, _stamps(programs), str(root or "")]
     with cache.lock(name, progress=lambda line: None):
-        if cache.read_manifest(entry / _SIGNATURE, lambda kept: kept) == signature:
+        if cache.read_manifest(entry / _SIGNATURE, lambda value: value) == signature:
             return entry
         with cache.staged(name) as staging:
             if root:
@@ -67,16 +67,19 @@ def _stamps(programs: Mapping[str, Path]) -> dict[str, list[str | int]]:
 
 
 def release_of(name: ReleaseName, bin_: Path, prefix: Path, source: str) -> Release:
-    """The server in ``bin_``, whose files lie below ``prefix``. Raises ConfigError when it is another one."""
+    """The release of the server in ``bin_``, with its files below ``prefix``.
+
+    Raises ConfigError for another product or version, ProvisionError when the server does not run.
+    """
     names = layout.SERVERS[name.product]
     server = next((bin_ / program for program in names if (bin_ / program).exists()), None)
     if server is None:
         raise ConfigError(f"{name}: {source} has no server program ({' or '.join(names)})")
     try:
-        words = apt.run([str(server), "--no-defaults", "--version"], seconds=60)
+        output = apt.run([str(server), "--no-defaults", "--version"], seconds=60)
     except CommandFailed as error:
         raise ProvisionError(f"{name}: the server of {source} does not run on this system: {error}") from error
-    product, version = layout.product_of(words), layout.exact_version(words)
+    product, version = layout.product_of(output), layout.exact_version(output)
     wanted = "" if name.version == "path" else name.version
     if product != name.product or not f"{version}.".startswith(f"{wanted}." if wanted else ""):
         raise ConfigError(f"{name}: the server of {source} is {product} {version}")
@@ -92,13 +95,13 @@ def release_of(name: ReleaseName, bin_: Path, prefix: Path, source: str) -> Rele
     )
 
 
-def with_prefix(found: Release, entry: Path) -> Release:
-    """The release with ``entry`` as its basedir, so that its scripts find the shims and not the bare programs."""
-    return dataclasses.replace(found, server_options={**found.server_options, "basedir": str(entry)})
+def with_prefix(release: Release, entry: Path) -> Release:
+    """The release with ``entry`` as its basedir, so that its scripts find the shims instead of the programs."""
+    return dataclasses.replace(release, server_options={**release.server_options, "basedir": str(entry)})
 
 
 def in_directory(name: ReleaseName) -> Release:
-    """The release in ``name.directory``. Raises ConfigError when it is not there, or is another version."""
+    """The release in ``name.directory``. Raises ConfigError if the directory has no server, or another version."""
     directory = Path(name.directory).expanduser().absolute()
     if not directory.is_dir():
         raise ConfigError(f"{name}={name.directory}: there is no directory {directory}")
@@ -117,42 +120,42 @@ def in_directory(name: ReleaseName) -> Release:
 
 
 def _programs_below(prefix: Path, directory: Path, name: ReleaseName) -> dict[str, Path]:
-    # An older tarball keeps its installer in scripts/; unpacked packages may have ss and ip outside usr.
-    places = [prefix / part for part in _BINS] + [directory / part for part in ("bin", "sbin")]
-    return programs_in(places, PROGRAMS[name.product])
+    # Old tarballs have their installer in scripts/; unpacked packages may have ss and ip outside of usr.
+    directories = [prefix / part for part in _BINS] + [directory / part for part in ("bin", "sbin")]
+    return programs_in(directories, PROGRAMS[name.product])
 
 
 def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[str, Path]) -> Release:
-    whole = prefix != directory and shims.has_loader(directory)
-    entry = linked(name.product, str(directory), programs, directory if whole else None)
-    if whole and not (entry / "share").exists():
+    own_loader = prefix != directory and shims.has_loader(directory)
+    entry = linked(name.product, str(directory), programs, directory if own_loader else None)
+    if own_loader and not (entry / "share").exists():
         fetched.link_prefix(entry)
-    found = release_of(name, entry / "bin", prefix, str(directory))
-    return with_prefix(found, entry) if whole else found
+    release = release_of(name, entry / "bin", prefix, str(directory))
+    return with_prefix(release, entry) if own_loader else release
 
 
 def path_directories() -> list[Path]:
-    """PATH, and the directories of servers that an ordinary user's PATH lacks."""
+    """The directories of PATH, and those for servers, which an ordinary user's PATH lacks."""
     parts = [*os.environ.get("PATH", "").split(os.pathsep), *_SBIN]
     return [Path(part) for part in dict.fromkeys(parts) if part]
 
 
 def server_on_path(product: str) -> Path | None:
-    """The server program on PATH."""
-    places = os.pathsep.join(map(str, path_directories()))
-    found = (shutil.which(name, path=places) for name in layout.SERVERS[product])
-    return next((Path(path) for path in found if path), None)
+    """The path of the server program on PATH; None if there is none."""
+    search = os.pathsep.join(map(str, path_directories()))
+    paths = (shutil.which(name, path=search) for name in layout.SERVERS[product])
+    return next((Path(path) for path in paths if path), None)
 
 
 def on_path(name: ReleaseName) -> Release:
-    """The server on PATH with what lies beside it. Raises ConfigError when there is none, or another product."""
+    """The release of the server on PATH. Raises ConfigError if there is none, or if it is another product."""
     program = server_on_path(name.product)
     if program is None:
         looked = ":".join(map(str, path_directories()))
         offers = ", ".join(offer.name for offer in OFFERS if offer.product == name.product)
         raise ConfigError(
             f"{name}: no {' or '.join(layout.SERVERS[name.product])} on PATH ({looked}); "
-            f"install one, or name a version that is fetched: {offers}"
+            f"install a server, or name a version that can be fetched: {offers}"
         )
     beside = [program.parent, program.parent.parent / "bin"]
     programs = programs_in([*beside, *path_directories()], PROGRAMS[name.product])
@@ -162,7 +165,7 @@ def on_path(name: ReleaseName) -> Release:
 
 
 def _confined(program: Path) -> str:
-    """A remark when AppArmor confines the server: it may then not write where its data directory is."""
+    """A remark if AppArmor confines the server, which may then fail to write to its data directory; else empty."""
     real = str(program.resolve())
     try:
         confined = any(line.startswith(f"{real} (enforce)") for line in APPARMOR.read_text().splitlines())
@@ -174,12 +177,12 @@ def _confined(program: Path) -> str:
 
 
 def tool_on_path(name: str, reason: str) -> Release | None:
-    """A tool on PATH, the last way out; ``reason`` says why it was not fetched."""
+    """The release of a tool on PATH, or None; used when it cannot be fetched. ``reason``: why it was not fetched."""
     program = shutil.which(name, path=os.pathsep.join(map(str, path_directories())))
     if program is None:
         return None
     try:
-        words = apt.run([program, "-v" if name == "haproxy" else "--version"], seconds=60)
+        output = apt.run([program, "-v" if name == "haproxy" else "--version"], seconds=60)
     except ProvisionError:
         return None
     entry = linked(name, "on PATH", {name: Path(program)})
@@ -187,7 +190,7 @@ def tool_on_path(name: str, reason: str) -> Release | None:
     return Release(
         name=name,
         product=name,
-        version=layout.exact_version(words),
+        version=layout.exact_version(output),
         bin=entry / "bin",
         scripts=scripts if name == "sysbench" and scripts.is_dir() else None,
         source=f"PATH ({program}), because it could not be fetched: {reason}",

@@ -1,4 +1,4 @@
-"""A release: "mariadb:10.11" and where its programs are on disk."""
+"""The value ``Release``: a name such as "mariadb:10.11" and the paths of its programs."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ReleaseName
 
-# Where programs are in an image, those of its maker's own first.
+# Directories of programs in an image. Programs that the maker of the image added come first.
 IMAGE_PATH = ("/usr/local/mysql/bin", "/usr/local/bin", "/usr/local/sbin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """Programs on disk that run as they are: every path in it exists.
+    """A server version or a tool with its programs, ready to run: every path in it exists.
 
-    name: as asked for ("mariadb:10.11", "sysbench"). version: exact, as the program says ("10.11.19").
-    bin: the one directory that goes first in PATH; it holds every program, as a file, a link or a shim.
-    server_options: options that this server always needs because it does not lie where it was built for
-    (basedir, plugin-dir, lc-messages-dir, character-sets-dir, ...), empty for an installed one.
+    name: as the user wrote it ("mariadb:10.11", "sysbench"). version: the exact version of the program ("10.11.19").
+    bin: the directory with all programs, as files, links or shims; it goes first in PATH.
+    server_options: options that this server needs because it does not lie in its built-in path (basedir, plugin-dir,
+    lc-messages-dir, character-sets-dir, ...); empty for an installed server.
     client_options: the same for its clients (plugin-dir).
-    environment: variables that the programs need (LUA_PATH for sysbench), PATH not among them.
-    wsrep_provider: the Galera library, None when the release has none.
-    scripts: the directory of a tool's own scripts (oltp_read_write.lua and others of sysbench), None without any.
-    source: where it was found, for people ("bookworm from the system's apt sources", "/opt/mariadb-11.4").
-    image: the id of the container image that has the programs, empty where they are on this machine's disk.
-    files: of an image, every program, plugin and library that matters; None where this machine's disk says it.
+    environment: variables that the programs need (LUA_PATH for sysbench), without PATH.
+    wsrep_provider: the path of the Galera library, None if the release has none.
+    scripts: the directory of a tool's scripts (oltp_read_write.lua and others of sysbench), None without scripts.
+    source: where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4").
+    image: the id of the container image with the programs; empty when they are on the disk of this machine.
+    files: the paths of all programs, plugins and libraries in the image; None when they are on this machine.
     """
 
     name: str
@@ -46,25 +46,25 @@ class Release:
 
     @property
     def asked(self) -> ReleaseName:
-        """The name that it was asked for by, without the place of its programs."""
+        """The name of the release without the directory of its programs."""
         return ReleaseName(self.product, self.name.partition(":")[2])
 
     @property
     def key(self) -> str:
-        """What tells its programs from all others: their place."""
+        """A key that differs for different programs: the image and directory that they come from."""
         return f"{self.image}:{self.bin}" if self.image else str(self.bin)
 
     def has(self, path: Path) -> bool:
-        """Whether a file of the release exists, where its programs are."""
+        """Whether a file exists, in the image of the release or on this machine."""
         return path.exists() if self.files is None else str(path) in self.files
 
     def beside(self, name: str) -> Path | None:
-        """The path of one program of this release, None when it has none of this name."""
-        places = (self.bin,) if self.files is None else tuple(map(Path, IMAGE_PATH))
-        return next((place / name for place in places if self.has(place / name)), None)
+        """The path of a program of this release; None if the release has no such program."""
+        directories = (self.bin,) if self.files is None else tuple(map(Path, IMAGE_PATH))
+        return next((path for directory in directories if self.has(path := directory / name)), None)
 
     def program(self, name: str) -> Path:
-        """The path of one program of this release. Raises ConfigError with what the release does have."""
+        """The path of a program of this release. Raises ConfigError with the programs that the release has."""
         path = self.beside(name)
         if path is None:
             near = difflib.get_close_matches(name, self._programs(), n=40, cutoff=0.3)

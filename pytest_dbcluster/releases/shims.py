@@ -1,8 +1,8 @@
-"""Programs of another suite, made to run on this host: ``bin/`` of an unpacked release.
+"""Shims: scripts in ``bin/`` of an unpacked release that run programs of another suite on this machine.
 
-A shim starts its program through the release's own dynamic loader. The loader is called by a link that has the
-program's name, because that is the name the kernel gives to the process: the SST scripts look for "socat" among the
-listening processes. LD_LIBRARY_PATH is not used, the host's programs that a server starts would inherit it.
+A shim starts its program through the release's own dynamic loader. It calls the loader by a link with the name of the
+program, because the kernel gives this name to the process: the SST scripts look for "socat" among the listening
+processes. We do not use LD_LIBRARY_PATH, because the machine's programs that a server starts would inherit it.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from pytest_dbcluster.errors import ProvisionError
 ROOT = "root"
 LOADERS = "loader"
 TRIPLETS = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
-# Where packages keep libraries that only their own programs use; the loader does not look there by itself.
+# Directories of libraries that only the programs of one package use. The loader does not search them by default.
 OWN_LIBRARIES = ("usr/lib/mysql-router",)
-# Names that some suites of a product have and others do not; either one is there everywhere.
+# Programs with two names: some suites have only one of them. New name -> old name.
 OTHER_NAMES = {
     "mariadb": {
         "mariadb": "mysql", "mariadb-admin": "mysqladmin", "mariadb-backup": "mariabackup",
@@ -40,9 +40,9 @@ exec "$home/{loaders}/{name}" --inhibit-cache --library-path "{path}" {argv0}"$h
 
 
 def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_others: bool = True) -> Path:
-    """``entry/bin``, filled with every program of ``entry/root`` whose name fits one of the patterns.
+    """Make ``entry/bin`` with every program of ``entry/root`` that matches a pattern. Returns its path.
 
-    Everything in it finds its way from its own place, so the entry may be moved or copied.
+    The shims use paths relative to themselves, so the entry may be moved or copied.
     """
     unpacked, bin_ = entry / ROOT, entry / "bin"
     bin_.mkdir()
@@ -76,15 +76,15 @@ def make(entry: Path, patterns: Sequence[str], architecture: str, *, remove_othe
 
 
 def machine() -> str:
-    """The kernel's name for this machine, ``x86_64`` or ``aarch64``."""
+    """The architecture of this machine as the kernel names it, ``x86_64`` or ``aarch64``."""
     return os.uname().machine
 
 
 def library_directories(unpacked: Path, architecture: str) -> list[Path]:
-    """Where the libraries of an unpacked release are."""
+    """The directories of the libraries of an unpacked release."""
     triplet = TRIPLETS[architecture]
-    places = (unpacked / "lib" / triplet, unpacked / "usr/lib" / triplet, *(unpacked / own for own in OWN_LIBRARIES))
-    return [path for path in places if path.is_dir()]
+    paths = (unpacked / "lib" / triplet, unpacked / "usr/lib" / triplet, *(unpacked / own for own in OWN_LIBRARIES))
+    return [path for path in paths if path.is_dir()]
 
 
 def _loader(unpacked: Path, architecture: str) -> Path:
@@ -95,29 +95,29 @@ def _loader(unpacked: Path, architecture: str) -> Path:
 
 
 def has_loader(unpacked: Path) -> bool:
-    """Whether an unpacked directory has libc and its loader, so that its programs must run through that one."""
+    """Whether an unpacked directory has its own dynamic loader. Its programs must run through this loader."""
     return any(any(unpacked.glob(f"{lib}/*-linux-gnu/ld-linux*.so.*")) for lib in ("lib", "usr/lib"))
 
 
 def _keeps_argv0(loader: Path) -> bool:
-    """Whether the loader can give the program the name that it was called by; glibc before 2.33 cannot."""
+    """Whether the loader has the option ``--argv0``, which sets the program's own name; glibc before 2.33 lacks it."""
     done = subprocess.run([loader, "--help"], capture_output=True, text=True, check=False)
     return "--argv0" in done.stdout + done.stderr
 
 
 def _programs(unpacked: Path, patterns: Sequence[str]) -> dict[str, Path]:
-    found: dict[str, Path] = {}
+    programs: dict[str, Path] = {}
     for directory in ("usr/sbin", "usr/bin", "sbin", "bin"):
         for path in sorted((unpacked / directory).glob("*")):
             if any(fnmatch.fnmatch(path.name, pattern) for pattern in patterns):
                 real = _inside(unpacked, path)
-                if real.is_file() and path.name not in found:
-                    found[path.name] = real
-    return found
+                if real.is_file() and path.name not in programs:
+                    programs[path.name] = real
+    return programs
 
 
 def _remove_others(unpacked: Path, kept: set[Path]) -> None:
-    """Remove the programs that nobody will start: most of an unpacked server's size."""
+    """Remove all other programs, which make up most of the size of an unpacked server."""
     kept |= {path.resolve() for path in kept}
     for directory in ("usr/sbin", "usr/bin", "sbin", "bin"):
         for path in (unpacked / directory).glob("*"):
@@ -126,7 +126,7 @@ def _remove_others(unpacked: Path, kept: set[Path]) -> None:
 
 
 def _inside(unpacked: Path, path: Path) -> Path:
-    """The file that a link means when ``unpacked`` is the root directory. Relative links mean themselves."""
+    """The target of an absolute link, as if ``unpacked`` were the root directory. Other paths stay unchanged."""
     target = path.readlink() if path.is_symlink() else None
     if target is not None and target.is_absolute():
         return _inside(unpacked, unpacked / target.relative_to("/"))
@@ -139,7 +139,7 @@ def _is_elf(path: Path) -> bool:
 
 
 def add_other_names(bin_: Path, product: str) -> None:
-    """Link a product's old names to the new ones and the other way round, where one is missing."""
+    """Add the missing name of each program that has an old and a new name, as a link to the other name."""
     for new, old in OTHER_NAMES.get(product, {}).items():
         for name, other in ((new, old), (old, new)):
             if (bin_ / name).exists() and not (bin_ / other).exists():

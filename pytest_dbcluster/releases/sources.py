@@ -1,4 +1,4 @@
-"""Where apt may fetch from: the host's own entries, and further suites of the same mirrors."""
+"""Sources for apt: the entries of this machine, and other suites of the same mirrors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COMPONENTS = {"Debian": ("main",), "Ubuntu": ("main", "universe")}
 
 @dataclasses.dataclass(frozen=True)
 class AptEntry:
-    """One suite of one mirror. ``options`` are those of the host's entry, such as Signed-By, by deb822 name."""
+    """One suite of one mirror. ``options``: name in deb822 format, such as Signed-By -> value."""
 
     uri: str
     suite: str
@@ -28,7 +28,7 @@ class AptEntry:
 
     @property
     def base(self) -> str:
-        """The suite that this one belongs to: ``bookworm`` of ``bookworm-security``; itself for others."""
+        """The main suite of this suite: ``bookworm`` for ``bookworm-security`` and for ``bookworm``."""
         return re.sub(r"-(updates|security)$", "", self.suite)
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class AptEntry:
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """An origin and the entries to fetch it from; the optional ones may be missing on the mirror."""
+    """An origin and the entries to fetch it from. optional: entries that may be missing on the mirror."""
 
     origin: Origin
     entries: tuple[AptEntry, ...]
@@ -49,14 +49,14 @@ class Candidate:
 
 
 def host_entries(apt: Path = APT) -> list[AptEntry]:
-    """The entries of the host's apt configuration, in both of its formats; those that are switched off are left out."""
-    found: list[AptEntry] = []
+    """The enabled entries of this machine's apt configuration, in both formats (one-line and deb822)."""
+    known: list[AptEntry] = []
     parts = sorted((apt / "sources.list.d").glob("*")) if (apt / "sources.list.d").is_dir() else []
     for path in [apt / "sources.list", *parts]:
         if path.suffix in (".list", ".sources") and path.is_file():
             text = path.read_text(encoding="utf-8", errors="replace")
-            found += _one_line(text) if path.suffix == ".list" else _deb822(text)
-    return [entry for entry in found if not entry.uri.startswith("cdrom:")]
+            known += _one_line(text) if path.suffix == ".list" else _deb822(text)
+    return [entry for entry in known if not entry.uri.startswith("cdrom:")]
 
 
 def _one_line(text: str) -> Iterable[AptEntry]:
@@ -90,16 +90,16 @@ def _kept(options: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
 
 
 def family(suite: str) -> str:
-    """``Debian`` or ``Ubuntu``; empty for suites of others."""
+    """``Debian`` or ``Ubuntu``; empty for other suites."""
     return next((name for name, suites in _FAMILIES.items() if suite in suites), "")
 
 
 def candidates(
     offer: Offer, entries: list[AptEntry], mirror: str | None = None, keyrings: Path = KEYRINGS
 ) -> list[Candidate]:
-    """Where an offer may be fetched from, best first: the host's own suites, then further ones of its mirrors.
+    """The sources of an offer, best first: suites of this machine, then other suites of its mirrors.
 
-    A mirror that the user names stands in for the host's Debian mirror.
+    ``mirror``: a URL that replaces the Debian mirror of this machine. Raises ConfigError if it is no URL.
     """
     if mirror and not re.fullmatch(r"[a-z+]+:/\S+", mirror):
         raise ConfigError(f"the mirror {mirror!r} is not a URL of a Debian archive, such as http://HOST/debian")
@@ -113,15 +113,15 @@ def candidates(
         if mine and not named:
             own.append(_own(origin, mine))
         else:
-            # Of a named mirror too, the suite that the host has comes first.
+            # On a named mirror, too, the suite of this machine comes first.
             (own if mine else further).extend(
-                _further(origin, [e for e in known if family(e.base) == home], home, named, keyrings)
+                _further(origin, [entry for entry in known if family(entry.base) == home], home, named, keyrings)
             )
     return own + further
 
 
 def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
-    """The host's entries of its own suite. Updates, and vendors' archives beside it, may fail."""
+    """The machine's entries for its own suite. Entries for updates and for vendors' archives are optional."""
     suite = [entry for entry in entries if entry.suite == origin.suite] or list(entries)
     first = [entry for entry in suite if _ARCHIVE.search(entry.uri)] or suite
     rest = tuple(entry for entry in entries if entry not in first)
@@ -131,7 +131,7 @@ def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:
 def _further(
     origin: Origin, known: Sequence[AptEntry], home: str, named: str | None, keyrings: Path
 ) -> list[Candidate]:
-    """Another suite of the mirror that is named, or of the one that the host uses."""
+    """Another suite, on the named mirror or on the mirror of this machine."""
     if named:
         mains, securities = [AptEntry(named, origin.suite, ("main",))], []
     else:
@@ -147,7 +147,7 @@ def _further(
 
 
 def _derived(entry: AptEntry, suite: str, home: str, keyrings: Path) -> AptEntry:
-    """The same mirror's other suite, which other keys have signed than those of the host's entry."""
+    """The entry of another suite on the same mirror. Other keys signed this suite, so we add all known keyrings."""
     options = dict(entry.options)
     given = options.get("Signed-By", "").strip()
     known = sorted(str(path) for path in keyrings.glob(f"{home.lower()}-archive-keyring.[gp]*[gp]"))

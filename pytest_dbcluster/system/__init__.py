@@ -1,14 +1,14 @@
 """The machine we run on: the cache, locks, ports, disks and control groups.
 
-- ``cache``: entries that are made once, whole or not at all, each under a lock.
-- ``machine_lock``: who measures or builds on this machine, also between users.
+- ``cache``: entries that appear completely or not at all, each under a lock.
+- ``machine_lock``: turns to measure or build on this machine, across processes and users.
 - ``cgroups``: limits of CPU, memory and writes for hosts on this machine.
-- ``block_devices``: which disk a directory lies on.
-- ``probes``: how fast a flush is, and how many cores we may use.
+- ``block_devices``: the disk and the file system of a directory.
+- ``probes``: the time of an fsync, and the number of usable cores.
 - ``ports``: ports that no other run takes.
-- ``processes``: whether a process still runs, by its number and the time of its start.
-- ``direct_copy``: copies of data directories, shared or past the page cache.
-- ``shared_directory``: a directory that every user of this machine may lock files in.
+- ``processes``: whether a process still runs, by its id and start time.
+- ``direct_copy``: copies of data directories by reflinks or O_DIRECT.
+- ``shared_directory``: directories in which every user of this machine may lock files.
 - ``worker_files``: files that workers of pytest-xdist leave for the controller.
 
 Delays of network packets will be ``netem``.

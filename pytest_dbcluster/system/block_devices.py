@@ -1,4 +1,4 @@
-"""The disk that a directory lies on, by the kernel's own tables."""
+"""The disk and the file system of a directory, from the kernel's tables."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class Mount:
 
 
 def mounts(text: str | None = None) -> list[Mount]:
-    """What is mounted, in order; of two on one point the later one is seen."""
-    found = []
+    """All mounts, in order. Of two mounts on one mount point, the later one is visible."""
+    parsed = []
     for line in (MOUNTS.read_text() if text is None else text).splitlines():
         before, _, after = line.partition(" - ")
         root, point = before.split(" ")[3:5]
         kind, source, *options = after.split(" ")
-        found.append(Mount(_plain(root), _plain(point), kind, _plain(source), options[-1] if options else ""))
-    return found
+        parsed.append(Mount(_plain(root), _plain(point), kind, _plain(source), options[-1] if options else ""))
+    return parsed
 
 
 def _plain(path: str) -> str:
@@ -40,26 +40,26 @@ def _plain(path: str) -> str:
 
 
 def mounted(directory: Path, known: list[Mount] | None = None) -> Mount | None:
-    """The mount that a directory lies on."""
-    place, found = directory.resolve(), None
+    """The mount of a directory; None if no mount contains it."""
+    path, best = directory.resolve(), None
     for mount in mounts() if known is None else known:
-        if place.is_relative_to(mount.point) and (found is None or len(mount.point) >= len(found.point)):
-            found = mount
-    return found
+        if path.is_relative_to(mount.point) and (best is None or len(mount.point) >= len(best.point)):
+            best = mount
+    return best
 
 
 def whole_disk(directory: Path) -> str:
-    """MAJOR:MINOR of the disk under a directory, which need not be made yet: a limit of a partition is none.
+    """MAJOR:MINOR of the whole disk of a directory. The directory need not exist yet.
 
-    Of a partition it is the disk that it is part of. A device mapper's volume is a disk of its own, to which its users'
-    writes are charged. Raises Unsupported where no block device can be named.
+    For a partition it is the disk of the partition, because the kernel ignores limits for partitions. A device mapper
+    volume is a disk: the kernel counts writes for the volume. Raises Unsupported when we find no block device.
     """
-    place = directory.resolve()
-    while not place.exists():
-        place = place.parent
-    number = place.stat().st_dev
-    if not os.major(number):  # of btrfs, too, the number is its own: the source of the mount has that of the device
-        mount = mounted(place)
+    existing = directory.resolve()
+    while not existing.exists():
+        existing = existing.parent
+    number = existing.stat().st_dev
+    if not os.major(number):  # btrfs, for example, has its own device numbers; the source of the mount is the device
+        mount = mounted(existing)
         try:
             source = Path(mount.source if mount else "").stat()
         except OSError:
@@ -67,8 +67,8 @@ def whole_disk(directory: Path) -> str:
         if source is None or not stat.S_ISBLK(source.st_mode):
             kind = mount.kind if mount else "its file system"
             raise Unsupported(
-                f"{directory} lies on {kind}, which has no disk of its own whose writes could be limited; "
-                "DBCLUSTER_DATA_DIR=DIRECTORY takes one on a disk"
+                f"{directory} lies on {kind}, which has no disk, so writes cannot be limited; "
+                "set DBCLUSTER_DATA_DIR to a directory on a disk"
             )
         number = source.st_rdev
     return _disk(f"{os.major(number)}:{os.minor(number)}", directory)
@@ -80,7 +80,7 @@ def node(directory: Path) -> str:
     for line in (BLOCK / number / "uevent").read_text().splitlines():
         if line.startswith("DEVNAME="):
             return f"/dev/{line.partition('=')[2]}"
-    raise Unsupported(f"the kernel gives the disk {number} of {directory} no name")
+    raise Unsupported(f"the kernel has no name for the disk {number} of {directory}")
 
 
 def _disk(number: str, directory: Path, block: Path = BLOCK) -> str:
@@ -88,13 +88,13 @@ def _disk(number: str, directory: Path, block: Path = BLOCK) -> str:
         device = (block / number).resolve(strict=True)
         return ((device.parent if (device / "partition").exists() else device) / "dev").read_text().strip()
     except OSError as error:
-        raise Unsupported(f"the kernel does not name the disk {number} of {directory}: {error}") from None
+        raise Unsupported(f"the kernel does not list the disk {number} of {directory}: {error}") from None
 
 
 def file_system(directory: Path, known: list[Mount] | None = None) -> str:
-    """The type of the file system that a directory lies on, ``ext4``; ``unknown`` where the kernel does not say."""
+    """The type of a directory's file system, such as ``ext4``; ``unknown`` if the kernel does not list it."""
     try:
         mount = mounted(directory, known)
-    except OSError:  # no list of what is mounted
+    except OSError:  # the kernel's list of mounts cannot be read
         mount = None
     return mount.kind if mount else "unknown"

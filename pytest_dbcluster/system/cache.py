@@ -1,7 +1,7 @@
-"""The cache: what was fetched once, kept by product, version and architecture.
+"""The cache: fetched releases, images and other files that are made once, by product, version and architecture.
 
-An entry appears whole or not at all: it is made in a directory beside its place and renamed into it at the end.
-Beside its files lies a manifest, a JSON file that is written last: an entry that has one is whole.
+An entry appears complete or not at all. We make it in a staging directory beside its final path and rename that at the
+end. Each entry has a manifest, a JSON file that we write last: an entry with a manifest is complete.
 """
 
 from __future__ import annotations
@@ -21,31 +21,34 @@ import filelock
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
 REMOVED = ".removed-"
-FORMAT = 2  # of an entry; those of another format are fetched anew
+FORMAT = 2  # of an entry; entries of another format are fetched again
 
 Value = TypeVar("Value")
 
 
 def root() -> Path:
-    """``$XDG_CACHE_HOME/pytest-dbcluster``, ``~/.cache/pytest-dbcluster`` without that variable."""
+    """The directory of the cache: ``$XDG_CACHE_HOME/pytest-dbcluster``, by default ``~/.cache/pytest-dbcluster``."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "pytest-dbcluster"
 
 
 def releases() -> Path:
-    """Where the fetched releases are."""
+    """The directory of the fetched releases."""
     return root() / "releases"
 
 
 @dataclasses.dataclass(frozen=True)
 class Manifest:
-    """What an entry holds: written last, so an entry that has one is whole.
+    """The description of a cached release. We write it last, so an entry with a manifest is complete.
 
-    size: bytes on disk. downloaded: bytes of its packages. source: where it was fetched from, for people.
+    version: as asked for ("10.11"). exact: as the program reports it ("10.11.19"). size: bytes on disk.
+    downloaded: bytes of the packages. packages: name -> version. source: where we fetched it from, for messages.
+    fetched: time in ISO 8601.
     """
 
     product: str
@@ -62,19 +65,19 @@ class Manifest:
 
 
 def read(entry: Path) -> Manifest | None:
-    """The manifest of a release; None where there is none, or one that an older program wrote."""
+    """The manifest of a release; None without a manifest, or with one of another format."""
     return read_manifest(entry / MANIFEST, lambda fields: Manifest(**fields) if fields["format"] == FORMAT else None)
 
 
 def write(entry: Path, manifest: Manifest) -> None:
-    """The manifest of a release, written into an entry that is being made."""
+    """Write the manifest of a release into its staging directory. Raises OSError."""
     write_manifest(entry / MANIFEST, dataclasses.asdict(manifest))
 
 
 def read_manifest(file: Path, parse: Callable[[Any], Value | None]) -> Value | None:
-    """What ``parse`` makes of the JSON value in a manifest; None where there is no manifest, or a half-written one.
+    """The JSON value of a manifest, converted by ``parse``; None without a manifest, or when it is incomplete.
 
-    ``parse`` returns None for the manifest of another format. Its KeyError, TypeError and ValueError mean the same.
+    For a manifest of another format ``parse`` returns None, or raises KeyError, TypeError or ValueError.
     """
     try:
         return parse(json.loads(file.read_text(encoding="utf-8")))
@@ -83,12 +86,12 @@ def read_manifest(file: Path, parse: Callable[[Any], Value | None]) -> Value | N
 
 
 def write_manifest(file: Path, value: object, *, mode: int = 0o666) -> None:
-    """Write a JSON value as the manifest of an entry, whole or not at all, after the entry's other files.
+    """Write a JSON value as the manifest of an entry, atomically. Call it after the entry's other files are written.
 
-    ``mode`` is the file's, less the umask: 0o600 for a manifest that holds a password. Raises OSError.
+    ``mode``: permissions of the file before the umask; 0o600 for a manifest with a password. Raises OSError.
     """
     fresh = file.with_name(f".{file.name}.new")
-    fresh.unlink(missing_ok=True)  # a process that died has left it
+    fresh.unlink(missing_ok=True)  # left by a process that died
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, sort_keys=True)
         stream.write("\n")
@@ -96,38 +99,39 @@ def write_manifest(file: Path, value: object, *, mode: int = 0o666) -> None:
 
 
 def entries() -> list[tuple[Path, Manifest]]:
-    """Every whole entry of the cache, by name."""
+    """Every complete release in the cache, sorted by name."""
     if not releases().is_dir():
         return []
-    found = [(entry, read(entry)) for entry in sorted(releases().iterdir()) if entry.name[0] != "."]
-    return [(entry, manifest) for entry, manifest in found if manifest]
+    candidates = [(entry, read(entry)) for entry in sorted(releases().iterdir()) if entry.name[0] != "."]
+    return [(entry, manifest) for entry, manifest in candidates if manifest]
 
 
 def size(directory: Path) -> int:
-    """The bytes that a directory's files hold, as far as we see: each file counted once, links not followed."""
-    seen = {}
+    """The size of all readable files in a directory, in bytes. Hard links count once; links are not followed."""
+    sizes = {}
     for parent, _, names in os.walk(directory):
         for name in names:
-            with contextlib.suppress(OSError):  # it is going, or another user's
+            with contextlib.suppress(OSError):  # another process removes the file, or another user owns it
                 status = os.lstat(Path(parent) / name)
-                seen[status.st_dev, status.st_ino] = status.st_size
-    return sum(seen.values())
+                sizes[status.st_dev, status.st_ino] = status.st_size
+    return sum(sizes.values())
 
 
 @contextlib.contextmanager
-def lock(name: str, *, progress: Callable[[str], None], does: str = "fetches") -> Iterator[None]:
-    """Held by one process at a time; the second says that it waits. It ends with the process that holds it.
+def lock(name: str, *, progress: Report, does: str = "fetches") -> Iterator[None]:
+    """Hold the lock ``name`` during the block. One process holds it at a time; others report that they wait.
 
-    Raises ProvisionError where it cannot be taken, as one that another user has made.
+    The lock is released when its process dies. Raises ProvisionError when the lock cannot be taken, for example when
+    another user created its file. ``does``: what the other process does, for the report.
     """
     with held(_lock_file(name), progress=progress, waits_for=f"another process that {does} {name}"):
         yield
 
 
 @contextlib.contextmanager
-def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iterator[None]:
-    """A lock as ``lock`` is one, in a file of its own place in the cache."""
-    _made(file.parent)
+def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
+    """Hold a lock in this file during the block, as ``lock`` does. ``waits_for``: the other process, for the report."""
+    _create(file.parent)
     guard = filelock.FileLock(file, mode=0o600)
     if not _taken(guard, seconds=0):
         progress(f"waiting for {waits_for}")
@@ -140,37 +144,37 @@ def held(file: Path, *, progress: Callable[[str], None], waits_for: str) -> Iter
 
 @contextlib.contextmanager
 def if_free(name: str) -> Iterator[bool]:
-    """Whether nobody holds a lock; it is held meanwhile then. Raises ProvisionError as ``lock`` does."""
+    """Try to hold a lock during the block; yields whether it was free. Raises ProvisionError as ``lock`` does."""
     guard = filelock.FileLock(_lock_file(name), mode=0o600)
     free = _taken(guard, seconds=0)
     try:
         yield free
     finally:
-        guard.release()  # nothing, where it was not free
+        guard.release()  # does nothing if the lock was not free
 
 
 def _lock_file(name: str) -> Path:
-    return _made(root() / "locks") / f"{name}.lock"
+    return _create(root() / "locks") / f"{name}.lock"
 
 
 def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
-    """Whether a lock was free within these seconds; below zero there is no limit."""
+    """Take a lock, at most ``seconds`` from now; a negative value waits forever. Returns whether it was taken."""
     try:
         guard.acquire(timeout=seconds)
-    except filelock.Timeout:  # an OSError too
+    except filelock.Timeout:  # a subclass of OSError
         return False
     except OSError as error:
         raise ProvisionError(
-            f"the lock {guard.lock_file} of the cache cannot be taken: {error.strerror or error}; only who may write "
-            f"that file can do that, others set XDG_CACHE_HOME to a directory of their own"
+            f"cannot take the lock {guard.lock_file} of the cache: {error.strerror or error}; get write permission for "
+            "that file, or set XDG_CACHE_HOME to a directory of your own"
         ) from error
     return True
 
 
 def discard(entry: Path) -> None:
-    """Remove an entry: it is none from the first moment on, however far the removal comes. The caller holds its lock.
+    """Remove an entry. It leaves the cache at once, even if the removal of its files is interrupted later.
 
-    Raises ProvisionError where it may not be removed, and where something of it is left.
+    The caller holds the lock of the entry. Raises ProvisionError when we may not remove the entry, or not all of it.
     """
     gone = entry.with_name(f"{REMOVED}{entry.name}-{secrets.token_hex(4)}")
     try:
@@ -179,7 +183,7 @@ def discard(entry: Path) -> None:
         pass
     except OSError as error:
         raise ProvisionError(
-            f"{entry} in the cache cannot be removed: {error.strerror}; only who may write {entry.parent} can do that"
+            f"cannot remove {entry} from the cache: {error.strerror}; it needs write permission for {entry.parent}"
         ) from error
     left = sweep(entry.parent)
     if gone in left:
@@ -187,36 +191,36 @@ def discard(entry: Path) -> None:
 
 
 def sweep(parent: Path) -> dict[Path, str]:
-    """Finish the removals among the entries of a folder that were interrupted; what is left all the same, and why."""
-    found = {path: _delete(path) for path in sorted(parent.glob(f"{REMOVED}*"))}
-    return {path: why for path, why in found.items() if why}
+    """Finish interrupted removals of entries in a directory. Returns the paths that could not be removed -> why."""
+    reasons = {path: _delete(path) for path in sorted(parent.glob(f"{REMOVED}*"))}
+    return {path: reason for path, reason in reasons.items() if reason}
 
 
 def _delete(tree: Path) -> str:
-    """Delete as much of a removed entry as can be; what is to be said of the rest, nothing where there is none."""
+    """Delete a removed entry as far as possible. Returns a message about the rest, empty when nothing is left."""
     shutil.rmtree(tree, ignore_errors=True)
     if not tree.exists():
         return ""
     try:
-        shutil.rmtree(tree)  # again, for the reason
-    except FileNotFoundError:  # another process deletes it too
+        shutil.rmtree(tree)  # again, to get the error
+    except FileNotFoundError:  # another process deletes it at the same time
         return ""
     except OSError as error:
         return (
-            f"{tree} is left of an entry that was removed from the cache, {formatting.size(size(tree))}: "
-            f"{error.strerror or error}; only who may write all of it can delete that"
+            f"{formatting.size(size(tree))} of an entry that was removed from the cache are left in {tree}: "
+            f"{error.strerror or error}; delete it as a user with write permission for all of it"
         )
     return ""
 
 
 @contextlib.contextmanager
 def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterator[Path]:
-    """A directory to make the entry ``name`` in; it becomes the entry when the block ends without an error.
+    """A staging directory for the entry ``name``. It becomes the entry when the block ends without an error.
 
-    ``among``: the folder of its kind, that of releases without it. ``mode`` is the entry's.
-    The caller holds the lock of ``name``, so what another fetch of it left behind is stale, and is removed.
+    ``among``: the parent of the entry, by default the directory of releases. ``mode``: permissions of the entry.
+    The caller holds the lock of ``name``. So an older staging directory of this entry is stale, and we remove it.
     """
-    parent = _made(among or releases())
+    parent = _create(among or releases())
     for stale in parent.glob(f"{STAGING}{name}-*"):
         shutil.rmtree(stale, ignore_errors=True)
     staging = Path(tempfile.mkdtemp(prefix=f"{STAGING}{name}-", dir=parent))
@@ -232,11 +236,12 @@ def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterat
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _made(directory: Path) -> Path:
+def _create(directory: Path) -> Path:
+    """Create a directory of the cache. Raises ProvisionError."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ProvisionError(
-            f"the cache {directory} cannot be made: {error.strerror}; set XDG_CACHE_HOME to a writable directory"
+            f"cannot create the cache {directory}: {error.strerror}; set XDG_CACHE_HOME to a writable directory"
         ) from error
     return directory

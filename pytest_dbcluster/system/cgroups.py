@@ -1,9 +1,9 @@
-"""Control groups: what a host's programs may use of this machine, limited by its kernel.
+"""Control groups: the kernel limits CPU, memory and writes of a host's programs.
 
-A limited host has a group of its own, ``dbcluster-RUN-OWNER-BORN/CLUSTER-NODE``, in each tree that limits it.
+A limited host has its own group, ``dbcluster-RUN-OWNER-BORN/CLUSTER-NODE``, in each tree that limits it.
 
-Version 1 charges a write to the process that submits it: what the kernel writes back later, and the journal of the
-file system, are not limited. A server's own fsync and O_DIRECT writes are.
+Version 1 counts a write for the process that submits it. So it does not limit later writes by the kernel, nor the
+journal of the file system. It does limit a server's own fsync and O_DIRECT writes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from pytest_dbcluster.system import block_devices, processes, shared_directory
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
-# Without swap a kernel has no such file; with it, swap would be a way around a limit of memory.
+# Only kernels with swap have these files. There we must limit swap too, or programs could exceed their memory.
 IF_THERE = ("memory.memsw.limit_in_bytes", "memory.swap.max")
 RECORD = "groups"  # in a run's directory
 
@@ -54,35 +54,36 @@ LOCK_SECONDS = 5.0  # of waiting for another process to enable controllers, whic
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """The group of one host, as a directory in each tree that limits it."""
+    """The group of one host. paths: its directory in each tree that limits it."""
 
-    places: tuple[Path, ...]
+    paths: tuple[Path, ...]
     needs: HostNeeds
 
     @property
     def joins(self) -> list[str]:
-        """The files that a process writes its number into, to join."""
-        return [str(place / "cgroup.procs") for place in self.places]
+        """The files into which a process writes its id to join the group."""
+        return [str(path / "cgroup.procs") for path in self.paths]
 
     def limit_reached(self) -> str:
-        """Says that the kernel killed a program because the group had used all its memory; empty when it did not."""
-        lines = [line for place in self.places for file in OOM for line in read(place / file).splitlines()]
+        """A clause if the kernel killed a program because the group had used all its memory; else empty."""
+        lines = [line for path in self.paths for file in OOM for line in read(path / file).splitlines()]
         killed = sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
         if not killed or self.needs.memory is None:
             return ""
         return f"the host's memory limit of {formatting.mebibytes(self.needs.memory)} was reached"
 
     def remove(self) -> None:
-        """End what is left in it and remove it. Never raises."""
-        for place in self.places:
-            remove(place)
+        """Kill the processes of the group and remove it. Never raises."""
+        for path in self.paths:
+            remove(path)
 
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """What may be limited for programs whose data lies in one directory, and why the rest may not.
+    """The possible limits for programs with data in one directory.
 
-    device: MAJOR:MINOR of the disk, empty where it cannot be limited.
+    trees: power -> the tree that limits it. missing: power -> why it cannot be limited. device: MAJOR:MINOR of the
+    disk, empty if its writes cannot be limited.
     """
 
     trees: Mapping[str, Tree]
@@ -91,30 +92,30 @@ class Limits:
 
     @property
     def offers(self) -> frozenset[str]:
-        """``cores``, ``memory`` and ``iops``, or those of them that may be limited."""
+        """The powers that can be limited, among ``cores``, ``memory`` and ``iops``."""
         return frozenset(self.trees)
 
     def group(self, run: str, name: str, needs: HostNeeds) -> Group:
-        """A group with these limits for a host of this process's run.
+        """Make a group with these limits for a host of this process's run.
 
-        Raises Unsupported for what may not be limited here, and ProvisionError with the kernel's refusal.
+        Raises Unsupported for limits that are not possible here, and ProvisionError with the error of the kernel.
         """
         asked = [power for power in POWERS if getattr(needs, power) is not None]
         if lacking := [f"no {power}: {self.missing[power]}" for power in asked if power in self.missing]:
             raise Unsupported(f"cannot limit {name} to {needs} here; {'; '.join(lacking)}")
         trees = list(dict.fromkeys(self.trees[power] for power in asked))
-        made = Group(tuple(tree.place / run_name(run) / name for tree in trees), needs)
+        made = Group(tuple(tree.path / run_name(run) / name for tree in trees), needs)
         try:
-            for tree, place in zip(trees, made.places, strict=True):
-                place.parent.mkdir(exist_ok=True)
+            for tree, path in zip(trees, made.paths, strict=True):
+                path.parent.mkdir(exist_ok=True)
                 if tree.version == 2:
-                    with enabling(tree.place):
-                        enable(tree.place, tree.powers)
-                        enable(place.parent, tree.powers)  # from now on nobody can take them back
-                place.mkdir()
+                    with enabling(tree.path):
+                        enable(tree.path, tree.powers)
+                        enable(path.parent, tree.powers)  # from now on nobody can disable them
+                path.mkdir()
                 for file, text in settings(tree, needs, self.device):
-                    if file not in IF_THERE or (place / file).exists():
-                        write(place / file, text)
+                    if file not in IF_THERE or (path / file).exists():
+                        write(path / file, text)
         except OSError as error:
             made.remove()
             where = f"{error.filename}: {error.strerror}"
@@ -123,7 +124,7 @@ class Limits:
 
 
 def settings(tree: Tree, needs: HostNeeds, device: str) -> list[tuple[str, str]]:
-    """What is written into which files of a group of this tree, in this order."""
+    """The files of a group of this tree and the text to write into each, in this order."""
     first = tree.version == 1
     found: list[tuple[str, str]] = []
     if needs.cores is not None and "cores" in tree.powers:
@@ -141,61 +142,61 @@ def settings(tree: Tree, needs: HostNeeds, device: str) -> list[tuple[str, str]]
 
 @functools.cache
 def find(directory: Path) -> Limits:
-    """What may be limited here for data in this directory, which need not be made yet; tried once per process."""
-    said = dict(zip(POWERS, trees(), strict=True))
-    found = {power: one for power, one in said.items() if isinstance(one, Tree)}
-    missing = {power: one for power, one in said.items() if isinstance(one, str)}
+    """The possible limits for data in this directory, which need not exist yet. Tested once per process."""
+    tested = dict(zip(POWERS, trees(), strict=True))
+    usable = {power: tree for power, tree in tested.items() if isinstance(tree, Tree)}
+    missing = {power: reason for power, reason in tested.items() if isinstance(reason, str)}
     device = ""
-    if "iops" in found:
+    if "iops" in usable:
         try:
             device = block_devices.whole_disk(directory)
         except Unsupported as error:
             missing["iops"] = str(error)
-            del found["iops"]
-    return Limits(found, missing, device)
+            del usable["iops"]
+    return Limits(usable, missing, device)
 
 
 def record(directory: Path, group: Group) -> list[Path]:
-    """Write down in a run's directory which groups are the run's; those that were not known yet."""
+    """Record the groups of a run in its directory. Returns those that were not recorded before."""
     known = recorded(directory)
-    fresh = [place for place in dict.fromkeys(host.parent for host in group.places) if place not in known]
+    fresh = [path for path in dict.fromkeys(host.parent for host in group.paths) if path not in known]
     if fresh:
-        (directory / RECORD).write_text("".join(f"{place}\n" for place in (*known, *fresh)))
+        (directory / RECORD).write_text("".join(f"{path}\n" for path in (*known, *fresh)))
     return fresh
 
 
 def recorded(directory: Path) -> list[Path]:
-    """The groups of the run in this directory, wherever in the trees it was begun."""
+    """The recorded groups of the run in this directory."""
     return [Path(line) for line in read(directory / RECORD).splitlines()]
 
 
 def reap() -> None:
-    """Remove groups of runs whose owner is gone and that hold no process. Never raises."""
-    for place in of_runs():
-        if processes.orphaned(place) and not members(place):
-            remove(place)
+    """Remove the empty groups of runs whose owner has ended. Never raises."""
+    for path in of_runs():
+        if processes.orphaned(path) and not members(path):
+            remove(path)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """Where groups of ours can be made, in which version, and what they can limit there."""
+    """A directory in which we can make groups, its cgroup version (1 or 2), and the powers that they can limit."""
 
-    place: Path
+    path: Path
     version: int
     powers: frozenset[str]
 
 
 def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] | None = None) -> list[Tree | str]:
-    """What limits each of ``POWERS``, in their order: a tree, or why there is none.
+    """For each of ``POWERS``, in their order: the tree that limits it, or why there is none.
 
-    ``own`` are the paths of our groups, ``points`` root and mount point of each tree, by controller.
+    own: controller -> path of our group. points: controller -> root and mount point of its tree.
     """
     own, points = own_groups() if own is None else own, mounted() if points is None else points
     found: dict[str, Tree | str] = {}
     for power, (controller, file) in CONTROLLERS[1].items():
         if controller in points:
-            place = _below(*points[controller], own.get(controller, "/"))
-            found[power] = _why_not(place, [file])[file] or Tree(place, 1, frozenset({power}))
+            path = _below(*points[controller], own.get(controller, "/"))
+            found[power] = _why_not(path, [file])[file] or Tree(path, 1, frozenset({power}))
     rest = [power for power in POWERS if power not in found]
     if rest and "" in points:
         found |= _second(_below(*points[""], own.get("", "/")), Path(points[""][1]), rest)
@@ -203,53 +204,53 @@ def trees(own: dict[str, str] | None = None, points: dict[str, tuple[str, str]] 
 
 
 def _second(own: Path, top: Path, wanted: Sequence[str]) -> dict[str, Tree | str]:
-    """The group, our own or the nearest above it, in whose new children most of what is wanted can be limited."""
+    """Among our group and its parents: the group whose new children can limit most of the wanted powers."""
     best: dict[str, Tree | str] = {}
     most = 0
     files = {power: CONTROLLERS[2][power][1] for power in wanted}
-    for place in itertools.takewhile(lambda one: one.is_relative_to(top), (own, *own.parents)):
-        with enabling(place):
-            enabled = enable(place, wanted)
-            why = _why_not(place, list(files.values()))
-            if enabled:  # nobody has asked for a limit yet; the kernel refuses where a run's group relies on it by now
+    for path in itertools.takewhile(lambda group: group.is_relative_to(top), (own, *own.parents)):
+        with enabling(path):
+            enabled = enable(path, wanted)
+            why = _why_not(path, list(files.values()))
+            if enabled:  # only a test so far; the kernel refuses if a run's group uses them meanwhile
                 with contextlib.suppress(OSError):
-                    write(place / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
+                    write(path / "cgroup.subtree_control", " ".join(f"-{controller}" for controller in enabled))
         powers = frozenset(power for power, file in files.items() if not why[file])
         if not best or len(powers) > most:
-            most, tree = len(powers), Tree(place, 2, powers)
+            most, tree = len(powers), Tree(path, 2, powers)
             best = {power: why[file] or tree for power, file in files.items()}
     return best
 
 
 @contextlib.contextmanager
-def enabling(place: Path) -> Iterator[None]:
-    """Other processes wait while one enables controllers, until they are taken back or a run's group relies on them.
+def enabling(path: Path) -> Iterator[None]:
+    """Hold a lock during the block, so that only one process at a time enables and disables controllers of a group.
 
-    Nobody waits for ever: any user may lock a directory, and without the lock it goes wrong rarely.
+    It waits LOCK_SECONDS at most, then goes on without the lock: any user may lock a directory, and conflicts are rare.
     """
     limit = time.monotonic() + LOCK_SECONDS
     with contextlib.ExitStack() as held:
-        with contextlib.suppress(OSError):  # no such group: whoever makes one in it is going to say so
-            descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        with contextlib.suppress(OSError):  # no such group: making a group in it will raise the error
+            descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
             held.callback(os.close, descriptor)
             while not shared_directory.try_lock(descriptor) and time.monotonic() < limit:
                 time.sleep(0.005)
         yield
 
 
-def enable(place: Path, powers: Iterable[str]) -> list[str]:
-    """Let the children of a group of version 2 have these controllers; which of them they had not before."""
-    had, done = read(place / "cgroup.subtree_control").split(), []
+def enable(path: Path, powers: Iterable[str]) -> list[str]:
+    """Enable controllers for the children of a version 2 group. Returns those that were not enabled before."""
+    had, done = read(path / "cgroup.subtree_control").split(), []
     for controller in sorted(CONTROLLERS[2][power][0] for power in powers):
-        with contextlib.suppress(OSError):  # whether it helped is seen in the children
+        with contextlib.suppress(OSError):  # the caller looks at the children to see whether it worked
             if controller not in had:
-                write(place / "cgroup.subtree_control", f"+{controller}")
+                write(path / "cgroup.subtree_control", f"+{controller}")
                 done.append(controller)
     return done
 
 
 def _why_not(parent: Path, files: Sequence[str]) -> dict[str, str]:
-    """For each file of a limit why a group below ``parent`` has none that works, tried; empty text where it has."""
+    """Make a test group: for each file of a limit, why groups below ``parent`` lack it; empty text if they have it."""
     group = parent / run_name(f"probe{secrets.token_hex(4)}")
     try:
         group.mkdir()
@@ -264,14 +265,14 @@ def _why_not(parent: Path, files: Sequence[str]) -> dict[str, str]:
 
 
 def own_groups(text: str | None = None) -> dict[str, str]:
-    """Our group in the tree of each controller; that of version 2 has the empty name (cgroups(7))."""
-    said = read(Path("/proc/self/cgroup")) if text is None else text
-    lines = [line.split(":", 2) for line in said.splitlines()]
+    """Our groups: controller -> path. Version 2 has the empty name as its controller (cgroups(7))."""
+    content = read(Path("/proc/self/cgroup")) if text is None else text
+    lines = [line.split(":", 2) for line in content.splitlines()]
     return {controller: path for _, controllers, path in lines for controller in controllers.split(",")}
 
 
 def mounted(text: str | None = None) -> dict[str, tuple[str, str]]:
-    """Root and mount point of the tree of each controller; that of version 2 has the empty name."""
+    """Mounted trees: controller -> root and mount point. Version 2 has the empty name as its controller."""
     found: dict[str, tuple[str, str]] = {}
     for mount in block_devices.mounts(text):
         if mount.kind == "cgroup2":
@@ -282,74 +283,77 @@ def mounted(text: str | None = None) -> dict[str, tuple[str, str]]:
 
 
 def _below(root: str, point: str, path: str) -> Path:
-    """A group of a tree as a directory. What a container cannot see of the tree ends at its mount point."""
+    """The directory of a group. A group outside of the visible part of the tree gives the mount point."""
     inside = Path(path).relative_to(root) if Path(path).is_relative_to(root) else Path()
     return Path(point) if ".." in inside.parts else Path(point) / inside
 
 
-# Reading what is mounted takes longer than all the rest, where containers run.
+# Cached, because reading the list of mounts is slow on machines with many containers.
 _points = functools.cache(mounted)
 
 
 def cpu_seconds(pid: int) -> float | None:
-    """The CPU time that all of the group of a process have taken so far; None where it cannot be seen from here."""
+    """The CPU time of all processes in the group of a process so far, in seconds; None if we cannot read it."""
     groups, points = own_groups(read(Path(f"/proc/{pid}/cgroup"))), _points()
     for controller, file in CPU_ACCOUNTS.items():
         if controller in groups and controller in points:
-            place = _below(*points[controller], groups[controller])
-            if str(pid) in read(place / "cgroup.procs").split() and (said := read(place / file)):
-                return cpu_said(said)
+            path = _below(*points[controller], groups[controller])
+            if str(pid) in read(path / "cgroup.procs").split() and (text := read(path / file)):
+                return cpu_said(text)
     return None
 
 
 def cpu_said(text: str) -> float:
-    """Seconds: version 1 says nanoseconds and nothing else, version 2 begins with "usage_usec" and microseconds."""
+    """CPU seconds from a file: version 1 has only nanoseconds, version 2 begins with "usage_usec" and microseconds."""
     words = text.split()
     return int(words[0]) / 1e9 if words[0].isdigit() else int(words[1]) / 1e6
 
 
 def run_name(run: str) -> str:
-    """The name of a run's group: its id, the process that it belongs to, and that one's birth."""
+    """The name of a run's group: id of the run, then id and start time of this process."""
     return f"{PREFIX}-{run}-{processes.mark()}"
 
 
 def of_runs() -> list[Path]:
-    """The groups of all runs that were begun in our own group or in one above it."""
+    """The groups of all runs, in our own group and in its parents."""
     own, points, found = own_groups(), mounted(), []
     for controller in {"", *(name for name, _ in CONTROLLERS[1].values())} & points.keys():
         root, point = points[controller]
         base = _below(root, point, own.get(controller, "/"))
-        places = itertools.takewhile(lambda one, top=point: one.is_relative_to(top), (base, *base.parents))  # type: ignore[misc]
-        found += [group for place in places for group in place.glob(f"{PREFIX}-*-*-*")]
+        paths = itertools.takewhile(lambda one, top=point: one.is_relative_to(top), (base, *base.parents))  # type: ignore[misc]
+        found += [group for path in paths for group in path.glob(f"{PREFIX}-*-*-*")]
     return found
 
 
-def members(place: Path) -> list[int]:
-    """The processes in a run's group and in those of its hosts."""
-    return [int(pid) for group in (place, *_inside(place)) for pid in read(group / "cgroup.procs").split()]
+def members(path: Path) -> list[int]:
+    """The ids of the processes in a run's group and in the groups of its hosts."""
+    return [int(pid) for group in (path, *_inside(path)) for pid in read(group / "cgroup.procs").split()]
 
 
-def _inside(place: Path) -> Iterator[Path]:
-    return (file.parent for file in place.glob("*/cgroup.procs"))
+def _inside(path: Path) -> Iterator[Path]:
+    return (file.parent for file in path.glob("*/cgroup.procs"))
 
 
-def remove(place: Path) -> None:
-    """Kill what is in a group and in those inside of it, and remove them. Never raises; somebody else's stays."""
+def remove(path: Path) -> None:
+    """Kill the processes of a group and of the groups inside it, and remove the groups. Never raises.
+
+    Groups in which we may not write stay.
+    """
     limit = time.monotonic() + REMOVE_SECONDS
-    while place.exists() and os.access(place.parent, os.W_OK) and time.monotonic() < limit:
+    while path.exists() and os.access(path.parent, os.W_OK) and time.monotonic() < limit:
         with contextlib.suppress(OSError):
-            for pid in members(place):
+            for pid in members(path):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            for inside in _inside(place):
+            for inside in _inside(path):
                 inside.rmdir()
-            place.rmdir()
+            path.rmdir()
             return
-        time.sleep(0.005)  # a killed process is in its group until it is gone
+        time.sleep(0.005)  # a killed process stays in its group until its end
 
 
 def read(path: Path) -> str:
-    """A control file's text; empty where there is none."""
+    """The text of a control file; empty if it cannot be read."""
     try:
         return path.read_text()
     except OSError:
@@ -357,7 +361,7 @@ def read(path: Path) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Write one value in one call, as control files want it. Raises OSError, with the file's name in any case."""
+    """Write a value in one call, as control files need it. Raises OSError, always with the file name."""
     try:
         descriptor = os.open(path, os.O_WRONLY)
         try:

@@ -1,10 +1,11 @@
-"""The machine's time: builds share it, measured rounds have it alone, whichever process of whichever user asks.
+"""Turns on this machine: builds run side by side, measured rounds run alone, across all processes and users.
 
-Two locks of the kernel (flock), which drops those of a dead holder. Who wants the machine first takes ``next``, and
-waits for ``work`` while it has that: shared to build, exclusive to measure. So nobody overtakes the one who is next:
-a build gets in between two blocks of another run's rounds, and a block of rounds gets in between builds.
-Two runs that measure do not alternate block by block, for that warms neither up: while only rounds wait, a run goes on
-with its next block for ``STINT`` seconds.
+Two kernel locks (flock) decide; the kernel releases the locks of a dead process. A process takes the lock ``next``
+first, and waits for the lock ``work`` while it holds ``next``: shared to build, exclusive to measure. So nobody
+overtakes the process that is next. A build can run between two blocks of another run's rounds, and a block of rounds
+can run between two builds.
+Two measuring runs do not alternate block by block, because then neither run warms up. While only measuring processes
+wait, a run continues with its next block for ``STINT`` seconds.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO
@@ -29,24 +30,29 @@ from typing import IO
 import psutil
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.system import shared_directory
 
-# One place for all users of the machine, because they share its cores; not below $TMPDIR, which may be a user's own.
-PLACES = ("/run/lock", "/tmp")
+# One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private.
+PARENTS = ("/run/lock", "/tmp")
 ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
 NEXT, WORK, ADMIT, NOTE = "next", "work", "admit", ".json"
 BUILDING, MEASURING = "building", "measuring"
-POLL = 0.01  # seconds between two tries: what a hand-over costs at the most
-TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting
-STINT = 10.0  # seconds that a run measures while another one waits to measure
-LINGER = 0.2  # seconds in which it has to begin its next block; judging the last one takes milliseconds
-NO_PLACE = "no place for the lock that keeps measured rounds apart"
+POLL = 0.01  # seconds between two attempts, the maximum delay of a hand-over
+TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting before the first report, and between reports
+STINT = 10.0  # seconds that a run measures while another run waits to measure
+LINGER = 0.2  # seconds to begin the next block; judging the last block takes milliseconds
+NO_LOCK = "cannot use the lock that keeps measured rounds apart"
 INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
 
 
 @dataclasses.dataclass(frozen=True)
 class Holder:
-    """Who has the machine, or waits for it, since when (seconds of the epoch)."""
+    """A process that has the machine, or waits for it.
+
+    does: BUILDING or MEASURING. since: start of the turn or of the waiting, in seconds since the epoch.
+    waits: whether it still waits.
+    """
 
     run: str
     pid: int
@@ -56,17 +62,19 @@ class Holder:
     waits: bool
 
     def __str__(self) -> str:
-        return f"run {self.run} of pid {self.pid} ({self.user}) is {self.does} since {time.time() - self.since:.0f} s"
+        return (
+            f"run {self.run} of pid {self.pid} ({self.user}) has been {self.does} for {time.time() - self.since:.0f} s"
+        )
 
 
 class MachineLock:
-    """The turns that this process has. Asked for inside another one's turn it is the same turn.
+    """The turns of this process. A turn inside another turn of this process is part of the outer turn.
 
-    One thread of a process asks at a time.
+    Only one thread of a process may use it at a time.
     """
 
     def __init__(self, directory: Path | None = None) -> None:
-        self.directory = directory or place()
+        self.directory = directory or lock_directory()
         self._does = ""
         self._depth = 0
         self._began = 0.0
@@ -76,12 +84,13 @@ class MachineLock:
 
     @contextlib.contextmanager
     def turn(
-        self, does: str, *, run: str = "-", progress: Callable[[str], None] = lambda _: None, most: float | None = None
+        self, does: str, *, run: str = "-", progress: Report = lambda _: None, most: float | None = None
     ) -> Iterator[None]:
-        """The machine for BUILDING or for MEASURING while the block runs; waiting for it is told.
+        """Hold the machine for BUILDING or MEASURING during the block. Waiting is reported to ``progress``.
 
-        ``most``: after so many seconds of waiting it goes on without. A turn inside one of this process, or of a
-        process that this one was started by, is part of that. Raises ConfigError for measuring inside of a build.
+        ``most``: the maximum time to wait, in seconds; after it the block runs without the machine. A turn inside a
+        turn of this process, or of a parent process, is part of the outer turn. Raises ConfigError for measuring
+        inside a build, and ProvisionError when the lock files cannot be used.
         """
         if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
@@ -97,7 +106,7 @@ class MachineLock:
                 self._leave()
 
     def _still_ours(self) -> bool:
-        """Whether the last turn lingers; it does not end by itself any more."""
+        """Whether the last turn still lingers. If so, its timer is cancelled, and the caller continues the turn."""
         with self._guard:
             timer, self._lingers = self._lingers, None
             if timer:
@@ -105,9 +114,9 @@ class MachineLock:
             return timer is not None
 
     def _leave(self) -> None:
-        """The end of a turn, at once, or soon where another block may follow and only rounds of others wait."""
+        """End the turn: after LINGER seconds if only measuring processes wait within our STINT, at once otherwise."""
         if self._does == MEASURING and time.monotonic() - self._began < STINT:
-            waiting = {one.does for one in self.holders() if one.waits}
+            waiting = {holder.does for holder in self.holders() if holder.waits}
             if waiting == {MEASURING}:
                 self._lingers = threading.Timer(LINGER, self._end)
                 self._lingers.daemon = True
@@ -121,7 +130,7 @@ class MachineLock:
                 self._lingers = None
                 self._turn.close()
 
-    def _take(self, does: str, run: str, progress: Callable[[str], None], most: float | None) -> None:
+    def _take(self, does: str, run: str, progress: Report, most: float | None) -> None:
         with contextlib.ExitStack() as held:
             queue, work = map(held.enter_context, self._open(NEXT, WORK))
             wait = _Waiting(self, does, run, progress, most)
@@ -134,47 +143,47 @@ class MachineLock:
         self._does, self._began = does, time.monotonic()
 
     @contextlib.contextmanager
-    def admitting(self, progress: Callable[[str], None]) -> Iterator[None]:
-        """Inside a turn to build: who asks for memory and then takes it, with nobody else between the two."""
+    def admitting(self, progress: Report) -> Iterator[None]:
+        """Hold a lock during the block, inside a turn to build: nobody else can take the memory that we saw free."""
         (file,) = self._open(ADMIT)
         tell = time.monotonic() + TOLD_AFTER
         with file:
             while not shared_directory.try_lock(file, fcntl.LOCK_EX):
                 if time.monotonic() >= tell:
                     tell = time.monotonic() + TOLD_AGAIN
-                    progress("waiting: another run's servers are starting, and take their memory first")
+                    progress("waiting: another run is starting servers, which take their memory first")
                 time.sleep(POLL)
             yield
 
     def _open(self, *names: str) -> list[IO[str]]:
-        """Lock files of these names."""
-        with shared_directory.entered(self.directory, NO_PLACE) as place:
+        """Open the lock files with these names. Raises ProvisionError."""
+        with shared_directory.entered(self.directory, NO_LOCK) as directory:
             try:
-                return [os.fdopen(shared_directory.lock_file(place, name)) for name in names]
+                return [os.fdopen(shared_directory.lock_file(directory, name)) for name in names]
             except OSError as error:
-                where = self.directory / str(error.filename)
-                raise ProvisionError(f"{NO_PLACE}: {where}: {error.strerror}; remove it: rm {where}") from None
+                path = self.directory / str(error.filename)
+                raise ProvisionError(f"{NO_LOCK}: {path}: {error.strerror}; remove it: rm {path}") from None
 
     def holders(self) -> list[Holder]:
-        """Who has the machine or waits for it now; notes of the dead are removed."""
-        found = []
+        """The processes that have the machine or wait for it. Removes the notes of dead processes."""
+        holders = []
         for path in sorted(self.directory.glob(f"*{NOTE}")):
             with contextlib.suppress(OSError, ValueError, TypeError), _note(path) as file:
                 if shared_directory.try_lock(file, fcntl.LOCK_SH):
                     path.unlink()
                 else:
-                    found.append(Holder(**json.load(file)))
-        return found
+                    holders.append(Holder(**json.load(file)))
+        return holders
 
     @contextlib.contextmanager
     def noted(self, run: str, does: str, *, waits: bool) -> Iterator[None]:
-        """A note that says who we are, locked while it is true; another user can read and not remove it."""
+        """Keep a locked note about this process during the block. Other users can read the note, but not remove it."""
         path = self.directory / f"{os.getpid()}-{secrets.token_hex(4)}"
-        said = Holder(run, os.getpid(), _user(), does, time.time(), waits)
+        holder = Holder(run, os.getpid(), _user(), does, time.time(), waits)
         with path.open("x") as file:
             os.fchmod(file.fileno(), 0o644)
             fcntl.flock(file, fcntl.LOCK_EX)
-            json.dump(dataclasses.asdict(said), file)
+            json.dump(dataclasses.asdict(holder), file)
             file.flush()
             note = path.rename(path.with_name(f"{path.name}{NOTE}"))
             try:
@@ -184,17 +193,15 @@ class MachineLock:
 
 
 class _Waiting:
-    """One who waits for a turn."""
+    """A process that waits for a turn."""
 
-    def __init__(
-        self, machine: MachineLock, does: str, run: str, progress: Callable[[str], None], most: float | None
-    ) -> None:
+    def __init__(self, machine: MachineLock, does: str, run: str, progress: Report, most: float | None) -> None:
         self._machine, self._does, self._run, self._progress, self._most = machine, does, run, progress, most
         self._began = time.monotonic()
         self._tell = TOLD_AFTER
 
     def locked(self, file: IO[str], kind: int) -> bool:
-        """Wait for a lock; False when there is no need of it, or no more time."""
+        """Wait for a lock. False when a parent process already has the machine, or after the maximum time."""
         if shared_directory.try_lock(file, kind):
             return True
         if self._covered():
@@ -206,35 +213,35 @@ class _Waiting:
                     return False
                 if waited >= self._tell:
                     self._tell = waited + TOLD_AGAIN
-                    others = ", ".join(str(one) for one in self._machine.holders() if not one.waits)
+                    others = ", ".join(str(holder) for holder in self._machine.holders() if not holder.waits)
                     self._progress(f"waiting: {others or 'another process has the machine'}")
                 time.sleep(POLL)
         return True
 
     def _covered(self) -> bool:
-        """Whether a process that started this one has the machine: it waits for us, so we must not wait for it."""
+        """Whether a parent process has the machine. It waits for us, so waiting for it would deadlock."""
         above = {process.pid for process in psutil.Process().parents()}
-        outer = [one for one in self._machine.holders() if one.pid in above and not one.waits]
-        if outer and self._does == MEASURING and all(one.does == BUILDING for one in outer):
+        outer = [holder for holder in self._machine.holders() if holder.pid in above and not holder.waits]
+        if outer and self._does == MEASURING and all(holder.does == BUILDING for holder in outer):
             raise ConfigError(INSIDE.format(outer[0]))
         return bool(outer)
 
 
 def _note(path: Path) -> IO[str]:
-    """A note as a file; a link or a pipe that somebody put there is an OSError, or empty."""
+    """Open a note. A symbolic link raises OSError; a pipe reads as empty."""
     return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
 
 
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a uid without a name, as in a container
+    except (KeyError, OSError):  # a user id without a name, as in a container
         return str(os.getuid())
 
 
-def place() -> Path:
-    """The directory of the locks: in the first of PLACES that is open to all users."""
-    for parent in map(Path, PLACES):
+def lock_directory() -> Path:
+    """The directory of the locks, in the first of PARENTS that every user may write to."""
+    for parent in map(Path, PARENTS):
         with contextlib.suppress(OSError):
             if parent.stat().st_mode & ANYBODY_MAY == ANYBODY_MAY:
                 return parent / "pytest-dbcluster"
@@ -243,33 +250,36 @@ def place() -> Path:
 
 @functools.cache
 def this() -> MachineLock:
-    """The machine that this process runs on."""
+    """The one lock of this process for the machine that it runs on."""
     return MachineLock()
 
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """The turns of one run. ``machine`` None: its hosts have cores of their own, so nobody has to wait."""
+    """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits."""
 
     machine: MachineLock | None
     run: str = "-"
-    progress: Callable[[str], None] = lambda _: None
+    progress: Report = lambda _: None
 
     @classmethod
-    def on(cls, offers: frozenset[str], run: str, progress: Callable[[str], None]) -> Turns:
-        """Those of a run on hosts that offer this; only ``shared-cores`` have to be shared."""
+    def on(cls, offers: frozenset[str], run: str, progress: Report) -> Turns:
+        """The turns of a run on hosts with these powers. Only hosts with ``shared-cores`` need turns."""
         return cls(this() if "shared-cores" in offers else None, run, progress)
 
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
-        """While clusters are started, filled, checked or ended, and whatever else takes cores and the disk."""
+        """A turn to start, populate, check or end clusters, and for all other work that uses cores and the disk.
+
+        ``most``: the maximum time to wait, in seconds; None waits without a limit.
+        """
         return self._turn(BUILDING, most)
 
     def admitting(self) -> AbstractContextManager[None]:
-        """While servers take the memory and the disk that were free a moment ago; inside ``building``."""
+        """A lock inside ``building``: check free memory and disk, and start the servers that take them."""
         return self.machine.admitting(self.progress) if self.machine else contextlib.nullcontext()
 
     def measuring(self) -> AbstractContextManager[None]:
-        """While rounds are measured: nobody builds and nobody else measures."""
+        """A turn to measure rounds: nobody builds and nobody else measures."""
         return self._turn(MEASURING, None)
 
     def _turn(self, does: str, most: float | None) -> AbstractContextManager[None]:

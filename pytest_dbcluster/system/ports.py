@@ -1,4 +1,4 @@
-"""Free ports on a shared address, held by lock files so that two runs never choose the same one."""
+"""Free ports on a shared address. Lock files keep two runs from choosing the same port."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOWEST, HIGHEST = 10_000, 65_000
 
 
 def ephemeral_range() -> tuple[int, int]:
-    """The ports that the kernel hands out by itself (ip_local_port_range): ours lie outside of it."""
+    """The first and last port that the kernel assigns by itself (ip_local_port_range). Our ports lie outside."""
     try:
         low, high = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()
     except (OSError, ValueError):
@@ -25,7 +25,7 @@ def ephemeral_range() -> tuple[int, int]:
 
 
 def is_free(port: int, address: str = "127.0.0.1") -> bool:
-    """Whether a server could listen there now; a connection in TIME_WAIT does not count as taken."""
+    """Whether a server could listen on this port now. A connection in TIME_WAIT does not take the port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -36,7 +36,7 @@ def is_free(port: int, address: str = "127.0.0.1") -> bool:
 
 
 class PortLocks:
-    """Ports held by this process until ``close`` or its end; the kernel drops a dead holder's locks.
+    """Ports that this process holds until ``close`` or its end. The kernel releases the locks of a dead process.
 
     A port and the one above it are both ours: Galera takes base_port + 1 when nobody tells it otherwise.
     """
@@ -47,32 +47,32 @@ class PortLocks:
         self._held: dict[int, IO[bytes]] = {}
 
     def take(self) -> int:
-        """A free port that no other holder has. Raises ProvisionError after 200 tries."""
-        with shared_directory.entered(self.directory, "no place for the locks of ports") as place:
-            return self._take(place)
+        """A free port that no other process holds. Raises ProvisionError after 200 attempts."""
+        with shared_directory.entered(self.directory, "cannot use the lock files of ports") as directory:
+            return self._take(directory)
 
-    def _take(self, place: int) -> int:
+    def _take(self, directory: int) -> int:
         low, high = ephemeral_range()
-        choice = [port for port in range(LOWEST, HIGHEST) if not low <= port <= high]
-        for port in random.SystemRandom().sample(choice, min(200, len(choice))):
-            if port not in self._held and self._lock(place, port):
+        ports = [port for port in range(LOWEST, HIGHEST) if not low <= port <= high]
+        for port in random.SystemRandom().sample(ports, min(200, len(ports))):
+            if port not in self._held and self._lock(directory, port):
                 if is_free(port):
                     return port
                 self._held.pop(port).close()
-        raise ProvisionError(f"no free port on 127.0.0.1 in 200 tries (locks in {self.directory})")
+        raise ProvisionError(f"no free port on 127.0.0.1 in 200 attempts (locks in {self.directory})")
 
     def close(self) -> None:
-        """Give every port back."""
+        """Release every port."""
         for file in self._held.values():
             file.close()
         self._held.clear()
 
-    def _lock(self, place: int, port: int) -> bool:
+    def _lock(self, directory: int, port: int) -> bool:
         try:
-            # What is no file at all, such as a pipe, must not keep us waiting.
-            how = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-            file = os.fdopen(os.open(f"{port}.lock", how, 0o666, dir_fd=place), "rb")
-        except OSError:  # another user's lock file; the port may be in use by that user. Or a link, which says nothing
+            # O_NONBLOCK: opening a pipe must not block.
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+            file = os.fdopen(os.open(f"{port}.lock", flags, 0o666, dir_fd=directory), "rb")
+        except OSError:  # a link, or another user's lock file: that user may use the port
             return False
         if not shared_directory.try_lock(file):
             file.close()

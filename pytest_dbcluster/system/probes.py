@@ -1,4 +1,4 @@
-"""What a measurement asks of this machine: how fast a flush is, and how many cores there are."""
+"""Properties of this machine that matter for measurements: the time of an fsync, and the usable cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.system import cgroups
 
-BLIND_FSYNC = 50e-6  # faster than any disk writes: nothing was written
+BLIND_FSYNC = 50e-6  # seconds; no disk writes faster, so a shorter fsync has written nothing
 MEMORY_FILE_SYSTEMS = ("tmpfs", "ramfs")
 FSYNCS, FSYNC_SECONDS = 200, 2.0
 CGROUP = Path("/sys/fs/cgroup")
@@ -20,27 +20,28 @@ CGROUP = Path("/sys/fs/cgroup")
 
 @functools.cache
 def fsync_seconds(directory: str | Path) -> float:
-    """The median time of appending 4 KiB to a file there and making them durable; measured once per process.
+    """The median time to append 4 KiB to a file in a directory and flush them (fdatasync), in seconds.
 
+    Measured once per process and directory: FSYNCS times, at most FSYNC_SECONDS.
     Raises ConfigError for a directory that cannot be written.
     """
     block = bytes(4096)
-    seen: list[float] = []
+    times: list[float] = []
     try:
         with tempfile.TemporaryFile(dir=directory, prefix=".fsync-", buffering=0) as file:
             limit = time.monotonic() + FSYNC_SECONDS
-            while len(seen) < FSYNCS and (not seen or time.monotonic() < limit):
+            while len(times) < FSYNCS and (not times or time.monotonic() < limit):
                 start = time.perf_counter()
                 file.write(block)
                 os.fdatasync(file.fileno())
-                seen.append(time.perf_counter() - start)
+                times.append(time.perf_counter() - start)
     except OSError as error:
         raise ConfigError(f"cannot measure an fsync in {directory}: {error.strerror}") from None
-    return statistics.median(seen)
+    return statistics.median(times)
 
 
 def usable_cores(count: int | None = None) -> float:
-    """The CPUs that we may use, which need not be a whole number where a quota of our cgroup limits them."""
+    """The number of CPUs that we may use. It can be a fraction, because of the CPU quota of our cgroup."""
     usable = count or len(os.sched_getaffinity(0))
     quota, _, period = cgroups.read(CGROUP / "cpu.max").partition(" ")
     limit = float(quota) / float(period) if quota.isdigit() and period.strip().isdigit() else float(usable)
@@ -48,5 +49,5 @@ def usable_cores(count: int | None = None) -> float:
 
 
 def shared_cores(usable: float) -> str:
-    """What is ruled out where all nodes run on these cores."""
+    """A note on claims that are meaningless when all nodes share ``usable`` cores."""
     return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"

@@ -1,6 +1,6 @@
-"""Whether a process is still the one that it was.
+"""Whether a process still runs, by its process id and its start time.
 
-The kernel gives the number of a process that has ended to another one. Number and birth together name one for good.
+The kernel reuses the ids of ended processes. Id and start time together identify a process.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from pathlib import Path
 
 import psutil
 
-# A name holds whole seconds, and the clock that births are counted from is corrected now and then.
+# Tolerance for start times: a mark contains whole seconds, and the kernel corrects the clock now and then.
 BIRTH_SECONDS = 2.0
 
 
 def is_running(pid: int, born: float) -> bool:
-    """Whether the process of this number that was born at this time (seconds of the epoch) still exists.
+    """Whether the process with this id and this start time (seconds since the epoch) still exists.
 
-    One that may not be looked at counts as running: nothing of it is removed by mistake.
+    A process that we may not inspect counts as running, so that nobody removes its files by mistake.
     """
     try:
         return abs(psutil.Process(pid).create_time() - born) <= BIRTH_SECONDS
@@ -27,16 +27,13 @@ def is_running(pid: int, born: float) -> bool:
 
 
 def mark() -> str:
-    """Number and birth of this process, as a name of something of its own ends: "4711-1700000000".
-
-    ``orphaned`` reads it.
-    """
+    """The id and start time of this process, as the end of a file name: "4711-1700000000". ``orphaned`` reads it."""
     owner = psutil.Process()
     return f"{owner.pid}-{owner.create_time():.0f}"
 
 
 def orphaned(path: Path) -> bool:
-    """Whether the process in whose ``mark`` a name ends is gone; False for a name that ends in none."""
+    """Whether a path's name ends with the ``mark`` of a process that has ended; False for a name without a mark."""
     try:
         pid, born = map(int, path.name.split("-")[-2:])
     except ValueError:

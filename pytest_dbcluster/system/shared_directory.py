@@ -1,7 +1,7 @@
 """Directories that all users of a machine share. They lie where any of them may put something else by their name.
 
-So no link is ever followed there, and what is made open to all is only what we have made ourselves. Locks there are
-the kernel's (flock), which drops those of a dead holder.
+So we never follow a link there, and we give permissions to all users only for files that we made. The locks are kernel
+locks (flock); the kernel releases the locks of a dead process.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ OPEN_TO_ALL = 0o1777
 
 @contextlib.contextmanager
 def entered(directory: Path, what: str) -> Iterator[int]:
-    """A descriptor of the directory, which is made open to all users where there is none.
+    """Open a directory and yield its descriptor. A missing directory is created, writable for all users.
 
-    Raises ProvisionError that begins with ``what``, for a symbolic link too: it says what to remove.
+    Raises ProvisionError, also for a symbolic link. ``what``: the beginning of the message.
     """
     made = False
     try:
@@ -31,37 +31,37 @@ def entered(directory: Path, what: str) -> Iterator[int]:
             made = True
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
-        why = f"{directory}: {error.strerror}"
+        reason = f"{directory}: {error.strerror}"
         if directory.is_symlink():
-            why = f"{directory} is a symbolic link, which any user may have put there; remove it: rm {directory}"
-        raise ProvisionError(f"{what}: {why}") from None
+            reason = f"{directory} is a symbolic link, which any user may have put there; remove it: rm {directory}"
+        raise ProvisionError(f"{what}: {reason}") from None
     try:
-        if made:  # one that was there is its owner's, and has the mode that its owner gave it
+        if made:  # an existing directory keeps the mode that its owner chose
             os.fchmod(descriptor, OPEN_TO_ALL)
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def lock_file(place: int, name: str) -> int:
-    """A descriptor of a lock file in a directory that was entered, made by whoever comes first.
+def lock_file(directory: int, name: str) -> int:
+    """Open a lock file in the directory with this descriptor, and create it if needed. Returns a descriptor.
 
-    To read is enough to lock, and everybody may. Raises OSError, for a symbolic link too.
+    The file is readable for all users, which is enough to lock it. Raises OSError, also for a symbolic link.
     """
-    # Not with O_CREAT where it is there: fs.protected_regular refuses that for another user's file.
+    # No O_CREAT for an existing file: fs.protected_regular forbids that for files of other users.
     with contextlib.suppress(FileExistsError):
-        if name not in os.listdir(place):
-            made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDONLY, dir_fd=place)
+        if name not in os.listdir(directory):
+            made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDONLY, dir_fd=directory)
             os.fchmod(made, 0o644)
             os.close(made)
-    # What is no file at all, such as a pipe, must not keep us waiting.
-    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=place)
+    # O_NONBLOCK: opening a pipe must not block.
+    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
 
 
 def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:
-    """Lock an open file or directory where that takes no waiting; False where another process holds its lock.
+    """Try to lock an open file or directory without waiting. False if another process holds the lock.
 
-    ``kind`` is LOCK_EX or LOCK_SH of fcntl. The lock ends when the file is closed. Raises OSError.
+    ``kind``: fcntl.LOCK_EX or fcntl.LOCK_SH. The lock ends when the file is closed. Raises OSError.
     """
     try:
         fcntl.flock(file, kind | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The directory that the workers of a run with pytest-xdist share; whose it is, stands in its name."""
+"""The directory that the workers of a run with pytest-xdist share. Its name contains the mark of its owner."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ PREFIX = "dbcluster-workers-"
 
 
 def make() -> Path:
-    """A new directory of this process, which removes it at its end; those of processes that were killed are removed."""
+    """Make a directory for this process, which has to remove it. Also removes directories of killed processes."""
     reap()
     return Path(tempfile.mkdtemp(prefix=PREFIX, suffix=f"-{processes.mark()}"))
 
 
 def reap() -> list[Path]:
-    """Remove the directories of this user whose process is gone; which they were."""
-    found = []
-    for place in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
-        with contextlib.suppress(FileNotFoundError):  # it was removed in the meantime
-            if place.lstat().st_uid == os.getuid() and processes.orphaned(place):
-                shutil.rmtree(place, ignore_errors=True)
-                found.append(place)
-    return found
+    """Remove this user's directories of ended processes. Returns the removed paths."""
+    removed = []
+    for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
+        with contextlib.suppress(FileNotFoundError):  # another process has just removed it
+            if directory.lstat().st_uid == os.getuid() and processes.orphaned(directory):
+                shutil.rmtree(directory, ignore_errors=True)
+                removed.append(directory)
+    return removed

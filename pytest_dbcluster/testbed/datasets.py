@@ -27,6 +27,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up, ready_template
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError, Unsupported, WorkloadError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
@@ -50,7 +51,6 @@ TABLES = """\
 SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE'
 AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"""
 WAYS_OUT = "free some (dbcluster cache lists what can be made again), or take another disk with DBCLUSTER_DATA_DIR"
-Progress = Callable[[str], None]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def dataset_template(
     provisioner: Provisioner,
     client: Host,
     options: Mapping[str, str],
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = lambda _: None,
 ) -> Template:
     """The template of a release with the data set of a load in it, populated now when the cache has none.
 
@@ -169,7 +169,7 @@ def _make_durable(tree: Path) -> None:
             os.close(file)
 
 
-def _make_room(newest: Path, progress: Callable[[str], None]) -> None:
+def _make_room(newest: Path, progress: Report) -> None:
     """Remove what was used longest ago while all data sets take more than their part of the disk; it is told.
 
     What another process has just taken stays: waiting for it here might be mutual. What cannot be removed is told.
@@ -183,7 +183,7 @@ def _make_room(newest: Path, progress: Callable[[str], None]) -> None:
 
 
 @contextlib.contextmanager
-def _told(progress: Callable[[str], None]) -> Iterator[None]:
+def _told(progress: Report) -> Iterator[None]:
     """An error in making room is a line: what was populated for an hour is whole, and not thrown away for it."""
     try:
         yield
@@ -191,7 +191,7 @@ def _told(progress: Callable[[str], None]) -> Iterator[None]:
         progress(f"could not make room for other data sets in {datasets_directory()}: {error}")
 
 
-def _remove(data_set: DataSet, progress: Callable[[str], None]) -> None:
+def _remove(data_set: DataSet, progress: Report) -> None:
     with cache.if_free(lock_name(data_set.path)) as free:
         if not free or read_dataset(data_set.path) != data_set:
             return
@@ -224,7 +224,7 @@ class PopulateOn:
 
     provisioner: Provisioner
     client: Host
-    progress: Progress
+    progress: Report
     keep: Callable[[Node], int]
 
 
@@ -291,7 +291,7 @@ def _pool_bytes() -> int:
 
 
 @contextlib.contextmanager
-def _followed(load: HasDataSet, node: Node, progress: Progress) -> Iterator[Progress]:
+def _followed(load: HasDataSet, node: Node, progress: Report) -> Iterator[Report]:
     """What a load tells while it populates, and how far it is when it has told nothing for long."""
     data, began, ended, one_at_a_time = Path(node.data), time.monotonic(), threading.Event(), threading.Lock()
     empty = cache.size(data)

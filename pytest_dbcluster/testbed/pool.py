@@ -16,6 +16,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
@@ -123,7 +124,7 @@ class Pool:
             ready = {key: one for key, one in begun.items() if not (one.cancelled() or one.exception())}
             self._running |= {key: one.result() for key, one in ready.items()}
 
-    def _start_one(self, variant: Variant, begin: Template | None, progress: Callable[[str], None]) -> Running:
+    def _start_one(self, variant: Variant, begin: Template | None, progress: Report) -> Running:
         spec = variant.spec
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
         shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -15,6 +15,7 @@ from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES, ClusterSpec, ReleaseName
@@ -39,7 +40,7 @@ class Resolution:
         *,
         fragments: Path,
         below: opts.Sections,
-        progress: Callable[[str], None],
+        progress: Report,
         parity_profile: str = PARITIES[0],
     ) -> None:
         self.provisioner = provisioner

@@ -15,6 +15,7 @@ from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
@@ -49,7 +50,7 @@ class Testbed(RoundSource):
         variants: Sequence[Variant],
         pool: Pool,
         profile: str,
-        progress: Callable[[str], None],
+        progress: Report,
         *,
         across_durability: bool = False,
         instances: int | None = None,

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
@@ -25,6 +25,7 @@ from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identi
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -117,7 +118,7 @@ class Reference:
 class References:
     """What a switch to a variant has to set, found on the smallest clusters of the topology and kept in the cache."""
 
-    def __init__(self, provisioner: Provisioner, progress: Callable[[str], None]) -> None:
+    def __init__(self, provisioner: Provisioner, progress: Report) -> None:
         self._provisioner = provisioner
         self._progress = progress
 

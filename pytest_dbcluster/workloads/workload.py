@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import ClassVar, Protocol, runtime_checkable
 
 from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import USUAL, RunResult
@@ -24,7 +25,7 @@ class Setting:
     client: Host
     release: Release
     profile: str
-    progress: Callable[[str], None]
+    progress: Report
     block: int = 0
 
 

@@ -124,7 +124,7 @@ def test_an_entry_whose_lock_is_another_users_is_named(data, empty_cache, capsys
     lock.mkdir(parents=True)  # which even root cannot write
 
     assert main.main(["cache", "clean", f"{folder}/one"]) == 1
-    assert capsys.readouterr().err.startswith(f"dbcluster: the lock {lock} of the cache cannot be taken: ")
+    assert capsys.readouterr().err.startswith(f"dbcluster: cannot take the lock {lock} of the cache: ")
     assert (empty_cache / folder / "one").is_dir()
 
 
@@ -206,7 +206,7 @@ def test_what_cannot_be_removed_does_not_keep_the_rest(data, two_data_sets, refu
     again = capsys.readouterr()
 
     assert left.name.startswith(".removed-mariadb-1-")
-    why = f"{left} is left of an entry that was removed from the cache, 0 MB: Permission denied; only who may "
+    why = f"0 MB of an entry that was removed from the cache are left in {left}: Permission denied; delete it as "
     assert told.err.startswith(f"dbcluster: {why}")
     assert told.err.endswith("\nremoved: stored/mysql-1\n")
     assert told.err.count(str(left)) == 1

@@ -154,7 +154,7 @@ def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
     """The run's own file cannot be written either."""
     (small_disk / "filler").write_bytes(bytes(30 * 2**20))
 
-    with pytest.raises(ProvisionError, match=r"No space left on device; DBCLUSTER_DATA_DIR chooses another place$"):
+    with pytest.raises(ProvisionError, match=r"No space left on device; set DBCLUSTER_DATA_DIR to another directory$"):
         LocalProvisioner().acquire(ONE)
 
 

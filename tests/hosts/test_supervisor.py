@@ -65,7 +65,7 @@ def test_a_program_that_cannot_join_its_group_is_not_started(script, tmp_path):
 
     answer = ask(script, "spawn", joins=[str(tmp_path / "gone" / "cgroup.procs")], **there)
 
-    assert answer["error"] == f"OSError: it could not join its control groups, {tmp_path}/gone/cgroup.procs"
+    assert answer["error"] == f"OSError: the program could not join its control groups, {tmp_path}/gone/cgroup.procs"
     assert "pid" in ask(script, "spawn", **there)
 
 

@@ -131,7 +131,7 @@ def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
     (remark,) = found.remarks
     assert remark in lines
     assert remark.startswith("the mirror's file file:")
-    assert remark.endswith(" is expired; its signature is good, going on")
+    assert remark.endswith(" is expired; its signature is valid, so we use it")
 
 
 def test_a_security_suite_that_is_missing_is_left_out(tmp_path, archive):
@@ -140,7 +140,7 @@ def test_a_security_suite_that_is_missing_is_left_out(tmp_path, archive):
 
     found, _ = fetch(tmp_path, archive.entry(), optional=(archive.entry("bookworm-security"),))
 
-    assert found.remarks == ("without bookworm-security, which the mirror does not have whole",)
+    assert found.remarks == ("without bookworm-security, which is incomplete on the mirror",)
 
 
 def test_a_security_suite_that_lacks_its_packages_is_left_out(tmp_path, archive):

@@ -98,7 +98,7 @@ def test_packages_without_a_server_are_no_entry(fetches, monkeypatch):
     fetches["bookworm"] = "true"
     monkeypatch.setattr(shims, "make", lambda entry, *_: (entry / "bin").mkdir())
 
-    with pytest.raises(ProvisionError, match=r"^the packages of mariadb:10\.11 hold no mariadbd or mysqld$"):
+    with pytest.raises(ProvisionError, match=r"^the packages of mariadb:10\.11 contain no mariadbd or mysqld$"):
         fetched.fetch(OFFER, [FIRST], print)
 
 
@@ -107,5 +107,5 @@ def test_an_entry_that_vanishes_at_once_is_named(fetches, monkeypatch):
     fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
     monkeypatch.setattr(fetched, "lookup", lambda product, version: None)
 
-    with pytest.raises(ProvisionError, match=r"^mariadb:10.11 was fetched and is gone again from /"):
+    with pytest.raises(ProvisionError, match=r"^mariadb:10.11 was fetched, but it is gone from /"):
         fetched.fetch(OFFER, [FIRST], print)

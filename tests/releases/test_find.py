@@ -94,9 +94,9 @@ def test_without_network_the_error_says_the_ways_out(tmp_path):
     text = str(caught.value)
     assert text.startswith(f"mariadb:11.8 cannot be fetched: trixie of {DEAD} cannot be read: E: ")
     assert text.endswith(
-        "Ways out: --db-release mariadb:11.8=DIRECTORY takes an unpacked one, mariadb:path the installed one; "
-        "DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch mariadb:11.8` on a connected machine "
-        f"fills {tmp_path}/pytest-dbcluster, which can be copied to this one"
+        "Ways out: --db-release mariadb:11.8=DIRECTORY uses an unpacked release, mariadb:path the installed one; "
+        "DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch mariadb:11.8` on a machine with "
+        f"network access fetches it into {tmp_path}/pytest-dbcluster, which you can copy to this machine"
     )
 
 
@@ -138,7 +138,7 @@ def test_a_tool_that_cannot_be_fetched_is_taken_from_path(tmp_path, monkeypatch)
     found = find.find("haproxy", progress=lines.append)
 
     assert found.source.startswith(f"PATH ({program}), because it could not be fetched: bookworm of ")
-    assert lines[-1] == f"haproxy: taking {found.source}"
+    assert lines[-1] == f"haproxy: using {found.source}"
 
 
 def test_a_tool_that_is_nowhere_says_install(monkeypatch):

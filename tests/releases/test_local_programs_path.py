@@ -56,9 +56,8 @@ def test_a_server_in_sbin_is_found_without_its_being_on_path(installed, monkeypa
 def test_no_server_on_path_says_where_was_looked(monkeypatch, name, servers, fetched):
     """The error has the PATH, and the versions of the same vendor that can be fetched."""
     monkeypatch.setenv("PATH", "/nonexistent")
-    text = (
-        rf"^{name}: no {servers} on PATH \(/nonexistent\); install one, or name a version that is fetched: {fetched}$"
-    )
+    ways_out = f"install a server, or name a version that can be fetched: {fetched}"
+    text = rf"^{name}: no {servers} on PATH \(/nonexistent\); {ways_out}$"
 
     with pytest.raises(ConfigError, match=text):
         find.find(name)

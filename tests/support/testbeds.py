@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -22,7 +22,7 @@ def source(
     load: Any,
     *specs: ClusterSpec,
     profile: str = "quick",
-    progress: Callable[[str], None] = lambda line: None,
+    progress: Report = lambda line: None,
     **permits: Any,
 ) -> Testbed:
     """The testbed of these specs."""

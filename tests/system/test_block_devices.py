@@ -54,7 +54,7 @@ def test_a_partition_is_limited_as_its_disk(tmp_path):
         (tmp_path / number).symlink_to(place)
 
     assert {block_devices._disk(number, Path("/data"), tmp_path) for number in ("8:0", "8:2")} == {"8:0"}
-    with pytest.raises(Unsupported, match="the kernel does not name the disk 9:9 of /data"):
+    with pytest.raises(Unsupported, match="the kernel does not list the disk 9:9 of /data"):
         block_devices._disk("9:9", Path("/data"), tmp_path)
 
 
@@ -80,6 +80,6 @@ def test_what_has_no_disk_says_so(tmp_path, monkeypatch, kind, source):
     with pytest.raises(Unsupported) as caught:
         block_devices.whole_disk(tmp_path)
     assert str(caught.value) == (
-        f"{tmp_path} lies on {kind}, which has no disk of its own whose writes could be limited; "
-        "DBCLUSTER_DATA_DIR=DIRECTORY takes one on a disk"
+        f"{tmp_path} lies on {kind}, which has no disk, so writes cannot be limited; "
+        "set DBCLUSTER_DATA_DIR to a directory on a disk"
     )

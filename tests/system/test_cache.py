@@ -123,7 +123,9 @@ def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
 
-    with pytest.raises(ProvisionError, match="cannot be made: Not a directory; set XDG_CACHE_HOME to a writable"):
+    with pytest.raises(
+        ProvisionError, match=r"cannot create the cache .*: Not a directory; set XDG_CACHE_HOME to a writable"
+    ):
         cache.lock("haproxy-amd64", progress=print).__enter__()
 
 
@@ -135,8 +137,8 @@ def test_a_lock_that_cannot_be_taken_is_named(own_cache, taken):
     with pytest.raises(ProvisionError) as caught, taken("haproxy-amd64"):
         pass
     assert str(caught.value) == (
-        f"the lock {own_cache}/locks/haproxy-amd64.lock of the cache cannot be taken: Is a directory; only who may "
-        f"write that file can do that, others set XDG_CACHE_HOME to a directory of their own"
+        f"cannot take the lock {own_cache}/locks/haproxy-amd64.lock of the cache: Is a directory; get write permission "
+        f"for that file, or set XDG_CACHE_HOME to a directory of your own"
     )
 
 
@@ -179,7 +181,7 @@ def test_an_entry_that_may_not_be_removed_is_named(entry, monkeypatch):
         cache.discard(entry)
 
     assert str(caught.value) == (
-        f"{entry} in the cache cannot be removed: Permission denied; only who may write {entry.parent} can do that"
+        f"cannot remove {entry} from the cache: Permission denied; it needs write permission for {entry.parent}"
     )
 
 
@@ -204,8 +206,8 @@ def test_what_of_an_entry_cannot_be_deleted_is_named(entry, monkeypatch):
 
     assert list(cache.releases().iterdir()) == []
     assert str(caught.value) == (
-        f"{left} is left of an entry that was removed from the cache, 2 MB: Permission denied; "
-        f"only who may write all of it can delete that"
+        f"2 MB of an entry that was removed from the cache are left in {left}: Permission denied; "
+        "delete it as a user with write permission for all of it"
     )
 
 

@@ -100,7 +100,7 @@ def test_a_group_that_holds_processes_is_left_for_the_one_above(second):
     tree = found["iops"]
     assert isinstance(tree, Tree)
     assert (tree.version, tree.powers) == (2, frozenset({"iops"}))
-    assert tree.place in inner.parents
+    assert tree.path in inner.parents
     assert cgroups.read(second / "cgroup.subtree_control") == had  # nobody has asked for a limit
 
 

@@ -31,7 +31,7 @@ from pytest_dbcluster.spec import ClusterSpec
 local = LocalProvisioner()
 (host,) = local.acquire(ClusterSpec("standalone").with_needs(cores=1))
 program = host.spawn(["sleep", "600"], log=host.directory + "/log", directory=host.directory)
-print(host.group.places[0].parent, program.pid, local._run.client._process.pid, flush=True)
+print(host.group.paths[0].parent, program.pid, local._run.client._process.pid, flush=True)
 time.sleep(600)
 """
 COMMITS = 1.0  # seconds
@@ -50,7 +50,7 @@ def local(tmp_path, monkeypatch):
 
 def setting(host, name):
     """A limit of a host as the kernel has it; empty where it has no such file."""
-    return "".join(cgroups.read(place / name) for place in host.group.places).strip()
+    return "".join(cgroups.read(place / name) for place in host.group.paths).strip()
 
 
 def groups_of(run):
@@ -131,13 +131,13 @@ def test_programs_of_a_limited_host_are_in_its_group(local):
     wait.until(lambda: [] if limited.pull(f"{limited.directory}/log") else ["nothing printed"], "it", seconds=60)
     said = limited.pull(f"{limited.directory}/log").decode()
 
-    assert all(place.name in said for place in limited.group.places)
+    assert all(place.name in said for place in limited.group.paths)
     assert setting(limited, "cpu.cfs_quota_us") + setting(limited, "cpu.max") in ("150000", "150000 100000")
     assert setting(limited, "memory.limit_in_bytes") + setting(limited, "memory.max") == str(2**26)
     assert "300" in setting(limited, "blkio.throttle.write_iops_device") + setting(limited, "io.max")
     assert free.group is None
     local.give_back([limited])
-    assert not any(place.exists() for place in limited.group.places)
+    assert not any(place.exists() for place in limited.group.paths)
     assert not psutil.pid_exists(inside.pid) or inside.status() == -signal.SIGKILL
     assert outside.status() is None
 
@@ -216,12 +216,12 @@ def test_reaping_leaves_the_groups_of_living_runs(local):
 
     runs.reap()
 
-    assert all(place.is_dir() for place in host.group.places)
+    assert all(place.is_dir() for place in host.group.paths)
 
 
 def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
     """It is found by its name in the trees; one that holds a program belongs to somebody."""
-    place = next(iter(cgroups.find(local.directory.parent).trees.values())).place
+    place = next(iter(cgroups.find(local.directory.parent).trees.values())).path
     names = [f"dbcluster-feedf00d-{2**22 + number}-1" for number in (1, 2)]
     empty, full = (place / name for name in names)
     for group in (empty, full):
@@ -248,10 +248,10 @@ def test_a_kept_run_keeps_its_limits_until_it_is_ended(data):
     local.close()
 
     runs.reap()
-    assert cgroups.members(host.group.places[0]) == [process.pid]
+    assert cgroups.members(host.group.paths[0]) == [process.pid]
     (run,) = runs.known()
     runs.end(run)
-    assert not any(place.parent.exists() for place in host.group.places)
+    assert not any(place.parent.exists() for place in host.group.paths)
     assert not psutil.pid_exists(process.pid) or psutil.Process(process.pid).status() == psutil.STATUS_ZOMBIE
 
 

@@ -181,7 +181,7 @@ def test_waiting_is_told(other):
 
     assert line.startswith(f"waiting: run 4f of pid {first.pid} (")
     assert line.endswith(" s\n")
-    assert ") is measuring since " in line
+    assert ") has been measuring for " in line
 
 
 def test_ctrl_c_ends_the_waiting(directory, other):
@@ -256,7 +256,7 @@ def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, pl
 
     with pytest.raises(ProvisionError) as caught:
         MachineLock(directory).turn(MEASURING).__enter__()
-    assert str(caught.value).startswith(f"no place for the lock that keeps measured rounds apart: {link}")
+    assert str(caught.value).startswith(f"cannot use the lock that keeps measured rounds apart: {link}")
     assert str(caught.value).endswith(f"remove it: rm {link}")
     assert target.exists() == (planted == "machine")
     assert not target.exists() or target.stat().st_mode & 0o7777 == 0o700

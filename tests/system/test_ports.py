@@ -43,7 +43,7 @@ def test_a_port_that_somebody_holds_is_not_chosen(tmp_path, few):
         assert {first, second} == {few[0], few[2]}
         with pytest.raises(ProvisionError) as caught:
             other.take()
-    assert str(caught.value) == f"no free port on 127.0.0.1 in 200 tries (locks in {tmp_path})"
+    assert str(caught.value) == f"no free port on 127.0.0.1 in 200 attempts (locks in {tmp_path})"
     one.close()
     other.close()
 

@@ -22,6 +22,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
@@ -72,7 +73,7 @@ def template(
     release: Release,
     host: Callable[[], Host],
     initial: Mapping[str, str],
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Report = lambda _: None,
 ) -> Template:
     """Return the template of a release from the cache; if it is missing, make it on ``host()``.
 
@@ -106,7 +107,7 @@ def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:
     return cache.read_manifest(directory / FILE, parse)
 
 
-def lock(directory: Path, progress: Callable[[str], None]) -> contextlib.AbstractContextManager[None]:
+def lock(directory: Path, progress: Report) -> contextlib.AbstractContextManager[None]:
     """Return the lock for making or removing the template in this directory; reports a wait. Raises ProvisionError."""
     waits_for = f"another process that makes or removes the data template {directory.name}"
     return cache.held(directory.with_name(f"{directory.name}.lock"), progress=progress, waits_for=waits_for)

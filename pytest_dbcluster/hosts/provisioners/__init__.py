@@ -1,7 +1,7 @@
-"""Provisioners: each module or folder here is one, and its name is what users type.
+"""Provisioners: each module or folder here is a provisioner; its name is the value of ``--db-provisioner``.
 
-A module names its class ``PROVISIONER``. What several provisioners need lies beside this folder. Outside packages add
-one by an entry point in the group ``pytest_dbcluster.provisioners``.
+A module assigns its class to ``PROVISIONER``. Code that several provisioners share lies beside this folder. Other
+packages add a provisioner with an entry point in the group ``pytest_dbcluster.provisioners``.
 """
 
 __all__ = ["container"]

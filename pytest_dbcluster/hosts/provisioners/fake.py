@@ -1,4 +1,4 @@
-"""Fake provisioner: hosts that do nothing, record what they were asked, and answer from a table. For unit tests."""
+"""Fake provisioner for unit tests: its hosts record commands, run nothing, and answer from a table."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ FIRST_PORT = 20_001
 
 @dataclasses.dataclass
 class FakeProcess(Process):
-    """A program that was never started. ``ends`` is its exit status, None while it "runs"."""
+    """A program that was never started. ``ends``: its exit status, None while it "runs"."""
 
     pid: int = 1
     ends: int | None = None
     signals: list[int] = dataclasses.field(default_factory=list)
 
     def status(self) -> int | None:
-        """What ``ends`` says."""
+        """The value of ``ends``."""
         return self.ends
 
     def signal(self, number: int) -> None:
-        """Record the signal; the program ends by it."""
+        """Record the signal and end the program with it."""
         self.signals.append(number)
         self.ends = -number
 
 
 class FakeHost(Host):
-    """Records commands; files are a dictionary.
+    """Records commands and keeps files in a dictionary.
 
-    ``answers`` maps patterns of a whole command line (``*--only-print``) to what it prints, or to an exception that
-    it raises; a command that matches none of them prints nothing.
+    ``answers``: a pattern for a whole command line (``*--only-print``) -> the output of the command, or an exception
+    that ``run`` raises. A command that matches no pattern prints nothing.
     """
 
     root = False
@@ -68,13 +68,14 @@ class FakeHost(Host):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Record the command and give its answer."""
+        """Record the command and return its answer."""
         self.commands.append(list(command))
         line = shlex.join(command)
-        said = next((answer for pattern, answer in self.answers.items() if fnmatch.fnmatchcase(line, pattern)), "")
-        if isinstance(said, Exception):
-            raise said
-        return Completed(said, "", 0.0)
+        answers = (answer for pattern, answer in self.answers.items() if fnmatch.fnmatchcase(line, pattern))
+        answer = next(answers, "")
+        if isinstance(answer, Exception):
+            raise answer
+        return Completed(answer, "", 0.0)
 
     def spawn(
         self,
@@ -84,41 +85,41 @@ class FakeHost(Host):
         directory: str,
         environment: Mapping[str, str] | None = None,
     ) -> FakeProcess:
-        """Record the command and give ``next_process``."""
+        """Record the command and return ``next_process``."""
         self.spawned.append(list(command))
         return self.next_process
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Keep the file."""
+        """Store the file."""
         self.files[path] = content
 
     def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """The file from ``offset`` on."""
+        """The content of the file from byte ``offset`` on."""
         try:
             return self.files[path][offset:]
         except KeyError:
             raise FileNotFoundError(path) from None
 
     def port(self, usual: int) -> int:
-        """One port after the other."""
+        """Consecutive ports, from FIRST_PORT on."""
         self.next_port += 1
         return self.next_port - 1
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy what was kept below ``source``."""
+        """Copy the stored files below ``source``."""
         inside = f"{source.rstrip('/')}/"
         for path, content in list(self.files.items()):
             if path.startswith(inside):
                 self.files[f"{target}/{path.removeprefix(inside)}"] = content
 
     def remove_tree(self, path: str) -> None:
-        """Forget what was kept below ``path``."""
+        """Remove the stored files below ``path``."""
         inside = f"{path.rstrip('/')}/"
         self.files = {name: content for name, content in self.files.items() if not name.startswith(inside)}
 
 
 class FakeProvisioner(Provisioner):
-    """Hands out fake hosts, and knows which of them it has not got back."""
+    """Hands out fake hosts. ``hosts``: those that were not given back yet."""
 
     offers: frozenset[str] = frozenset()
     missing: Mapping[str, str] = types.MappingProxyType({})
@@ -132,13 +133,14 @@ class FakeProvisioner(Provisioner):
     def acquire(self, spec: ClusterSpec) -> Sequence[FakeHost]:
         """One fake host for each node."""
         self._clusters += 1
-        place = f"/fake/{self._clusters}"
-        made = [FakeHost(f"node{n}", directory=f"{place}/node{n}") for n in range(1, spec.nodes + 1)]
-        self.hosts += made
-        return made
+        directory = f"/fake/{self._clusters}"
+        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
+        hosts = [FakeHost(name, directory=f"{directory}/{name}") for name in names]
+        self.hosts += hosts
+        return hosts
 
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """Take them back."""
+        """Remove these hosts from ``hosts``."""
         self.hosts = [host for host in self.hosts if host not in hosts]
 
 

@@ -16,9 +16,10 @@ from pytest_dbcluster.system import cgroups
 
 
 class LocalProvisioner(Provisioner):
-    """Hosts that are directories of one run on this machine. With ``keep`` the run may be left running.
+    """Hosts that are directories of one run on this machine.
 
-    What a spec needs of them is limited by control groups, where this machine lets us make some.
+    ``keep``: the caller may leave the run alive with ``leave``. Control groups enforce the limits of a spec, if this
+    machine lets us create control groups.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -27,41 +28,42 @@ class LocalProvisioner(Provisioner):
 
     @functools.cached_property
     def offers(self) -> frozenset[str]:
-        """What this machine lets us do. Limits are tried once, by making a control group and removing it."""
+        """The powers on this machine. We test limits once: we create a control group and remove it."""
         root = {"root"} if os.geteuid() == 0 else set()
         return frozenset({"shared-cores"} | root | cgroups.find(self.directory.parent).offers)
 
     @property
     def missing(self) -> Mapping[str, str]:
-        """Why the rest is not offered."""
-        own_network = "all nodes are on 127.0.0.1, where a delay would meet everything on this machine"
+        """Why other powers are not offered: power -> a clause with the reason."""
+        own_network = "all nodes are on 127.0.0.1, where a delay would affect every program of this machine"
         return {**cgroups.find(self.directory.parent).missing, "netem": own_network}
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
-        """One directory for each node; the first call starts the supervisor and clears dead runs away."""
-        place = self._run.place(spec)
-        hosts = [self._run.host(f"node{n}", place / f"node{n}") for n in range(1, spec.nodes + 1)]
+        """One directory for each node. The first call removes dead runs and starts the supervisor."""
+        directory = self._run.cluster_directory(spec)
+        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
+        hosts = [self._run.host(name, directory / name) for name in names]
         try:
             for host in hosts if spec.needs.powers else ():
-                self._run.limit(host, f"{place.name}-{host.name}", spec.needs)
+                self._run.limit(host, f"{directory.name}-{host.name}", spec.needs)
         except BaseException:
             self.give_back(hosts)
             raise
         return hosts
 
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """Remove the directories and groups of these hosts; their servers have been stopped by their nodes."""
+        """Remove the directories and control groups of these hosts. The nodes have already stopped their servers."""
         for host in hosts:
             if isinstance(host, LocalHost) and host.group:
                 host.group.remove()
             shutil.rmtree(host.directory, ignore_errors=True)
 
     def leave(self) -> None:
-        """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
+        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
         self._run.leave()
 
     def close(self) -> None:
-        """End every server of the run and remove its directory, unless it was left; give its ports back."""
+        """End every server of the run, remove its directory and release its ports; after ``leave`` only the ports."""
         self._run.close()
 
 

@@ -184,7 +184,8 @@ def test_the_end_has_as_long_as_its_commands_may_take(host, local, monkeypatch):
     with pytest.raises(ProvisionError) as caught:
         local.close()
     assert str(caught.value).startswith(
-        f"the supervisor of the local servers (pid {process.pid}) still ends them after 0.5 s; run {local.run_id} "
+        f"the supervisor of the local servers (pid {process.pid}) has not ended them within 0.5 s; it "
+        f"continues: `dbcluster ps` lists run {local.run_id}, "
     )
     assert port not in local._run._ports._held
     local.close()
@@ -199,14 +200,14 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path, monkeypatch):
 
     with pytest.raises(ProvisionError) as caught:
         LocalProvisioner().acquire(ONE)
-    why = f"{os.strerror(errno.ENOTDIR)}; DBCLUSTER_DATA_DIR chooses another place"
+    why = f"{os.strerror(errno.ENOTDIR)}; set DBCLUSTER_DATA_DIR to another directory"
     assert str(caught.value) == f"cannot keep data in {tmp_path / 'file'}: {why}"
 
 
 def test_a_run_without_keep_is_not_left_running(host, local):
     """Leaving has to be asked for at the beginning, because servers are started otherwise."""
     with pytest.raises(
-        ProvisionError, match=r"^only a run that was begun with keep, and has a host, can be left running$"
+        ProvisionError, match=r"^only a run that was made with keep=True, and has a host, can be left running$"
     ):
         local.leave()
 

@@ -1,4 +1,4 @@
-"""Containers of this machine's engine as hosts, and the images that they are made of."""
+"""Container provisioner: hosts are containers of the engine on this machine. Also: home-made images for them."""
 
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 

@@ -1,9 +1,9 @@
-"""A small shell program on a host that is not this machine's own, and our end of its pipe.
+"""The agent: a small shell program that starts programs in a container, and our end of its pipe.
 
-It starts programs in process groups of their own, says when they have ended, and passes signals on. It needs nothing
-but a POSIX shell, because the images of servers have little more. It is the first process of its container, so that the
-end of its input ends everything there: when the process that holds our end dies, in whatever way, nothing outlives it.
-Starting a program through it costs one message; the engine's own way (exec) starts several processes of its own first.
+The agent starts each program in its own process group, reports its end, and forwards signals. It needs only a POSIX
+shell, because images of servers have little more. It is the first process of its container, so the container ends at
+the end of the agent's input. Therefore no program outlives our process, even when our process is killed.
+Starting a program through the agent costs one message. The exec call of the engine starts several processes first.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import psutil
 
 from pytest_dbcluster.errors import ProvisionError
 
-# A request: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", or "fall". An answer:
-# "ready", "began NUMBER PID", "ended NUMBER STATUS", "fell"; one write each, so that those of two programs do not mix.
+# Requests: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", "fall". Answers:
+# "ready", "began NUMBER PID", "ended NUMBER STATUS", "fell". Each answer is one write, so answers do not mix.
 PROGRAM = r"""
 leader=$(command -v setsid)
 while IFS= read -r line; do
@@ -51,26 +51,29 @@ while IFS= read -r line; do
         kill -s "$2" -- "-$3" 2>/dev/null || kill -s "$2" "$3" 2>/dev/null
         ;;
     fall)
-        kill -s KILL -- -1  # all but the first process of the container, which this is
+        kill -s KILL -- -1  # all processes except the first one of the container, which is this shell
         wait
         echo fell
         ;;
     esac
 done
 """
-# What follows it on a host that is to outlive us: the input of a container ends with the connection to it under Podman,
-# whatever it was told; Docker leaves it open.
+# Appended to the program on a host that outlives our process. Podman ends the input of a container when we disconnect,
+# whatever the settings of the container are; Docker leaves the input open.
 STAYS = "while :; do sleep 3600; done"
-# The streams of a container without a terminal come in frames: one byte says which, four are the length
+# A container without a terminal sends its streams in frames: the first byte is the stream, the last four the length
 # (https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerAttach).
 FRAME = struct.Struct(">BxxxI")
 OUTPUT = 1
-BEGIN_SECONDS = 30.0
-CLOSE_SECONDS = 5.0
+BEGIN_SECONDS = 30.0  # timeout for the start of a program
+CLOSE_SECONDS = 5.0  # timeout for the end of the listener thread
 
 
 class Agent:
-    """Our end of the pipe: requests go out, answers come in on a thread of its own."""
+    """Our end of the pipe. Any thread may send requests; one listener thread reads the answers.
+
+    ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1.
+    """
 
     def __init__(self, stream: socket.socket, name: str) -> None:
         self.name = name
@@ -90,13 +93,13 @@ class Agent:
         self._listener.start()
 
     def wait_ready(self, seconds: float) -> None:
-        """Ask for its first word and wait for it. Raises ProvisionError."""
-        with contextlib.suppress(ProvisionError):  # the reason why it is gone comes on the other way
+        """Send "hello" and wait for the answer, at most ``seconds``. Raises ProvisionError."""
+        with contextlib.suppress(ProvisionError):  # the listener receives the reason
             self._send("hello\n")
         self._until(lambda: self._answers, seconds, "its first word")
 
     def begin(self, script: str) -> int:
-        """Start a script; the number by which it is known here. Raises ProvisionError when the host is gone."""
+        """Start a script. Returns its number for the other methods. Raises ProvisionError when the host is gone."""
         lines = script.split("\n")
         with self._sending:
             self._begun += 1
@@ -105,18 +108,18 @@ class Agent:
         return number
 
     def pid(self, number: int) -> int:
-        """The process number of a program among those of its host. Raises ProvisionError."""
+        """The process id of a program inside the host. Raises ProvisionError."""
         self._until(lambda: number in self._pids, BEGIN_SECONDS, f"the start of program {number}")
         return self._pids[number]
 
     def status(self, number: int) -> int | None:
-        """None while a program runs, then its exit status; negative for a signal. All have ended on a host that has."""
+        """The exit status of a program: None while it runs, negative for a signal, -9 when the whole host has ended."""
         if number in self._ended:
             return self._ended[number]
         return -9 if self.gone else None
 
     def wait(self, number: int, seconds: float) -> int | None:
-        """The exit status of a program, None when it has not ended after so many seconds. Raises ProvisionError."""
+        """The exit status of a program; None when it still runs after ``seconds``. Raises ProvisionError."""
         limit = time.monotonic() + seconds
         with self._news:
             while number not in self._ended:
@@ -129,9 +132,9 @@ class Agent:
         return self._ended[number]
 
     def signal(self, number: int, name: str) -> None:
-        """Send a signal, such as ``TERM``, to a program and its children; nothing happens when it has ended.
+        """Send a signal, such as ``TERM``, to a program and its children. Does nothing after its end.
 
-        One that has not begun yet, on a host that is paused, gets it as soon as it has.
+        A program that has not started yet (its host is paused) gets the signal right after its start.
         """
         with self._news:
             if number not in self._pids:
@@ -141,7 +144,7 @@ class Agent:
             self._send(f"signal {name} {self._pids[number]}\n")
 
     def fall(self, seconds: float = 10.0) -> None:
-        """Kill every program at once. Raises ProvisionError."""
+        """Kill every program of the host at once and wait for it, at most ``seconds``. Raises ProvisionError."""
         self._fallen = False
         with self._sending:
             self._last = self._begun
@@ -149,20 +152,20 @@ class Agent:
         self._until(lambda: self._fallen, seconds, "that its programs were killed")
 
     def close(self) -> None:
-        """Close our end, which ends the host and everything on it."""
+        """Close our end of the pipe. The host and its programs end then."""
         self.gone = self.gone or f"{self.name} was given back"
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
         self._listener.join(CLOSE_SECONDS)
-        # close() would leave it open for as long as some reader of the library that made it lives.
+        # socket.close() would leave it open as long as a reader object of docker-py exists.
         with contextlib.suppress(OSError):
             os.close(self._stream.detach())
 
-    def _until(self, true: object, seconds: float, what: str) -> None:
+    def _until(self, condition: object, seconds: float, what: str) -> None:
         with self._news:
-            if not self._news.wait_for(lambda: self.gone or true(), seconds):  # type: ignore[operator]
+            if not self._news.wait_for(lambda: self.gone or condition(), seconds):  # type: ignore[operator]
                 raise ProvisionError(f"{self.name} did not say {what} within {seconds:g} s{self._said()}")
-            if self.gone and not true():  # type: ignore[operator]
+            if self.gone and not condition():  # type: ignore[operator]
                 raise ProvisionError(self.gone)
 
     def _said(self) -> str:
@@ -210,27 +213,27 @@ class Agent:
                         self._send(f"signal {name} {pid}\n")
                 case ["ended", number, status]:
                     code = int(status)
-                    # What a signal has ended has 128 + its number for a shell.
+                    # A shell reports 128 + N for a program that signal N ended.
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
 
     def _exactly(self, length: int) -> bytes:
-        """So many bytes; fewer only at the end of the stream."""
-        found = bytearray()
-        while len(found) < length and (part := self._stream.recv(length - len(found))):
-            found += part
-        return bytes(found)
+        """Read ``length`` bytes; fewer only at the end of the stream."""
+        content = bytearray()
+        while len(content) < length and (part := self._stream.recv(length - len(content))):
+            content += part
+        return bytes(content)
 
 
 def number_here(agent: int, inside: int) -> int:
-    """The number among our processes of one that has another below an agent, whose own this is; 0 without any.
+    """The process id on this machine for process id ``inside`` of a container; 0 when there is none.
 
-    Raises OSError or psutil.Error when one of them ends meanwhile.
+    ``agent``: the agent's process id on this machine. Raises OSError or psutil.Error when a process ends meanwhile.
     """
     for process in psutil.Process(agent).children(recursive=True):
         lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        numbers = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
-        if numbers[-1:] == [str(inside)]:
+        ids = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+        if ids[-1:] == [str(inside)]:
             return process.pid
     return 0
 
@@ -244,9 +247,10 @@ def script(
     errors: str = "",
     text: str = "",
 ) -> str:
-    """Shell text with which the agent's shell becomes a program, the leader of a group of its own.
+    """A shell script that replaces the shell by a program, the leader of its own process group.
 
-    The program's output is added to a file, and so are its errors, or to their own. ``text`` is a file with its input.
+    output, errors: files to which the program's output and errors are appended; empty ``errors`` joins the two.
+    text: a file with the program's input.
     """
     variables = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in environment.items())
     into = f">>{shlex.quote(output)} " + (f"2>>{shlex.quote(errors)}" if errors else "2>&1")

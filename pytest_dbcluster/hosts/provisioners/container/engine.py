@@ -1,7 +1,7 @@
-"""The container engine of this machine, Docker or Podman: how to reach it, and what we make with it.
+"""The container engine of this machine, Docker or Podman: how we reach it, and what we make with it.
 
-The one module that imports testcontainers and docker. Everything made here carries our labels, so that what a killed
-run left behind is found by them: ``python -P engine.py clean RUN`` removes it.
+Only this module imports testcontainers and docker. Everything that we make carries our labels, so we find what a
+killed run left behind: ``python -P engine.py clean RUN`` removes it.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pytest_dbcluster.errors import ProvisionError, Unsupported
 
 RUN_LABEL = "pytest-dbcluster.run"
 OWNER_LABEL = "pytest-dbcluster.owner"
-PLACE_LABEL = "pytest-dbcluster.directory"
-# Of several machines in one, such as containers that share an engine, each sees other directories.
-WORLD_LABEL = "pytest-dbcluster.world"
-# What an engine calls the limits that it may lack (https://docs.docker.com/reference/api/engine/version/v1.41/).
+DIRECTORY_LABEL = "pytest-dbcluster.directory"
+# Several containers may share one engine and see different directories. Their PID namespaces tell them apart.
+NAMESPACE_LABEL = "pytest-dbcluster.world"
+# Limits that an engine may lack: our name -> field of its answer (https://docs.docker.com/reference/api/engine/version/v1.41/).
 LIMITS = {"memory": "MemoryLimit", "cores": "CpuCfsQuota"}
 WRITE_IOPS = "write_iops_device"
 ANSWER_SECONDS = 60
 FIRST_ANSWER_SECONDS = 15
-API = "1.41"  # of Docker 20.10, the oldest engine that we use, and of Podman
+API = "1.41"  # the version of Docker 20.10, the oldest engine that we support, and of Podman
 
 SCHEME = "unix://"
 KNOCK_SECONDS = 5.0
 DOCKER_SOCKET = "/var/run/docker.sock"
-PODMAN_SOCKET = "podman/podman.sock"  # below a directory of run-time files, a user's or the system's
+PODMAN_SOCKET = "podman/podman.sock"  # below the run-time directory of the user or of the system
 SYSTEM_RUN = "/run"
 WAYS_OUT = (
     "Ways out: start the engine (`dockerd`, or `systemctl start docker`, or `podman system service`), name its socket "
@@ -44,9 +44,10 @@ WAYS_OUT = (
 
 @dataclasses.dataclass(frozen=True)
 class Engine:
-    """An engine that answers. ``client`` is a docker.DockerClient, which Podman's socket serves as well.
+    """An engine that answers.
 
-    ``unlimited`` are the limits of a host that it would drop with no more than a warning: cores, memory, iops.
+    client: a docker.DockerClient; Podman's socket supports it too. name: "docker" or "podman". url: ``unix://PATH``.
+    unlimited: the limits (cores, memory, iops) that this engine would ignore with only a warning.
     """
 
     client: Any
@@ -57,7 +58,7 @@ class Engine:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """What testcontainers has to be told to reach the same engine."""
+        """Arguments with which testcontainers connects to the same engine."""
         return {"environment": {"DOCKER_HOST": self.url}, "timeout": ANSWER_SECONDS, "version": API}
 
     def close(self) -> None:
@@ -66,15 +67,15 @@ class Engine:
 
     @property
     def socket(self) -> Path:
-        """The socket that it listens on."""
+        """The path of the engine's socket."""
         return socket_path(self.url)
 
 
 def connect() -> Engine:
-    """The engine of DOCKER_HOST, or the first whose socket is there.
+    """Connect to the engine of DOCKER_HOST, or to the first engine that has a socket.
 
-    Raises ProvisionError when none answers or we may not ask it; Unsupported for one that is not of this machine, or
-    whose networks cannot be reached from it, and without the package testcontainers.
+    Raises ProvisionError when no engine answers, or this user has no permission. Raises Unsupported for an engine of
+    another machine, for a rootless engine, and without the package testcontainers.
     """
     url = socket_url()
     try:
@@ -88,33 +89,33 @@ def connect() -> Engine:
     with contextlib.ExitStack() as refused:
         try:
             knock(url)
-            # A version is given, so that making the client asks nothing yet.
+            # With an explicit version the constructor sends no request yet.
             client = docker.DockerClient(base_url=url, timeout=FIRST_ANSWER_SECONDS, version=API)
             refused.callback(client.close)
-            said, facts = client.version(), client.info()
+            version, facts = client.version(), client.info()
             client.api.timeout = ANSWER_SECONDS
         except (docker.errors.DockerException, requests.RequestException, OSError) as error:
             raise ProvisionError(refusal(url, error)) from None
         if any("rootless" in option for option in facts.get("SecurityOptions") or ()):
             raise Unsupported(
-                f"the container engine at {url} runs rootless: its networks cannot be reached from here; measure with "
-                "an engine of the system's, or with --db-provisioner local"
+                f"the container engine at {url} runs rootless: its networks cannot be reached from here; use an engine "
+                "that runs as root, or --db-provisioner local"
             )
         refused.pop_all()
-    name = "podman" if "podman" in str(said.get("Components")).lower() else "docker"
-    return Engine(client, name, said.get("Version", ""), url, unlimited(facts))
+    name = "podman" if "podman" in str(version.get("Components")).lower() else "docker"
+    return Engine(client, name, version.get("Version", ""), url, unlimited(facts))
 
 
 def unlimited(facts: Mapping[str, Any]) -> frozenset[str]:
-    """The limits that an engine would drop, by what it says of its kernel (``docker info``)."""
+    """The limits that an engine would ignore, from what it reports about its kernel (``docker info``)."""
     lacks = {power for power, fact in LIMITS.items() if not facts.get(fact, True)}
     warnings = " ".join(facts.get("Warnings") or ())
     return frozenset(lacks | ({"iops"} if WRITE_IOPS in warnings else set()))
 
 
 @contextlib.contextmanager
-def said(what: str, engine: Engine) -> Iterator[None]:
-    """What the engine refuses, or that it has gone, becomes a ProvisionError that says what was tried."""
+def engine_errors(what: str, engine: Engine) -> Iterator[None]:
+    """Turn errors of the engine inside the block into a ProvisionError. ``what``: the request, "pause container X"."""
     import docker.errors
     import requests
 
@@ -135,29 +136,31 @@ def said(what: str, engine: Engine) -> Iterator[None]:
 
 
 def image(engine: Engine, name: str, *, pull: bool) -> str:
-    """The id of the image of this name, which may be pulled when the engine lacks it. Raises ProvisionError."""
+    """The id of the image with this name. ``pull``: pull the image if the engine lacks it. Raises ProvisionError."""
     import docker.errors
 
-    with said(f"look for image {name}", engine), contextlib.suppress(docker.errors.ImageNotFound):
-        found: str = engine.client.images.get(name).id
-        return found
+    with engine_errors(f"look for image {name}", engine), contextlib.suppress(docker.errors.ImageNotFound):
+        present: str = engine.client.images.get(name).id
+        return present
     if not pull:
         release = name.rpartition("/")[2]
         raise ProvisionError(
             f"{engine.name} has no image {name}: `dbcluster image build {release}` makes it from the system's "
             f"packages; --db-image {release}=IMAGE takes another one, such as the vendor's"
         )
-    with said(f"find image {name} here, or pull it", engine):
+    with engine_errors(f"find image {name} here, or pull it", engine):
         pulled: str = engine.client.images.pull(name).id
     return pulled
 
 
 @dataclasses.dataclass(frozen=True)
 class Wanted:
-    """One container: what is fixed when it is made; ``run`` is the directory of the run that it belongs to.
+    """The settings of a new container.
 
-    ``needs`` are arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``).
-    ``keep``: it outlives the connection of its standard input.
+    alias: its second name on the network. address: its IPv4 address. run: the directory of its run.
+    read_only, writable: directories of this machine, mounted under the same paths. user: ``UID:GID``.
+    keep: the container outlives the connection to its standard input.
+    needs: limits, as arguments of docker-py's containers.create (``nano_cpus``, ``mem_limit``, ``device_write_iops``).
     """
 
     image: str
@@ -176,35 +179,38 @@ class Wanted:
 
 
 def start(engine: Engine, network: Any, wanted: Wanted) -> Any:
-    """A running container (docker-py's) on the network. Raises ProvisionError; nothing stays of one that failed.
+    """Start a container on the network. Returns docker-py's container. Raises ProvisionError and leaves nothing then.
 
-    Its standard input is open; unless it is to be kept it ends for the container when the first connection to it ends.
+    The standard input of the container is open. It closes when its first connection ends, unless ``wanted.keep``.
     """
     from testcontainers.core.container import DockerContainer
 
     _configure_testcontainers()
-    with contextlib.ExitStack() as ends, said(f"start container {wanted.name} of image {wanted.image}", engine):
-        made = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
-        ends.enter_context(contextlib.closing(made.get_docker_client().client))
-        _describe(made, network, wanted)
+    with (
+        contextlib.ExitStack() as ends,
+        engine_errors(f"start container {wanted.name} of image {wanted.image}", engine),
+    ):
+        container = DockerContainer(wanted.image, docker_client_kw=engine.arguments, name=wanted.name)
+        ends.enter_context(contextlib.closing(container.get_docker_client().client))
+        _describe(container, network, wanted)
         try:
-            return engine.client.containers.get(made.start().get_container_id())
+            return engine.client.containers.get(container.start().get_container_id())
         except BaseException:
             with contextlib.suppress(Exception):
-                made.get_wrapped_container().remove(force=True)
+                container.get_wrapped_container().remove(force=True)
             raise
 
 
-def _describe(made: Any, network: Any, wanted: Wanted) -> None:
+def _describe(container: Any, network: Any, wanted: Wanted) -> None:
     from docker.types import EndpointConfig
 
-    for place in wanted.read_only:
-        made.with_volume_mapping(place, place, "ro")
-    for place in wanted.writable:
-        made.with_volume_mapping(place, place, "rw")
-    made.with_envs(**wanted.environment)
+    for directory in wanted.read_only:
+        container.with_volume_mapping(directory, directory, "ro")
+    for directory in wanted.writable:
+        container.with_volume_mapping(directory, directory, "rw")
+    container.with_envs(**wanted.environment)
     endpoint = EndpointConfig(API, aliases=[wanted.alias], ipv4_address=wanted.address)
-    made.with_kwargs(
+    container.with_kwargs(
         entrypoint=list(wanted.entrypoint),
         hostname=wanted.hostname,
         network=network.name,
@@ -212,14 +218,14 @@ def _describe(made: Any, network: Any, wanted: Wanted) -> None:
         labels=labels(wanted.run),
         user=wanted.user,
         stdin_open=True,
-        detach=wanted.keep,  # docker-py closes the input with its first connection where this is False
+        detach=wanted.keep,  # if False, docker-py closes the input when its first connection ends
         auto_remove=True,
         **wanted.needs,
     )
 
 
 def _configure_testcontainers() -> None:
-    """Its own reaper is off unless asked for: it is an image to pull, and ends what one worker of several started."""
+    """Disable the reaper of testcontainers by default: it needs an image, and ends what one of several workers made."""
     from testcontainers.core.config import testcontainers_config
 
     if os.environ.get("TESTCONTAINERS_RYUK_DISABLED", "").lower() != "false":
@@ -227,90 +233,97 @@ def _configure_testcontainers() -> None:
 
 
 def labels(run: Path) -> dict[str, str]:
-    """What everything carries that is made for the run with this directory."""
-    return {RUN_LABEL: run.name, OWNER_LABEL: str(os.getuid()), PLACE_LABEL: str(run), WORLD_LABEL: _world()}
+    """The labels of everything that we make for the run with this directory."""
+    return {
+        RUN_LABEL: run.name,
+        OWNER_LABEL: str(os.getuid()),
+        DIRECTORY_LABEL: str(run),
+        NAMESPACE_LABEL: _pid_namespace(),
+    }
 
 
-def _world() -> str:
+def _pid_namespace() -> str:
     return str(Path("/proc/self/ns/pid").readlink())
 
 
 def network(engine: Engine, run: Path, subnet: str) -> Any:
-    """A network of the run's own (docker-py's), whose first address is this machine's. Raises ProvisionError."""
+    """Make a network for the run. This machine gets its first address. Returns docker-py's. Raises ProvisionError."""
     from docker.types import IPAMConfig, IPAMPool
     from testcontainers.core.network import Network
 
     _configure_testcontainers()
     pool = IPAMPool(subnet=subnet)
-    asked = {"driver": "bridge", "labels": labels(run), "ipam": IPAMConfig(pool_configs=[pool])}
+    settings = {"driver": "bridge", "labels": labels(run), "ipam": IPAMConfig(pool_configs=[pool])}
     name = f"dbcluster-{run.name}"
-    with contextlib.ExitStack() as ends, said(f"make the network {name} ({subnet})", engine):
-        made = Network(docker_client_kw=engine.arguments, docker_network_kw=asked)
+    with contextlib.ExitStack() as ends, engine_errors(f"make the network {name} ({subnet})", engine):
+        made = Network(docker_client_kw=engine.arguments, docker_network_kw=settings)
         ends.enter_context(contextlib.closing(made._docker.client))
         made.name = name
         return engine.client.networks.get(made.create().id)
 
 
 def clean(engine: Engine, run: str) -> int:
-    """Remove every container and network of a run; how many containers there were. Raises ProvisionError."""
+    """Remove every container and network of a run. Returns the number of containers. Raises ProvisionError."""
     import docker.errors
 
-    wanted = {"label": f"{RUN_LABEL}={run}"}
-    with said(f"remove what run {run} made", engine):
-        found = _containers(engine, wanted)
-        for container in found:
+    of_run = {"label": f"{RUN_LABEL}={run}"}
+    with engine_errors(f"remove what run {run} made", engine):
+        containers = _containers(engine, of_run)
+        for container in containers:
             remove(engine, container)
-        for made in engine.client.networks.list(filters=wanted):
+        for left in engine.client.networks.list(filters=of_run):
             with contextlib.suppress(docker.errors.NotFound):
-                made.remove()
-    return len(found)
+                left.remove()
+    return len(containers)
 
 
 def remove(engine: Engine, container: Any) -> None:
-    """Remove a container, which may be gone or on its way already, and wait until it is. Raises ProvisionError."""
+    """Remove a container and wait for its end. A container that is already gone is no error. Raises ProvisionError."""
     import docker.errors
 
-    with said(f"remove container {container.id[:12]}", engine), contextlib.suppress(docker.errors.NotFound):
+    with engine_errors(f"remove container {container.id[:12]}", engine), contextlib.suppress(docker.errors.NotFound):
         try:
             container.remove(force=True, v=True)
         except docker.errors.APIError as error:
             if error.status_code == 409:  # "removal of container ... is already in progress"
                 container.wait(condition="removed")
-            elif _containers(engine, {"id": container.id}):  # Podman 4.3 has 500 for one that is gone
+            elif _containers(engine, {"id": container.id}):  # Podman 4.3 answers 500 for a container that is gone
                 raise
 
 
 def _containers(engine: Engine, filters: Mapping[str, str]) -> list[Any]:
-    # Sparse: to ask for more of one that goes in the meantime is an error of Podman's own (4.3: 500).
+    # Sparse, without details: Podman 4.3 answers 500 when a container ends before we ask for its details.
     return list(engine.client.containers.list(all=True, filters=filters, sparse=True))
 
 
 def reap(engine: Engine) -> list[str]:
-    """Remove what is left of this user's runs whose directory is gone; their ids.
+    """Remove containers and networks of this user's runs that have no directory any more. Returns the run ids.
 
-    An engine that was gone when a run ended, and has come back, has such things. Raises ProvisionError.
+    They are left when the engine was down at the end of a run and has started again. Raises ProvisionError.
     """
     mine = {"label": f"{OWNER_LABEL}={os.getuid()}"}
-    with said("list what is ours", engine):
-        found = [*_containers(engine, mine), *engine.client.networks.list(filters=mine)]
-    ours = [each for one in found if (each := one.attrs["Labels"]).get(WORLD_LABEL) == _world()]
-    places = {each[RUN_LABEL]: each[PLACE_LABEL] for each in ours if RUN_LABEL in each and PLACE_LABEL in each}
-    gone = [run for run, place in places.items() if not Path(place).exists()]
+    with engine_errors("list what is ours", engine):
+        listed = [*_containers(engine, mine), *engine.client.networks.list(filters=mine)]
+    all_labels = [item.attrs["Labels"] for item in listed]
+    ours = [given for given in all_labels if given.get(NAMESPACE_LABEL) == _pid_namespace()]
+    complete = [given for given in ours if RUN_LABEL in given and DIRECTORY_LABEL in given]
+    directories = {given[RUN_LABEL]: given[DIRECTORY_LABEL] for given in complete}
+    gone = [run for run, directory in directories.items() if not Path(directory).exists()]
     for run in gone:
         clean(engine, run)
     return gone
 
 
 def socket_paths() -> list[str]:
-    """Where engines listen when nothing else is said: Docker, the user's Podman, the system's Podman."""
+    """The default paths of the sockets: Docker, the user's Podman, the system's Podman."""
     user = os.environ.get("XDG_RUNTIME_DIR")
     return [DOCKER_SOCKET, *([f"{user}/{PODMAN_SOCKET}"] if user else []), f"{SYSTEM_RUN}/{PODMAN_SOCKET}"]
 
 
 def socket_url() -> str:
-    """The address of the engine: DOCKER_HOST, or the first socket that is there.
+    """The URL of the engine: DOCKER_HOST, or the first default socket that exists.
 
-    Raises ProvisionError when there is none, Unsupported for an engine of another machine.
+    Raises ProvisionError when there is no socket, Unsupported for an engine of another machine.
     """
     given = os.environ.get("DOCKER_HOST")
     if given:
@@ -320,26 +333,27 @@ def socket_url() -> str:
                 "this one, so the engine has to be here: unix://PATH"
             )
         return given
-    found = next((place for place in socket_paths() if Path(place).exists()), None)
-    if found is None:
+    path = next((path for path in socket_paths() if Path(path).exists()), None)
+    if path is None:
         raise ProvisionError(f"no container engine: nobody listens on {', '.join(socket_paths())}. {WAYS_OUT}")
-    return f"{SCHEME}{found}"
+    return f"{SCHEME}{path}"
 
 
 def has_socket() -> bool:
-    """Whether an engine is named, or has a socket in one of its places."""
+    """Whether DOCKER_HOST is set or one of the default sockets exists."""
     return bool(os.environ.get("DOCKER_HOST")) or any(map(os.path.exists, socket_paths()))
 
 
 def socket_path(address: str) -> Path:
-    """The socket of an address."""
+    """The path of the socket in an address ``unix://PATH``."""
     return Path(address.removeprefix(SCHEME))
 
 
 def knock(address: str) -> None:
-    """Connect to the engine's socket and hang up. Raises OSError when nobody listens.
+    """Connect to the engine's socket and disconnect. Raises OSError when nobody listens.
 
-    It costs 0.1 ms, and docker-py 7 leaves its own socket open when that is refused (docker/transport/unixconn.py).
+    The test costs 0.1 ms. Without it docker-py 7 leaks its own socket when the connection is refused
+    (docker/transport/unixconn.py).
     """
     with socket.socket(socket.AF_UNIX) as caller:
         caller.settimeout(KNOCK_SECONDS)
@@ -347,22 +361,22 @@ def knock(address: str) -> None:
 
 
 def refusal(address: str, error: BaseException) -> str:
-    """Why an engine did not answer; the permission of its socket is the usual reason."""
-    place = socket_path(address)
+    """The message for an engine that did not answer. The usual reason is the permission of its socket."""
+    path = socket_path(address)
     try:
-        said = place.stat()
+        status = path.stat()
     except PermissionError:
-        return f"no permission to look for the container engine on {place} (user {os.getuid()}). {WAYS_OUT}"
+        return f"no permission to look for the container engine on {path} (user {os.getuid()}). {WAYS_OUT}"
     except OSError:
-        return f"no container engine: {place} does not exist. {WAYS_OUT}"
-    if os.access(place, os.R_OK | os.W_OK):
-        return f"the container engine on {place} does not answer: {error}. {WAYS_OUT}"
-    owner, group = _user(said.st_uid), _group(said.st_gid)
+        return f"no container engine: {path} does not exist. {WAYS_OUT}"
+    if os.access(path, os.R_OK | os.W_OK):
+        return f"the container engine on {path} does not answer: {error}. {WAYS_OUT}"
+    owner, group = _user(status.st_uid), _group(status.st_gid)
     way = f"join that group (`usermod -aG {group} USER`, then log in again)"
     return (
-        f"no permission to ask the container engine on {place} (user {os.getuid()}, the socket belongs to "
-        f"{owner}:{group}): {way if said.st_gid and said.st_mode & 0o060 == 0o060 else 'ask as that user'}, or run "
-        "as root"
+        f"no permission to ask the container engine on {path} (user {os.getuid()}, the socket belongs to "
+        f"{owner}:{group}): {way if status.st_gid and status.st_mode & 0o060 == 0o060 else 'ask as that user'}, or "
+        "run as root"
     )
 
 
@@ -381,7 +395,7 @@ def _group(number: int) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """``clean RUN``: the last act of a run's supervisor, which may follow the death of the process that began it."""
+    """The command ``clean RUN``: the supervisor of a run calls it after the end of the run's owner process."""
     with contextlib.suppress(ProvisionError, Unsupported), contextlib.closing(connect()) as engine:
         clean(engine, arguments[1])
     return 0

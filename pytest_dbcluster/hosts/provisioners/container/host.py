@@ -1,4 +1,4 @@
-"""A host that is a container: its programs run there, its files lie in a directory of this machine that it shares."""
+"""A host that is a container. Its programs run in the container; its files lie in a directory of this machine."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Paus
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.container import agent
 from pytest_dbcluster.hosts.provisioners.container.agent import Agent
-from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, SCHEME, Engine, remove, said
+from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, SCHEME, Engine, engine_errors, remove
 from pytest_dbcluster.system import cgroups
 
-AGENT_SECONDS = 30.0
-END_SECONDS = 1.0
-LOOK_SECONDS = 5.0
+AGENT_SECONDS = 30.0  # timeout for the first answer of the agent
+END_SECONDS = 1.0  # to wait for the end of a killed command
+LOOK_SECONDS = 5.0  # timeout for reading the counters of the kernel
 DEFAULT = f"{SCHEME}{DOCKER_SOCKET}"
-# Of cgroups of version 1 and 2; both files have a line "oom_kill N".
+# The files of cgroup version 1 and 2; both have a line "oom_kill N".
 OOM_COUNTS = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null || true"
 
 
@@ -45,13 +45,13 @@ class ContainerProcess(Process):
 
     @property
     def pid(self) -> int:
-        """Its number among the processes of this machine; 0 when it cannot be seen from here."""
+        """The process id on this machine; 0 when this machine cannot see the process."""
         if not self._pid:
             self._pid = self._host.pid_here(self._inside)
         return self._pid
 
     def status(self) -> int | None:
-        """None while it runs, then its exit status."""
+        """The exit status: None while the program runs, negative for the signal that ended the program."""
         return self._host.agent.status(self._number)
 
     def signal(self, number: int) -> None:
@@ -60,8 +60,12 @@ class ContainerProcess(Process):
 
 
 @dataclasses.dataclass(frozen=True)
-class Way:
-    """How a container is on its network (docker-py's): address, second name, round trip in seconds to a peer."""
+class Attachment:
+    """The connection of a container to its network.
+
+    network: docker-py's network. address: IPv4 address. alias: second name on the network. rtt: the round-trip time
+    to another container, in seconds; None adds no delay.
+    """
 
     network: Any
     address: str
@@ -69,7 +73,7 @@ class Way:
     rtt: float | None = None
 
     def delay(self, container: Any) -> None:
-        """Delay what leaves a container by half of the round trip, if one is asked for. Raises Unsupported."""
+        """Delay outgoing packets of a container by half of ``rtt``. Raises Unsupported without nsenter, tc or netem."""
         if not self.rtt:
             return
         container.reload()
@@ -80,30 +84,30 @@ class Way:
         except OSError as error:
             raise Unsupported(f"rtt={self.rtt:g} needs the programs nsenter and tc of this machine: {error}") from None
         if done.returncode:
-            words = done.stderr.strip() or f"tc ended with {done.returncode}"
+            reason = done.stderr.strip() or f"tc ended with {done.returncode}"
             raise Unsupported(
-                f"rtt={self.rtt:g} needs root on this machine and a kernel with netem (its module sch_netem): {words}"
+                f"rtt={self.rtt:g} needs root on this machine and a kernel with netem (its module sch_netem): {reason}"
             )
 
 
 class ContainerHost(Host, Pauses, Partitions, Falls):
-    """A container, the directory that it shares with this machine under the same name, and its agent."""
+    """A container, its agent, and the directory that it shares with this machine under the same path."""
 
     root = os.geteuid() == 0
 
-    def __init__(self, name: str, way: Way, files: LocalHost, engine: Engine, container: Any) -> None:
+    def __init__(self, name: str, attachment: Attachment, files: LocalHost, engine: Engine, container: Any) -> None:
         self.name = name
-        self.address = way.address
+        self.address = attachment.address
         self.directory = files.directory
         self.container = container
         self._files = files
         self._engine = engine
-        self._way = way
+        self._attachment = attachment
         self._numbers = itertools.count(1)
         self._numbering = threading.Lock()
-        with said(f"attach to container {container.name}", engine):
+        with engine_errors(f"attach to container {container.name}", engine):
             raw = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
-        self._raw = raw  # the socket lives as long as the object that docker-py gave
+        self._raw = raw  # keep docker-py's object: the socket closes when the object is deleted
         stream = getattr(raw, "_sock", raw)
         stream.settimeout(None)
         self.agent = Agent(stream, f"container {container.name}")
@@ -117,11 +121,11 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         environment: Mapping[str, str] | None = None,
         text: str = "",
     ) -> Completed:
-        """Run a command in the container; whatever ends the wait for it ends the command."""
+        """Run a command in the container. The command is killed when waiting for it ends, for any reason."""
         began = time.monotonic()
         with self._numbering:
-            place = f"{self.directory}/.command-{next(self._numbers)}"
-        files = {kind: f"{place}.{kind}" for kind in ("in", "out", "err")}
+            prefix = f"{self.directory}/.command-{next(self._numbers)}"
+        files = {kind: f"{prefix}.{kind}" for kind in ("in", "out", "err")}
         if text:
             self.push(text.encode(), files["in"])
         try:
@@ -179,14 +183,14 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         directory: str,
         environment: Mapping[str, str] | None = None,
     ) -> Process:
-        """Start a program; it ends with the container."""
+        """Start a program, which ends with the container at the latest. Raises ProvisionError."""
         begin = agent.script(command, directory=directory, environment=environment or {}, output=log)
         with self._reason():
             return ContainerProcess(self, self.agent.begin(begin))
 
     @contextlib.contextmanager
     def _reason(self) -> Iterator[None]:
-        """A host that has ended because its engine has says so."""
+        """If the host ended because its engine did, raise an error that says so."""
         try:
             yield
         except ProvisionError:
@@ -195,12 +199,12 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
             raise
 
     def _look(self) -> None:
-        """Ask the engine what it knows of the container. Raises ProvisionError when one of them is gone."""
-        with said(f"look at container {self.container.name}", self._engine):
+        """Read the state of the container from the engine. Raises ProvisionError when either of them is gone."""
+        with engine_errors(f"look at container {self.container.name}", self._engine):
             self.container.reload()
 
     def limit_reached(self) -> str:
-        """Which limit has ended a program here, or that the whole host has ended; empty for neither."""
+        """Which limit ended a program of this host, or why the whole host ended; empty for neither."""
         limit = self.container.attrs["HostConfig"]["Memory"]
         if limit and self._killed_for_memory():
             return f"the host's memory limit of {formatting.mebibytes(limit)} was reached"
@@ -213,11 +217,12 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         return self.agent.gone
 
     def _killed_for_memory(self) -> bool:
-        # The engine says it of a container that has ended. Of one that goes on it may not: Docker 20.10 on cgroups of
-        # version 1 is silent about a program that is not the first. Its kernel counts, and the container sees that.
+        # The engine reports an out-of-memory kill for a container that has ended. For a running container it may not:
+        # Docker 20.10 on cgroup version 1 reports only the first program. The kernel counts the kills, and the
+        # container can read the counter.
         with contextlib.suppress(ProvisionError):
-            seen = self.run(["/bin/sh", "-c", OOM_COUNTS], seconds=LOOK_SECONDS).stdout
-            return any(int(line.split()[1]) for line in seen.splitlines() if line.startswith("oom_kill "))
+            counters = self.run(["/bin/sh", "-c", OOM_COUNTS], seconds=LOOK_SECONDS).stdout
+            return any(int(line.split()[1]) for line in counters.splitlines() if line.startswith("oom_kill "))
         with contextlib.suppress(ProvisionError):
             self._look()
         return bool(self.container.attrs["State"].get("OOMKilled"))
@@ -227,11 +232,11 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         self._files.push(content, path, mode=mode)
 
     def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """Read a file of the shared directory from ``offset`` on."""
+        """The content of a file in the shared directory from byte ``offset`` (0-based) to its end."""
         return self._files.pull(path, offset=offset)
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine into the shared one."""
+        """Copy a directory of this machine into the shared directory."""
         self._files.copy_tree(source, target, durable=durable)
 
     def remove_tree(self, path: str) -> None:
@@ -239,35 +244,35 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         self._files.remove_tree(path)
 
     def pid_here(self, inside: int) -> int:
-        """The number among this machine's processes of the one that has this number in the container; 0 without any."""
+        """The process id on this machine for a process id in the container; 0 when we do not see the process."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
             self._look()
             return agent.number_here(self.container.attrs["State"]["Pid"], inside)
         return 0
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of everything in the container so far; None where it cannot be seen from here."""
+        """The CPU time of all programs in the container so far, in seconds; None when we cannot read it."""
         return cgroups.cpu_seconds(self.container.attrs["State"]["Pid"])
 
     def pause(self) -> None:
-        """Freeze everything in the container, as a stalled machine would be. Raises ProvisionError."""
-        with said(f"pause container {self.container.name}", self._engine):
+        """Freeze every process in the container, as on a machine that stalls. Raises ProvisionError."""
+        with engine_errors(f"pause container {self.container.name}", self._engine):
             self.container.pause()
 
     def resume(self) -> None:
-        """End a pause. Raises ProvisionError."""
-        with said(f"resume container {self.container.name}", self._engine):
+        """Let the processes continue after a pause. Raises ProvisionError."""
+        with engine_errors(f"resume container {self.container.name}", self._engine):
             self.container.unpause()
 
     def kill(self) -> None:
-        """End everything in the container at once; it can be used again. Raises ProvisionError."""
+        """Kill every program in the container at once. The host stays usable. Raises ProvisionError."""
         with self._reason():
             self.agent.fall()
 
     def typed(self, command: Sequence[str]) -> list[str]:
-        """The words by which a person runs a command here from a shell; none without the engine's own program.
+        """The command line with which a user runs a command in the container; empty without ``docker`` and ``podman``.
 
-        Its program of either engine speaks with both.
+        Both client programs work with both engines.
         """
         address = ["--host", self._engine.url] if self._engine.url != DEFAULT else []
         if shutil.which("docker"):
@@ -277,24 +282,26 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         return []
 
     def partition(self) -> None:
-        """Take the container off its network: nobody reaches it, this machine neither. Raises ProvisionError."""
-        with said(f"disconnect container {self.container.name}", self._engine):
-            self._way.network.disconnect(self.container)
+        """Disconnect the container from its network, and so from this machine too. Raises ProvisionError."""
+        with engine_errors(f"disconnect container {self.container.name}", self._engine):
+            self._attachment.network.disconnect(self.container)
 
     def heal(self) -> None:
-        """Put the container on its network again as it was. Raises ProvisionError."""
-        with said(f"connect container {self.container.name}", self._engine):
-            self._way.network.connect(self.container, ipv4_address=self.address, aliases=[self._way.alias])
-        self._way.delay(self.container)  # it was the old interface's
+        """Connect the container to its network again, with address, alias and delay. Raises ProvisionError."""
+        with engine_errors(f"connect container {self.container.name}", self._engine):
+            self._attachment.network.connect(
+                self.container, ipv4_address=self.address, aliases=[self._attachment.alias]
+            )
+        self._attachment.delay(self.container)  # the new network interface has no delay yet
 
     def close(self) -> None:
-        """End the container and everything in it. Never raises for one that is gone already."""
+        """End the container and every program in it. A container that is already gone is no error."""
         self.detach()
-        with contextlib.suppress(ProvisionError):  # without its engine it has ended
+        with contextlib.suppress(ProvisionError):  # without its engine the container has already ended
             remove(self._engine, self.container)
 
     def detach(self) -> None:
-        """Let go of the container, which ends with that unless it is to be kept."""
+        """Close our connection to the container. The container ends then, unless the run is kept."""
         self.agent.close()
         for part in filter(None, (getattr(self._raw, "_response", None), self._raw)):
             with contextlib.suppress(OSError, ValueError):

@@ -1,8 +1,9 @@
-"""Container provisioner: every node, every proxy and every load is a container, all of them on a network of the run's.
+"""Container provisioner: every node, proxy and load generator runs in a container on a network of the run.
 
-A container is a host: the image has the programs, its own entry point is not used. Data lie in directories of this
-machine, on its own file system, which containers share under the same names; tools that no image has (sysbench,
-haproxy) come from the cache, which they share for reading. Containers end when the process that made them does.
+A container is a host. Its programs come from the image; we do not use the entry point of the image. Data lie in
+directories of this machine, on its own file system, and containers mount these directories under the same paths. Tools
+that no image has (sysbench, haproxy) come from the cache, mounted read-only. Containers end when the process that made
+them ends.
 """
 
 from __future__ import annotations
@@ -15,39 +16,41 @@ import random
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container import agent, engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
-from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost, Way
+from pytest_dbcluster.hosts.provisioners.container.host import Attachment, ContainerHost
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
 SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
-SUBNET_BITS = 20  # 4094 addresses: as many containers in one run
-TRIES = 20
-TAKEN = ("overlap", "already used")  # what Docker and Podman say of a subnet that is another network's
+SUBNET_BITS = 20  # 4094 addresses: the maximum number of containers in one run
+ATTEMPTS = 20  # to find a free subnet
+TAKEN = ("overlap", "already used")  # in the error of Docker and Podman for a subnet of another network
 
 
 class ContainerProvisioner(Provisioner):
-    """Hosts that are containers of one run. With ``keep`` the run may be left running.
+    """Hosts that are containers of one run.
 
-    ``chosen`` are the images of releases that are not to come from those made here: "mariadb:11.8" -> "name:tag".
+    ``keep``: the caller may leave the run alive with ``leave``. ``chosen``: releases that do not use our home-made
+    image, "mariadb:11.8" -> "name:tag".
     """
 
     brings_programs = True
-    # Whether packets can be delayed is known when it is tried: acquire() says what is missing.
+    # We learn whether packets can be delayed when we try it: acquire() raises an error with the missing program.
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops", "netem"} | ({"root"} if os.geteuid() == 0 else set())
     )
@@ -56,7 +59,7 @@ class ContainerProvisioner(Provisioner):
         self._run = LocalRun(keep=keep)
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._chosen = dict(chosen or {})
-        self._making = threading.Lock()
+        self._making = threading.Lock()  # protects the engine, the addresses and the images
         self._engine: Engine | None = None
         self._network: Any = None
         self._addresses: list[str] = []
@@ -65,8 +68,8 @@ class ContainerProvisioner(Provisioner):
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
 
-    def supply(self, name: ReleaseName, progress: Callable[[str], None]) -> Release:
-        """The release in its image, looked into once a run. Raises ProvisionError, Unsupported or ConfigError."""
+    def supply(self, name: ReleaseName, progress: Report) -> Release:
+        """The release in its image, inspected once per run. Raises ProvisionError, Unsupported or ConfigError."""
         if name.directory or name.version == "path":
             raise ConfigError(
                 f"{name}={name.directory}: containers take their programs from images: --db-image NAME=IMAGE"
@@ -81,33 +84,34 @@ class ContainerProvisioner(Provisioner):
         return self._releases[name]
 
     def acquire(self, spec: ClusterSpec) -> Sequence[ContainerHost]:
-        """One container for each node; the first call makes the network. Raises ProvisionError or Unsupported."""
+        """One container for each node. The first call makes the network. Raises ProvisionError or Unsupported."""
         if spec.release is None:
             raise ConfigError(f"cluster {spec} names no release, and so no image")
         with self._making:
-            made = self._engine or self._begin()
+            connected = self._engine or self._begin()
         tag = self._tag(spec.release)
         self._image(tag)
-        place = self._run.place(spec)
+        directory = self._run.cluster_directory(spec)
         names = [f"node{number}" for number in range(1, spec.nodes + 1)]
         with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
-            begun = [threads.submit(self._host, made, spec, tag, place, name) for name in names]
-            concurrent.futures.wait(begun)
-        hosts = [one.result() for one in begun if not one.exception()]
-        if failed := next((error for one in begun if (error := one.exception())), None):
+            starts = [threads.submit(self._host, connected, spec, tag, directory / name) for name in names]
+            concurrent.futures.wait(starts)
+        hosts = [start.result() for start in starts if not start.exception()]
+        if failure := next((error for start in starts if (error := start.exception())), None):
             self.give_back(hosts)
-            raise failed
+            raise failure
         return hosts
 
-    def _host(self, made: Engine, spec: ClusterSpec, tag: str, place: Path, name: str) -> ContainerHost:
-        files = self._run.host(name, place / name)
+    def _host(self, connected: Engine, spec: ClusterSpec, tag: str, directory: Path) -> ContainerHost:
+        name, cluster = directory.name, directory.parent.name
+        files = self._run.host(name, directory)
         with self._making:
             address = self._addresses.pop(0)
         wanted = Wanted(
-            image=self._image(tag),  # the tag may be given to another image while the run goes on
-            name=f"dbcluster-{self.run_id}-{place.name}-{name}",
+            image=self._image(tag),  # somebody may move the tag to another image during the run
+            name=f"dbcluster-{self.run_id}-{cluster}-{name}",
             hostname=name,
-            alias=f"{name}.{place.name}",
+            alias=f"{name}.{cluster}",
             address=address,
             run=self.directory,
             entrypoint=["/bin/sh", "-c", agent.PROGRAM + (agent.STAYS if self._run.keep else "")],
@@ -116,13 +120,13 @@ class ContainerProvisioner(Provisioner):
             writable=[files.directory],
             user=f"{os.getuid()}:{os.getgid()}",
             keep=self._run.keep,
-            needs=_limits(spec, files.directory, made.unlimited),
+            needs=_limits(spec, files.directory, connected.unlimited),
         )
-        container = engine.start(made, self._network, wanted)
+        container = engine.start(connected, self._network, wanted)
         try:
-            way = Way(self._network, address, wanted.alias, spec.needs.rtt)
-            way.delay(container)
-            host = ContainerHost(name, way, files, made, container)
+            attachment = Attachment(self._network, address, wanted.alias, spec.needs.rtt)
+            attachment.delay(container)
+            host = ContainerHost(name, attachment, files, connected, container)
             self._hosts.add(host)
             return host
         except BaseException:
@@ -131,17 +135,17 @@ class ContainerProvisioner(Provisioner):
             raise
 
     def beside(self, host: Host) -> LocalHost:
-        """A host of this machine, at the address that containers reach it by."""
-        ours = self._run.host(host.name, Path(host.directory))
-        ours.address = self._gateway
-        return ours
+        """A host of this machine, with the address under which containers reach this machine."""
+        local = self._run.host(host.name, Path(host.directory))
+        local.address = self._gateway
+        return local
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End these containers and remove their directories."""
         with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as threads:
-            list(threads.map(self._released, hosts))
+            list(threads.map(self._end_host, hosts))
 
-    def _released(self, host: Host) -> None:
+    def _end_host(self, host: Host) -> None:
         if isinstance(host, ContainerHost):
             host.close()
             self._hosts.discard(host)
@@ -149,13 +153,13 @@ class ContainerProvisioner(Provisioner):
         shutil.rmtree(host.directory, ignore_errors=True)
 
     def leave(self) -> None:
-        """From now on the end of this process ends nothing; until then a run with ``keep`` dies as any other does."""
+        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
         self._run.leave()
 
     def close(self) -> None:
-        """End every container of the run and remove its network and its directory, unless it was left."""
+        """End every container of the run, remove its network and its directory; after ``leave`` they stay."""
         for host in self._hosts:
-            host.detach()  # which ends it, unless it is to be kept
+            host.detach()  # ends the container, unless the run is kept
         self._hosts.clear()
         self._run.close()
         if self._engine:
@@ -166,7 +170,7 @@ class ContainerProvisioner(Provisioner):
         return self._chosen.get(str(name)) or images.tag(name)
 
     def _image(self, tag: str) -> str:
-        """The id of an image that is there, or can be pulled. Raises ProvisionError that says how to get one."""
+        """The id of an image. Images of ``chosen`` are pulled if needed. Raises ProvisionError with ways to get one."""
         assert self._engine
         with self._making:
             if tag not in self._images:
@@ -174,30 +178,30 @@ class ContainerProvisioner(Provisioner):
             return self._images[tag]
 
     def _begin(self) -> Engine:
-        """Make the network; the run's supervisor removes it, with what is left, when this process is gone."""
-        made = engine.connect()
-        engine.reap(made)
-        # Containers share it; an engine would make a directory that is missing, and it would be root's.
+        """Connect to the engine and make the network. The supervisor removes network and containers at our end."""
+        connected = engine.connect()
+        engine.reap(connected)
+        # Containers mount this directory. If it were missing, the engine would create it as root.
         cache.releases().mkdir(parents=True, exist_ok=True)
         cleaning = [sys.executable, "-P", engine.__file__, "clean", self.run_id]
         package = str(Path(registry.__file__).parents[1])
-        self._run.clean_up_by(cleaning, {"DOCKER_HOST": made.url, "PYTHONPATH": package})
-        for attempt in range(TRIES):
+        self._run.clean_up_by(cleaning, {"DOCKER_HOST": connected.url, "PYTHONPATH": package})
+        for attempt in range(ATTEMPTS):
             subnet = _subnet()
             try:
-                self._network = engine.network(made, self.directory, str(subnet))
+                self._network = engine.network(connected, self.directory, str(subnet))
                 break
             except ProvisionError as error:
-                if not any(word in str(error) for word in TAKEN) or attempt == TRIES - 1:
+                if not any(word in str(error) for word in TAKEN) or attempt == ATTEMPTS - 1:
                     raise
         hosts = [str(address) for address in subnet.hosts()]
         self._gateway, self._addresses = hosts[0], hosts[1:]
-        self._engine = made
-        return made
+        self._engine = connected
+        return connected
 
 
 def _subnet() -> ipaddress.IPv4Network:
-    """A network of private addresses to which no route of this machine leads."""
+    """A random private subnet that overlaps no route of this machine."""
     taken = []
     for line in Path("/proc/net/route").read_text().splitlines()[1:]:
         target, mask = (
@@ -205,25 +209,25 @@ def _subnet() -> ipaddress.IPv4Network:
         )
         if int(mask):
             taken.append(ipaddress.IPv4Network(f"{target}/{mask}"))
-    choice = list(SUBNETS.subnets(new_prefix=SUBNET_BITS))
-    random.SystemRandom().shuffle(choice)
-    return next(each for each in choice if not any(each.overlaps(other) for other in taken))
+    subnets = list(SUBNETS.subnets(new_prefix=SUBNET_BITS))
+    random.SystemRandom().shuffle(subnets)
+    return next(subnet for subnet in subnets if not any(subnet.overlaps(other) for other in taken))
 
 
 def _limits(spec: ClusterSpec, directory: str, unlimited: frozenset[str]) -> dict[str, Any]:
-    """What a spec needs of its hosts, as arguments of the engine. Raises Unsupported for what it would drop."""
+    """The limits of a spec as arguments of the engine. Raises Unsupported for limits that the engine would ignore."""
     needs = spec.needs
     if dropped := sorted(unlimited & needs.powers.keys()):
         raise Unsupported(
             f"cluster {spec} needs limits of {' and '.join(dropped)}, which the kernel or the engine of this machine "
-            "cannot hold for a container: `docker info` says what it lacks"
+            "cannot enforce for a container: `docker info` lists what is missing"
         )
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     if needs.cores:
-        found["nano_cpus"] = int(needs.cores * 1e9)
+        limits["nano_cpus"] = int(needs.cores * 1e9)
     if needs.memory:
-        # Without a limit of its own a container may swap as much again.
-        found |= {"mem_limit": needs.memory, "memswap_limit": needs.memory}
+        # Without a limit for swap a container may use the same amount of swap in addition.
+        limits |= {"mem_limit": needs.memory, "memswap_limit": needs.memory}
     if needs.iops:
-        found["device_write_iops"] = [{"Path": block_devices.node(Path(directory)), "Rate": needs.iops}]
-    return found
+        limits["device_write_iops"] = [{"Path": block_devices.node(Path(directory)), "Rate": needs.iops}]
+    return limits

@@ -1,9 +1,9 @@
-"""The root file system of a release as a tar, made from Debian packages by mmdebstrap: what an image consists of.
+"""The root file system of a release: a tar that mmdebstrap makes from Debian packages, the content of an image.
 
-Packages are extracted and not installed (``--variant=extract``): no maintainer script runs, so nothing is started, no
-data directory is made, and apt is told that perl and its like are there already. What the scripts of base packages
-would have made, such as /etc/passwd, is written by hand. mariadb:10.11 is 271 MB so; with its whole closure it was
-341 MB in 18 s, and installed (``--variant=essential``) 509 MB in 43 s.
+Packages are extracted and not installed (``--variant=extract``). So no maintainer script runs, no server starts, and
+no data directory is made. We tell apt that packages such as perl are already installed. We write the files that
+scripts of base packages would have made, such as /etc/passwd. The image of mariadb:10.11 has 271 MB this way. With all
+its dependencies it had 341 MB and took 18 s; installed (``--variant=essential``) it had 509 MB and took 43 s.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases import apt, layout, shims
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED, Offer
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
 
 PROGRAM = "mmdebstrap"
-# What a host is asked to do besides running a server, and what every program takes for granted.
+# Programs that we run on a host besides the server, and packages that every program expects.
 HOST_PACKAGES = (
     "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "findutils", "gawk", "grep", "hostname",
     "iproute2", "libc-bin", "procps", "sed", "tar", "util-linux",
 )  # fmt: skip
-NOTES = "etc/pytest-dbcluster"  # in the image: what it was made of
-# In mmdebstrap's words; each is said once.
+NOTES = "etc/pytest-dbcluster"  # in the image: its packages and its version
+# Message of mmdebstrap -> our line of progress, reported once.
 STAGES = {
     "running apt-get update": "reading the lists",
     "downloading packages": "downloading",
@@ -39,11 +40,11 @@ STAGES = {
     "creating tarball": "writing the tar",
 }
 _NO_NAMESPACES = re.compile(r"unshare|newuidmap|newgidmap|subuid|subgid|user namespace|userns", re.IGNORECASE)
-# What went wrong, in the words of apt and mmdebstrap; and what only says once more that something did.
+# Lines of apt and mmdebstrap that name a cause; and lines that only repeat that there was an error.
 _WORDS = re.compile(r"E:|W: .*(GPG|sign)|Err:")
 _ECHO = re.compile(r"^E: (mmdebstrap failed to run|apt download failed|apt-get |Unable to fetch some archives)")
 
-# /usr is merged in every suite: from trixie on base-files brings these links, for older ones they come first.
+# /usr is merged in every suite. From trixie on base-files contains these links; for older suites we make them first.
 _BEFORE = """\
 set -eu; cd "$1"
 for part in bin sbin lib lib64; do mkdir -p "usr/$part"; ln -s "usr/$part" "$part"; done
@@ -68,8 +69,8 @@ printf 'passwd: files\\ngroup: files\\nhosts: files dns\\n' >etc/nsswitch.conf
 rm -rf etc/apt var/cache/apt var/lib/apt var/lib/dpkg var/log/apt
 rm -rf usr/share/doc usr/share/man usr/share/locale usr/share/lintian usr/share/info
 other() {{
-    for place in usr/bin usr/sbin; do
-        if [ -e "$place/$1" ] && [ ! -e "$place/$2" ]; then ln -s "$1" "$place/$2"; fi
+    for directory in usr/bin usr/sbin; do
+        if [ -e "$directory/$1" ] && [ ! -e "$directory/$2" ]; then ln -s "$1" "$directory/$2"; fi
     done
 }}
 {others}
@@ -79,7 +80,7 @@ chroot . {server} --version >{notes}/version
 
 @dataclasses.dataclass(frozen=True)
 class RootFileSystem:
-    """A tar that was written. exact: the server's version, as it says itself. packages: name -> version."""
+    """A finished tar. exact: the version that the server itself reports. packages: name -> version."""
 
     exact: str
     packages: dict[str, str]
@@ -87,12 +88,10 @@ class RootFileSystem:
     source: str
 
 
-def make(
-    offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Callable[[str], None]
-) -> RootFileSystem:
-    """``staging/image.tar``, from the first candidate that has the release.
+def make(offer: Offer, candidates: Sequence[Candidate], staging: Path, progress: Report) -> RootFileSystem:
+    """Make ``staging/image.tar`` from the first candidate that has the release.
 
-    Raises ProvisionError with every candidate's reason, Unsupported on a host without mmdebstrap.
+    Raises ProvisionError with the reason for each candidate, Unsupported on a machine without mmdebstrap.
     """
     if not shutil.which(PROGRAM):
         raise Unsupported(
@@ -100,8 +99,8 @@ def make(
         )
     reasons = []
     for candidate in candidates:
-        tries = [(*candidate.entries, *candidate.optional), candidate.entries]
-        for entries in tries if candidate.optional else tries[1:]:
+        variants = [(*candidate.entries, *candidate.optional), candidate.entries]
+        for entries in variants if candidate.optional else variants[1:]:
             try:
                 return _make(offer, candidate, entries, staging, progress)
             except CommandFailed as error:
@@ -121,12 +120,12 @@ def _nowhere(offer: Offer) -> str:
 
 
 def _make(
-    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, progress: Callable[[str], None]
+    offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, progress: Report
 ) -> RootFileSystem:
     where, remarks = candidate.where, []
     left_out = ", ".join(entry.suite for entry in candidate.optional if entry not in entries)
     if left_out:
-        remarks.append(f"without {left_out}, which the mirror does not have whole")
+        remarks.append(f"without {left_out}, which is incomplete on the mirror")
     progress(f"{offer.name}: making an image from {where} with {PROGRAM}")
     try:
         _run(command(offer, candidate, entries, staging), offer.name, staging, progress)
@@ -135,7 +134,7 @@ def _make(
         if not stale:
             raise
         for file, how in stale:
-            remarks.append(f"the mirror's file {file} is {how}; its signature is good, going on")
+            remarks.append(f"the mirror's file {file} is {how}; its signature is valid, so we use it")
             progress(f"{offer.name}: {remarks[-1]}")
         _run(command(offer, candidate, entries, staging, stale=True), offer.name, staging, progress)
     packages = dict(map(_package, (staging / "packages").read_text().split()))
@@ -146,16 +145,16 @@ def _make(
 
 
 def mode() -> str:
-    """The way of mmdebstrap that this user has: ``root``, or ``unshare`` with ids of a namespace."""
+    """The mode of mmdebstrap for this user: ``root``, or ``unshare`` with a user namespace."""
     return "root" if os.getuid() == 0 else "unshare"
 
 
 def command(
     offer: Offer, candidate: Candidate, entries: Sequence[AptEntry], staging: Path, *, stale: bool = False
 ) -> list[str]:
-    """The call of mmdebstrap; the sources that it names are written beside the tar.
+    """The command line of mmdebstrap. Also writes the file with its apt sources beside the tar.
 
-    ``stale``: go on with Release files that are out of date; signatures are checked all the same.
+    ``stale``: accept Release files that are out of date. mmdebstrap still checks the signatures.
     """
     native = apt.architecture()
     sources = staging / "mirror.sources"
@@ -175,7 +174,7 @@ def command(
         "--format=tar",
         f"--architectures={native}",
         f"--include={','.join(names)}",
-        # Nothing runs in there that needs them, and nothing of this machine is mounted where files are removed.
+        # No program in the image needs these mounts, and hooks that remove files must not see mounts of this machine.
         "--skip=chroot/mount",
         "--skip=output/dev",
         "--skip=cleanup/apt",
@@ -194,7 +193,7 @@ def command(
 
 
 def _apt_settings(stale: bool) -> list[str]:
-    """How this host reaches its mirrors, and the same patience as when a release is fetched."""
+    """Settings of apt: this machine's access to its mirrors, and the same timeouts as for fetched releases."""
     ours = {"Acquire::http::Timeout": "30", "Acquire::https::Timeout": "30", "Acquire::Retries": "1"}
     ours["APT::Sandbox::User"] = "root"
     if stale:
@@ -203,22 +202,22 @@ def _apt_settings(stale: bool) -> list[str]:
 
 
 def _stanza(entry: AptEntry) -> str:
-    """An apt source; files of a mirror on this machine are copied, because apt would look for them in the image."""
+    """An apt source as text. ``file:`` becomes ``copy:``, because apt would look for ``file:`` paths in the image."""
     return str(dataclasses.replace(entry, uri=re.sub("^file:", "copy:", entry.uri)))
 
 
 def _package(path: str) -> tuple[str, str]:
-    """Name and version in the path of a package's file."""
+    """The name and the version of a package, from the path of its file."""
     name, version, *_ = unquote(Path(path).name).split("_")
     return name, version
 
 
-def _run(line: Sequence[str], name: str, staging: Path, progress: Callable[[str], None]) -> None:
-    """Run mmdebstrap and tell of its stages. Raises CommandFailed; it has ended when this does."""
+def _run(line: Sequence[str], name: str, staging: Path, progress: Report) -> None:
+    """Run mmdebstrap to its end and report its stages. Raises CommandFailed."""
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    # Another user's ids work in there in mode unshare, which may not be able to enter the cache.
+    # In mode unshare mmdebstrap works with other user ids, which may have no access to the cache.
     environment |= {"TMPDIR": str(staging)} if os.getuid() == 0 else {}
-    said: list[str] = []
+    errors: list[str] = []
     waiting = dict(STAGES)
     with subprocess.Popen(
         line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
@@ -227,26 +226,26 @@ def _run(line: Sequence[str], name: str, staging: Path, progress: Callable[[str]
         try:
             assert process.stderr is not None
             for text in process.stderr:
-                said.append(text)
+                errors.append(text)
                 stage = next((stage for stage in waiting if stage in text), None)
                 if stage:
                     progress(f"{name}: .. {waiting.pop(stage)}")
             status = process.wait()
         finally:
             if process.poll() is None:
-                process.terminate()  # it cleans up
+                process.terminate()  # mmdebstrap then removes its files
                 process.wait()
     if status:
-        raise CommandFailed(line[:1], status, "", "".join(said))
+        raise CommandFailed(line[:1], status, "", "".join(errors))
 
 
 def reason(offer: Offer, candidate: Candidate, error: CommandFailed) -> str:
-    """Why it failed, in the words of apt and mmdebstrap; for a user who may not, the one command to run."""
-    words = [
+    """Why mmdebstrap failed, from its messages. For a user without namespaces: the command that works as root."""
+    causes = [
         line for text in error.stderr.splitlines() if _WORDS.match(line := text.strip()) and not _ECHO.search(line)
     ]
-    text = "; ".join(dict.fromkeys(words))[:800] or str(error)
+    text = "; ".join(dict.fromkeys(causes))[:800] or str(error)
     if os.getuid() != 0 and _NO_NAMESPACES.search(text):
         again = f"sudo {shlex.quote(sys.argv[0])} image build {offer.name}"
-        return f"{PROGRAM} needs user namespaces, which this user may not have ({text}); as root it works:  {again}"
-    return f"{PROGRAM} could not make it from {candidate.where}: {text}"
+        return f"{PROGRAM} needs user namespaces, which this user may not have ({text}); run it as root:  {again}"
+    return f"{PROGRAM} could not make the image from {candidate.where}: {text}"

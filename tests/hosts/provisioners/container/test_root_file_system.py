@@ -114,8 +114,10 @@ def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
 
     made, lines = make(tmp_path, archive.entry(), optional=(archive.entry("bookworm-security"),))
 
-    assert made.source.startswith("bookworm of a directory; without bookworm-security, which the mirror does not have")
-    assert made.source.endswith(" is expired; its signature is good, going on")
+    assert made.source.startswith(
+        "bookworm of a directory; without bookworm-security, which is incomplete on the mirror"
+    )
+    assert made.source.endswith(" is expired; its signature is valid, so we use it")
     assert any("bookworm-security" in line for line in lines)
 
 
@@ -125,8 +127,8 @@ def test_a_suite_that_lacks_the_release_is_an_error_with_the_words_of_apt(tmp_pa
     archive.publish()
     offer = Offer("mariadb", "10.11", (Origin("bookworm", ("mariadb-server-10.11",)),), ())
 
-    said = r"mmdebstrap could not make it from bookworm of a directory: .*package mariadb-server-10\.11"
-    with pytest.raises(ProvisionError, match=said):
+    message = r"mmdebstrap could not make the image from bookworm of a directory: .*package mariadb-server-10\.11"
+    with pytest.raises(ProvisionError, match=message):
         make(tmp_path, archive.entry(), offer=offer)
 
 
@@ -185,5 +187,5 @@ def test_a_user_without_namespaces_is_told_what_works(monkeypatch):
 
     assert root_file_system.reason(OFFER, Candidate(OFFER.origins[0], ()), error) == (
         "mmdebstrap needs user namespaces, which this user may not have (E: newuidmap 7 0 1000 failed); "
-        "as root it works:  sudo /x/bin/dbcluster image build mariadb:10.11"
+        "run it as root:  sudo /x/bin/dbcluster image build mariadb:10.11"
     )
