@@ -310,8 +310,8 @@ local function begin_thread(id)
       by_second = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
-   local pace = tonumber(options.pace)
-   t.mean_gap = pace > 0 and options.threads / pace or 0
+   local rate = tonumber(options.arrival_rate)
+   t.mean_gap = rate > 0 and options.threads / rate or 0
    t.driver = driver()
    if load.start then load.start(t) end
    conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
@@ -415,7 +415,7 @@ function terminal.load(given)
    local options = sysbench.cmdline.options or {}
    options["mysql-ignore-errors"] = {"errors that are retried", table.concat(quiet, ","), sysbench.cmdline.ARG_LIST}
    options.seconds = {"how long new transactions start", "2"}
-   options.pace = {"transactions a second over all threads, 0 for a closed loop", "0"}
+   options.arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"}
    options.attempts = {"tries of one transaction", 100}
    options.seed = {"of the inputs", 1}
    options.reports = {"directory of the reports", "."}
