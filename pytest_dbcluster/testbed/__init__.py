@@ -1,17 +1,19 @@
-"""The testbed: real clusters on which the rounds of a measurement are run.
+"""The testbed: runs the rounds of a measurement on real clusters.
 
 A *variant* is a cluster spec with everything resolved: release, topology, options. Variants that differ only in options
-that can change at run time share one cluster, and a *switch* turns it from one to the next. The *pool* holds the
-clusters of a run. A *data set* is a loaded database, kept in the cache, from which clusters start.
+that can change at run time share one cluster; a *switch* turns the cluster from one variant to the next. The *pool* has
+the running clusters of a run. A *data set* is a populated data directory in the cache, from which clusters start.
 
-- ``testbed``: ``Testbed``, the round source of a run.
-- ``resolution``: a spec is looked up and checked once, and becomes a variant.
-- ``pool``: clusters that run, started when they are needed and reused.
+- ``testbed``: ``Testbed``, the round source of a run. ``Testbed.round`` prepares a cluster for a round.
+- ``round_runner``: one round. ``measured`` times it: first reading, workload, drain, last reading.
+- ``sampler``: CPU, disk, network and server counters of a round.
+- ``resolution``: looks up and checks a spec once, and makes it a variant.
+- ``pool``: starts clusters when they are needed, and reuses them.
 - ``variants``: variants, their cold-start references, and the switch.
-- ``round_runner``, ``sampler``: one round, from its first reading to its drain.
-- ``datasets``: loaded databases in the cache.
-- ``durability``, ``blind_spots``, ``comparability``: what keeps variants from being compared.
-- ``remarks``: what a message says of the variants.
+- ``datasets``: data sets in the cache, and how they are populated.
+- ``durability``, ``comparability``: which variants and workloads may not be compared.
+- ``blind_spots``: claims that stay inconclusive on this machine.
+- ``remarks``: lines of a message about the variants.
 
 Phases of a fault (before, during, after) will be ``phases``.
 """

@@ -1,4 +1,4 @@
-"""What this machine cannot show, however many rounds are drawn: why claims about it stay open."""
+"""Blind spots: claims that stay inconclusive on this machine, however many rounds are measured."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_metho
 
 
 def flushing(variants: Sequence[Variant], directory: str) -> str:
-    """Variants that flush otherwise are alike where a flush costs nothing; empty where it costs something.
+    """Why claims about variants with different flush options are inconclusive; empty where a flush has a cost.
 
-    Where a device may write so many times a second, a flush costs one of these times at the least.
+    With a limit of iops on a host, one flush takes 1 / iops seconds at least.
     """
     pairs = itertools.combinations((variant.options for variant in variants), 2)
     if not any(name in FLUSHING for pair in pairs for name in differences(*pair)):
@@ -33,19 +33,19 @@ def flushing(variants: Sequence[Variant], directory: str) -> str:
 
 
 def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> str:
-    """Nodes that share cores take them from each other; empty for claims in which their number plays no part.
+    """Why a claim that depends on the number of nodes is inconclusive: the nodes share cores. Empty for other claims.
 
-    It plays one where clusters of one topology differ in it, where one server is compared with several, and in each
-    claim that something scales. One node of a cluster has as many cores as a server alone.
+    A claim depends on the number of nodes when clusters of one topology differ in it, when one server is compared with
+    several, and when the claim is about scaling. One node of a cluster has as many cores as a standalone server.
     """
     usable = probes.usable_cores()
-    for one, other in itertools.combinations(specs, 2):
-        alike = one.topology == other.topology or 1 in (one.nodes, other.nodes)
-        compared = one.nodes != other.nodes and (kind == "scales" or alike)
-        if compared and not all(own_cores(offers, spec, usable) for spec in (one, other)):
+    for first, second in itertools.combinations(specs, 2):
+        alike = first.topology == second.topology or 1 in (first.nodes, second.nodes)
+        compared = first.nodes != second.nodes and (kind == "scales" or alike)
+        if compared and not all(own_cores(offers, spec, usable) for spec in (first, second)):
             return (
-                f"{probes.shared_cores(usable)} ({one} has {counted(one.nodes, 'node')}, "
-                f"{other} {counted(other.nodes, 'node')}); "
+                f"{probes.shared_cores(usable)} ({first} has {counted(first.nodes, 'node')}, "
+                f"{second} {counted(second.nodes, 'node')}); "
                 "it takes separate hosts, or cores= where the provisioner offers it and there are enough for all nodes"
             )
     return ""

@@ -1,4 +1,4 @@
-"""Comparison: what the loads and variants that are measured together share, and how they are told apart."""
+"""Checks that workloads can be compared, and unique names for variants."""
 
 from __future__ import annotations
 
@@ -15,79 +15,84 @@ from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 Value = TypeVar("Value")
 
 
-def metric(loads: Sequence[Workload]) -> str:
-    """The metric of loads that are compared, which has to be the same. Raises ConfigError where it differs."""
-    return _common(loads, "metric", [load.metric for load in loads])
+def metric(workloads: Sequence[Workload]) -> str:
+    """The metric that all compared workloads share. Raises ConfigError when it differs."""
+    return _common(workloads, "metric", [workload.metric for workload in workloads])
 
 
-def rate(loads: Sequence[Workload]) -> float | str | None:
-    """The arrival rate of loads that are compared, as ``OpenLoop.rate``. Raises ConfigError where it differs."""
-    return _common(loads, "rate", [load.rate if isinstance(load, OpenLoop) else None for load in loads])
+def rate(workloads: Sequence[Workload]) -> float | str | None:
+    """The arrival rate that all compared workloads share, as ``OpenLoop.rate``. Raises ConfigError when it differs."""
+    return _common(
+        workloads, "rate", [workload.rate if isinstance(workload, OpenLoop) else None for workload in workloads]
+    )
 
 
-def _common(loads: Sequence[Workload], name: str, values: Sequence[Value]) -> Value:
-    known = list(dict.fromkeys(values))
-    if len(known) > 1:
-        shown = ", ".join(map(repr, known))
+def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -> Value:
+    distinct = list(dict.fromkeys(values))
+    if len(distinct) > 1:
+        shown = ", ".join(map(repr, distinct))
         raise ConfigError(
-            f"{' and '.join(map(str, loads))}: their {name} differs ({shown}), so they are not comparable"
+            f"{' and '.join(map(str, workloads))}: their {name} differs ({shown}), so they are not comparable"
         )
-    return known[0]
+    return distinct[0]
 
 
-def tables(load: Workload) -> Workload:
-    """What tells whether a cluster holds a load's tables: the load without its rate."""
-    return at_rate(load, None)
+def tables(workload: Workload) -> Workload:
+    """The key of a workload's tables: the workload without its rate. Equal keys mean equal tables."""
+    return at_rate(workload, None)
 
 
-def at_rate(load: Workload, rate: float | None) -> Workload:
-    """The load at this arrival rate, in operations a second; None is the closed loop, which every load can run."""
-    return load.at_rate(rate) if isinstance(load, OpenLoop) else load
+def at_rate(workload: Workload, rate: float | None) -> Workload:
+    """The workload at this arrival rate, in operations a second; None is a closed loop, possible for every workload."""
+    return workload.at_rate(rate) if isinstance(workload, OpenLoop) else workload
 
 
-def refuse(loads: Iterable[Workload], profile: str, metric: str) -> None:
-    """Raise ConfigError for a metric or a counter that these loads cannot have in this profile."""
-    if metric in metrics.OF_DRAIN and (found := [load for load in loads if load.repeats(profile)]):
-        raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=found[0]))
+def refuse(workloads: Iterable[Workload], profile: str, metric: str) -> None:
+    """Raise ConfigError for a metric or a counter that these workloads do not have in this profile."""
+    if metric in metrics.OF_DRAIN and (repeating := [workload for workload in workloads if workload.repeats(profile)]):
+        raise ConfigError(metrics.NO_DRAINED.format(metric=metric, load=repeating[0]))
 
 
-def left_tables(loads: Iterable[Workload], profile: str) -> tuple[str, ...]:
-    """The tables that rounds of these loads leave, which have to be equal on all nodes; each once."""
-    left = (load for load in loads if not load.repeats(profile))
-    return tuple(dict.fromkeys(table for load in left for table in load.tables))
+def left_tables(workloads: Iterable[Workload], profile: str) -> tuple[str, ...]:
+    """The tables that rounds of these workloads leave, without repetitions. They must be equal on all nodes."""
+    left = (workload for workload in workloads if not workload.repeats(profile))
+    return tuple(dict.fromkeys(table for workload in left for table in workload.tables))
 
 
-def check_loads(loads: Mapping[str, Workload], on: Sequence[ClusterSpec]) -> None:
-    """Raise ConfigError for a lone load or several specs, and for names that are no texts: files are made of them."""
-    if len(on) > 1 or len(loads) < 2:
-        raise ConfigError("measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster")
-    if wrong := [name for name in loads if not isinstance(name, str) or not name.strip()]:
+def check_loads(workloads: Mapping[str, Workload], on: Sequence[ClusterSpec]) -> None:
+    """Raise ConfigError for fewer than two workloads or several specs, and for names that are not text.
+
+    Names must be text because files are named after them.
+    """
+    if len(on) > 1 or len(workloads) < 2:
+        raise ConfigError("measure({name: workload, ...}, on=[spec]) compares two or more workloads on one cluster")
+    if wrong := [name for name in workloads if not isinstance(name, str) or not name.strip()]:
         raise ConfigError(
-            f"measure({{name: load, ...}}, on=[spec]): a name is a text, got {', '.join(map(repr, wrong))}; "
+            f"measure({{name: workload, ...}}, on=[spec]): a name is a text, got {', '.join(map(repr, wrong))}; "
             f'write it as one, such as "{wrong[0] or 16} clients"'
         )
 
 
 def unique_names(variants: Sequence[Variant]) -> list[str]:
-    """The short names; to those that would be the same what tells them apart: release, proxy, needs, else a number."""
+    """The short name of each variant. Equal names get what differs: release, proxy, host needs, else a number."""
     names = [variant.spec.short_name for variant in variants]
-    for said in (
+    for suffixes in (
         [f"@{variant.release.name}" for variant in variants],
         [f"+{variant.spec.proxy}" if variant.spec.proxy else "" for variant in variants],
         [_needs(variant.spec.needs) for variant in variants],
     ):
-        names = [_apart(names, said, number) for number in range(len(names))]
+        names = [_distinguished(names, suffixes, number) for number in range(len(names))]
     while len(set(names)) < len(names):
         times = [names[: number + 1].count(name) for number, name in enumerate(names)]
-        names = [f"{one}#{time}" if names.count(one) > 1 else one for one, time in zip(names, times, strict=True)]
+        names = [f"{name}#{time}" if names.count(name) > 1 else name for name, time in zip(names, times, strict=True)]
     return names
 
 
-def _apart(names: Sequence[str], said: Sequence[str], number: int) -> str:
-    """One of the names, with what is said of it where that tells it from another one of the same name."""
-    same = {word for name, word in zip(names, said, strict=True) if name == names[number]}
-    return names[number] + said[number] if len(same) > 1 else names[number]
+def _distinguished(names: Sequence[str], suffixes: Sequence[str], number: int) -> str:
+    """The name of this number (0-based), with its suffix where variants of the same name have different suffixes."""
+    same_name = {suffix for name, suffix in zip(names, suffixes, strict=True) if name == names[number]}
+    return names[number] + suffixes[number] if len(same_name) > 1 else names[number]
 
 
 def _needs(needs: HostNeeds) -> str:
-    return "".join(f"+{re.sub(r'[^a-zA-Z0-9.]+', '_', one)}" for one in str(needs).split(", ") if one)
+    return "".join(f"+{re.sub(r'[^a-zA-Z0-9.]+', '_', need)}" for need in str(needs).split(", ") if need)

@@ -1,6 +1,11 @@
-"""Data sets: the tables of loads, each kept as a data directory from which clusters start as from a template.
+"""Data sets: populated data directories in the cache. Clusters start from copies of them, as from a template.
 
-Keyed by the template, by the name that the load gives its data set, and by the options that shape a table on disk.
+- ``dataset_template``: called by the pool. Returns the template with the data set; populates it when it is missing.
+- ``populate``: starts one server, runs the workload's ``populate`` on it, and has the data directory kept.
+- ``datasets``, ``read_dataset``, ``surplus``: the data sets in the cache, and which of them to remove.
+
+The key of a data set is the template, the name that the workload gives the data set, and the options that decide how a
+table lies on disk.
 """
 
 from __future__ import annotations
@@ -35,18 +40,19 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Setting
 
-FILE = "store.json"  # written last, so an entry that has one is whole
-FORMAT = 1  # raised when what an entry holds changes
-DISK = 4  # data sets may take this part of what the disk has for it, used and free
-RECENT_SECONDS = 3600.0  # somebody may be copying what was used since
+FILE = "store.json"  # written last, so a directory with this file is a whole data set
+FORMAT = 1  # of a data set in the cache; raised when its layout changes
+DISK = 4  # data sets may take one part in this many of the disk: of their own size and the free space
+RECENT_SECONDS = 3600.0  # another process may still copy a data set that was used since
 
-TELL_SECONDS = 10.0
-STOP_SECONDS = 1800.0  # a large buffer pool is written back at the end
-MEMORY = 4  # the populating server's buffer pool is this part of the memory that is free, within these bounds
-LEAST_POOL, MOST_POOL = 128 * 2**20, 16 * 2**30
-ROOMY = 8 * 2**30  # free bytes from which on a populating server may have a large log
-FULL = 64 * 2**20  # free bytes below which a disk counts as full: servers and file systems keep some back
-MOST_LOGGED = 5
+PROGRESS_SECONDS = 10.0  # between two lines of progress while populating
+STOP_SECONDS = 1800.0  # of a shutdown, which writes back a large buffer pool
+# The populating server's buffer pool is one part in MEMORY of the free memory, within these bounds in bytes.
+MEMORY = 4
+MINIMUM_POOL, MAXIMUM_POOL = 128 * 2**20, 16 * 2**30
+ROOMY = 8 * 2**30  # bytes: with more free disk, the populating server gets a large redo log
+FULL = 64 * 2**20  # bytes: with less free disk, it counts as full; servers and file systems keep a reserve
+MOST_LOGGED = 5  # [ERROR] lines shown in a message
 TABLES = """\
 SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE'
 AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"""
@@ -57,8 +63,8 @@ WAYS_OUT = "free some (dbcluster cache lists what can be made again), or take an
 class DataSet:
     """One data set in the cache.
 
-    name: what the load calls it. release: of which it is. size: in bytes. used: when a cluster last started from it, in
-    seconds since 1970. password: of the servers' control account.
+    name: as the workload names it. release: name and version of the release that made it. size: in bytes. used: when a
+    cluster last started from it, in seconds since 1970. password: of the servers' control account.
     """
 
     path: Path
@@ -70,23 +76,23 @@ class DataSet:
 
 
 def datasets_directory() -> Path:
-    """Where data sets are in the cache. The folder has its name from older versions, whose data sets stay usable."""
+    """The directory of all data sets in the cache. Older versions named it; their data sets stay usable."""
     return cache.root() / "stored"
 
 
 def lock_name(path: Path) -> str:
-    """The lock of a data set, which is another than that of the release or image with the same name."""
+    """The name of a data set's lock. The prefix keeps it apart from the lock of a release or image."""
     return f"stored-{path.name}"
 
 
 def datasets() -> list[DataSet]:
-    """Every whole data set, by directory."""
-    known = [read_dataset(path) for path in sorted(datasets_directory().glob("[!.]*"))]
-    return [data_set for data_set in known if data_set]
+    """All whole data sets in the cache, sorted by path."""
+    candidates = [read_dataset(path) for path in sorted(datasets_directory().glob("[!.]*"))]
+    return [data_set for data_set in candidates if data_set]
 
 
 def read_dataset(path: Path) -> DataSet | None:
-    """The data set in this directory; None where there is none, or what an older program made."""
+    """The data set in this directory; None where there is none, or where its description has another format."""
     file = path / FILE
 
     def parse(fields: Mapping[str, Any]) -> DataSet:
@@ -97,51 +103,54 @@ def read_dataset(path: Path) -> DataSet | None:
 
 
 def dataset_template(
-    load: HasDataSet,
+    workload: HasDataSet,
     release: Release,
     provisioner: Provisioner,
     client: Host,
     options: Mapping[str, str],
     progress: Report = lambda _: None,
 ) -> Template:
-    """The template of a release with the data set of a load in it, populated now when the cache has none.
+    """The template of a release with the data set of a workload. Populates it when the cache has none.
 
-    ``options`` are those that a cluster is started with: of them those count that decide how a table lies on disk.
-    Two processes at once are safe: one populates, the other waits. Raises what the load or the server said when
-    it cannot be populated; nothing stays behind then.
+    client: the host of the load generator. options: those that the cluster starts with; only options that decide how a
+    table lies on disk are part of the data set. Several processes may call this at once: one populates, the others
+    wait. Raises what ``populate`` raises, and leaves nothing behind then.
     """
-    made = ready_template(release, provisioner, options, progress)
-    path = directory_of(load, release, made, options)
-    with cache.lock(lock_name(path), progress=progress, does=f"populates {load.data_set} in"):
+    template = ready_template(release, provisioner, options, progress)
+    path = directory_of(workload, release, template, options)
+    with cache.lock(lock_name(path), progress=progress, does=f"populates {workload.data_set} in"):
         if not read_dataset(path):
-            fixed = {**made.initial, **_shape_of(release, options)}
-            where = PopulateOn(provisioner, client, progress, keep=lambda node: _keep(load, node, path))
-            populate(load, release, made, fixed, where)
+            fixed = {**template.initial, **_shaping_options(release, options)}
+            settings = PopulateSettings(provisioner, client, progress, keep=lambda node: _keep(workload, node, path))
+            populate(workload, release, template, fixed, settings)
             _make_room(path, progress)
         os.utime(path / FILE)
     data_set = read_dataset(path)
     if data_set is None:
-        raise ProvisionError(f"data set {load.data_set} was populated and is gone again from {path}")
-    return dataclasses.replace(made, data=path / "data", password=data_set.password)
+        raise ProvisionError(
+            f"data set {workload.data_set} was populated and has been removed from {path} since; "
+            "run again to populate it"
+        )
+    return dataclasses.replace(template, data=path / "data", password=data_set.password)
 
 
-def directory_of(load: HasDataSet, release: Release, made: Template, options: Mapping[str, str]) -> Path:
-    """Where the data set of a load is kept; another release, template, scale or shape is another directory."""
-    shape = sorted(_shape_of(release, options).items())
-    key = json.dumps([FORMAT, made.data.parent.name, load.data_set, shape])
+def directory_of(workload: HasDataSet, release: Release, template: Template, options: Mapping[str, str]) -> Path:
+    """The directory of a workload's data set. Release, template, scale and shaping options each change it."""
+    shape = sorted(_shaping_options(release, options).items())
+    key = json.dumps([FORMAT, template.data.parent.name, workload.data_set, shape])
     return datasets_directory() / f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
 
 
-def _shape_of(release: Release, options: Mapping[str, str]) -> dict[str, str]:
-    """Those of the options that decide how a table lies on disk."""
+def _shaping_options(release: Release, options: Mapping[str, str]) -> dict[str, str]:
+    """The options that decide how a table lies on disk."""
     shaping = dialect(release.product, release.version).shaping
     return {name: value for name, value in options.items() if name in shaping}
 
 
-def _keep(load: HasDataSet, node: Node, path: Path) -> int:
-    """Move the data of a server that has ended beside its description, whole or not at all; its bytes.
+def _keep(workload: HasDataSet, node: Node, path: Path) -> int:
+    """Move the data directory of a stopped server into the cache, and return its size in bytes.
 
-    The caller holds the lock of the data set.
+    The data set appears at ``path`` whole or not at all. The caller holds the lock of the data set.
     """
     data = Path(node.data)
     for leftover in OWN_FILES:
@@ -150,17 +159,17 @@ def _keep(load: HasDataSet, node: Node, path: Path) -> int:
     with cache.staged(path.name, among=path.parent, mode=0o700) as staging:
         try:
             data.rename(staging / "data")
-        except OSError:  # another file system
+        except OSError:  # the cache is on another file system
             node.host.copy_tree(str(data), str(staging / "data"), durable=True)
         _make_durable(staging / "data")
         release = f"{node.release.name} {node.release.version}"
-        fields = {"holds": load.data_set, "release": release, "size": size, "password": node.password}
+        fields = {"holds": workload.data_set, "release": release, "size": size, "password": node.password}
         cache.write_manifest(staging / FILE, fields, mode=0o600)
     return size
 
 
 def _make_durable(tree: Path) -> None:
-    """Force every file to disk: half a data set, after a power failure, looks like a whole one."""
+    """Force every file to disk. Otherwise a power failure could leave a partial data set that looks whole."""
     for path in tree.rglob("*"):
         file = os.open(path, os.O_RDONLY)
         try:
@@ -170,21 +179,21 @@ def _make_durable(tree: Path) -> None:
 
 
 def _make_room(newest: Path, progress: Report) -> None:
-    """Remove what was used longest ago while all data sets take more than their part of the disk; it is told.
+    """Remove the least recently used data sets until the rest takes its part of the disk at most. Reports each removal.
 
-    What another process has just taken stays: waiting for it here might be mutual. What cannot be removed is told.
+    Data sets that another process has locked are skipped; waiting could deadlock. Errors are reported, not raised.
     """
-    with _told(progress):
-        for left in cache.sweep(datasets_directory()).values():
-            progress(left)
+    with _report_errors(progress):
+        for problem in cache.sweep(datasets_directory()).values():
+            progress(problem)
         for data_set in surplus(datasets(), newest, shutil.disk_usage(datasets_directory()).free, time.time()):
-            with _told(progress):
+            with _report_errors(progress):
                 _remove(data_set, progress)
 
 
 @contextlib.contextmanager
-def _told(progress: Report) -> Iterator[None]:
-    """An error in making room is a line: what was populated for an hour is whole, and not thrown away for it."""
+def _report_errors(progress: Report) -> Iterator[None]:
+    """Report an error in making room instead of raising it: the new data set is whole and must not be lost."""
     try:
         yield
     except (OSError, ProvisionError) as error:
@@ -199,19 +208,20 @@ def _remove(data_set: DataSet, progress: Report) -> None:
     progress(
         f"removed {data_set.name} of {data_set.release} ({formatting.size(data_set.size)}), used "
         f"{formatting.duration(time.time() - data_set.used)} ago: data sets "
-        f"that are kept may take a {DISK}th of the disk, and go by when they were used last"
+        f"may take a {DISK}th of the disk, and the least recently used ones are removed"
     )
 
 
 def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> list[DataSet]:
-    """Those to be removed, the one used longest ago first, until the rest takes its part of the disk at most.
+    """The data sets to remove, least recently used first, so that the rest takes 1 / DISK of the disk at most.
 
-    ``free`` is what the disk has besides them, in bytes. Neither the newest goes nor one that somebody may be copying.
+    newest: the path of the data set that was just populated; it stays. free: bytes that are free on the disk. now: in
+    seconds since 1970. A data set used in the last RECENT_SECONDS stays too, since a process may be copying it.
     """
     total = sum(data_set.size for data_set in known)
     limit = (free + total) // DISK
     removed = []
-    for data_set in sorted(known, key=lambda each: each.used):
+    for data_set in sorted(known, key=lambda data_set: data_set.used):
         if total > limit and data_set.path != newest and now - data_set.used > RECENT_SECONDS:
             removed.append(data_set)
             total -= data_set.size
@@ -219,8 +229,12 @@ def surplus(known: Sequence[DataSet], newest: Path, free: int, now: float) -> li
 
 
 @dataclasses.dataclass(frozen=True)
-class PopulateOn:
-    """What populating needs besides the load: hosts, who is told, and who takes the data and says its bytes."""
+class PopulateSettings:
+    """What ``populate`` needs besides the workload and the template.
+
+    provisioner: gives the host of the server. client: the host of the load generator. progress: takes each line of
+    progress. keep: takes the stopped server, moves its data directory away, and returns its size in bytes.
+    """
 
     provisioner: Provisioner
     client: Host
@@ -228,101 +242,109 @@ class PopulateOn:
     keep: Callable[[Node], int]
 
 
-def populate(load: HasDataSet, release: Release, made: Template, options: Mapping[str, str], where: PopulateOn) -> None:
-    """Make the data set of a load on a copy of a template, with these options fixed, and have its data kept.
+def populate(
+    workload: HasDataSet, release: Release, template: Template, options: Mapping[str, str], settings: PopulateSettings
+) -> None:
+    """Populate the data set of a workload on one server that starts from the template, and keep its data directory.
 
-    Raises what the load or the server said, and whether the disk is full; nothing stays behind then.
+    options: server options that must not change while populating. Raises WorkloadError or ProvisionError with the
+    error of the workload or the server, and says when the disk is full. Raises Unsupported when there is too little
+    room to begin. Leaves nothing behind then.
     """
-    words, began = dialect(release.product, release.version), time.monotonic()
-    where.progress(f"populating {load.data_set} on a lone {release.name} {release.version}, once: it is kept")
-    roomy = words.roomy if _free_bytes(load, made, where) > ROOMY else {}
-    fast = {**words.alone, **words.populating, **roomy, "innodb_buffer_pool_size": str(_pool_bytes()), **options}
+    vendor, began = dialect(release.product, release.version), time.monotonic()
+    settings.progress(
+        f"populating {workload.data_set} on a lone {release.name} {release.version}, once: it stays in the cache"
+    )
+    roomy = vendor.roomy if _free_bytes(workload, template, settings) > ROOMY else {}
+    fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": str(_pool_bytes()), **options}
     spec = ClusterSpec("standalone", release=release.asked, name="populating")
     resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
-    cluster = bring_up(resolved, where.provisioner, start=made, progress=where.progress)
+    cluster = bring_up(resolved, settings.provisioner, start=template, progress=settings.progress)
     node = cluster.nodes[0]
     try:
-        with _explained(load, release, node):
-            with _followed(load, node, where.progress) as tell:
-                load.populate(Setting(cluster, where.client, release, "quick", tell))
-                check(load, cluster)
-            _finish_populating(load, node, {**words.alone, **options})
-            size = where.keep(node)
-        where.progress(f"populated {load.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
+        with _populate_errors(workload, release, node):
+            with _progress_lines(workload, node, settings.progress) as progress:
+                workload.populate(Setting(cluster, settings.client, release, "quick", progress))
+                check(workload, cluster)
+            _finish_populating(workload, node, {**vendor.alone, **options})
+            size = settings.keep(node)
+        settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
     finally:
         cluster.close()
-        where.provisioner.give_back(cluster.hosts)
+        settings.provisioner.give_back(cluster.hosts)
 
 
-def _free_bytes(load: HasDataSet, made: Template, where: PopulateOn) -> int:
-    """The bytes that the disk has for populating.
+def _free_bytes(workload: HasDataSet, template: Template, settings: PopulateSettings) -> int:
+    """The free bytes of the disk that the server populates on.
 
-    Raises Unsupported when there, or in a cache on another disk, is less than the load says that it takes.
+    Raises Unsupported when that disk, or the cache on another disk, has less room than the data set needs.
     """
-    directory = where.client.directory
+    directory = settings.client.directory
     free = shutil.disk_usage(directory).free
-    wanted = cache.size(made.data) + load.data_set_bytes
-    if free < wanted:
+    needed = cache.size(template.data) + workload.data_set_bytes
+    if free < needed:
         raise Unsupported(
-            f"no room on the disk of {directory} to populate {load.data_set}: {formatting.size(free)} free, "
-            f"{formatting.size(wanted)} needed; {WAYS_OUT}"
+            f"no room on the disk of {directory} to populate {workload.data_set}: {formatting.size(free)} free, "
+            f"{formatting.size(needed)} needed; {WAYS_OUT}"
         )
-    kept = cache.root()
-    kept.mkdir(parents=True, exist_ok=True)
-    if kept.stat().st_dev != Path(directory).stat().st_dev and (left := shutil.disk_usage(kept).free) < wanted:
+    root = cache.root()
+    root.mkdir(parents=True, exist_ok=True)
+    other_disk = root.stat().st_dev != Path(directory).stat().st_dev
+    if other_disk and (cache_free := shutil.disk_usage(root).free) < needed:
         raise Unsupported(
-            f"no room in the cache {kept} to keep {load.data_set}: {formatting.size(left)} free, "
-            f"{formatting.size(wanted)} needed; free some (dbcluster cache lists what can be made again), or take "
+            f"no room in the cache {root} to keep {workload.data_set}: {formatting.size(cache_free)} free, "
+            f"{formatting.size(needed)} needed; free some (dbcluster cache lists what can be made again), or take "
             "another disk with XDG_CACHE_HOME"
         )
     return free
 
 
-def check(load: HasDataSet, cluster: Cluster) -> None:
-    """Nobody is to start from half of it: tools end well whose threads did not. Raises WorkloadError."""
+def check(workload: HasDataSet, cluster: Cluster) -> None:
+    """Raise WorkloadError for a data set that is not whole: a tool may report success although threads failed."""
     if logged := cluster.logged():
-        raise WorkloadError(f"errors while it was populated: {'; '.join(logged[:MOST_LOGGED])}")
-    if found := load.violations(cluster):
-        raise WorkloadError(f"what was populated fails its own check: {'; '.join(found)}")
+        raise WorkloadError(f"the server logged errors while populating: {'; '.join(logged[:MOST_LOGGED])}")
+    if violations := workload.violations(cluster):
+        raise WorkloadError(f"the data set fails its own check: {'; '.join(violations)}")
 
 
 def _pool_bytes() -> int:
-    return min(max(psutil.virtual_memory().available // MEMORY, LEAST_POOL), MOST_POOL) // 2**27 * 2**27
+    """The populating server's innodb_buffer_pool_size, in whole units of 128 MiB."""
+    return min(max(psutil.virtual_memory().available // MEMORY, MINIMUM_POOL), MAXIMUM_POOL) // 2**27 * 2**27
 
 
 @contextlib.contextmanager
-def _followed(load: HasDataSet, node: Node, progress: Report) -> Iterator[Report]:
-    """What a load tells while it populates, and how far it is when it has told nothing for long."""
-    data, began, ended, one_at_a_time = Path(node.data), time.monotonic(), threading.Event(), threading.Lock()
+def _progress_lines(workload: HasDataSet, node: Node, progress: Report) -> Iterator[Report]:
+    """Report the size of the data every PROGRESS_SECONDS. Gives the function for the workload's own lines."""
+    data, began, ended, lock = Path(node.data), time.monotonic(), threading.Event(), threading.Lock()
     empty = cache.size(data)
 
-    def tell(line: str) -> None:
-        with one_at_a_time:
+    def report(line: str) -> None:
+        with lock:
             progress(line)
 
     def follow() -> None:
-        while not ended.wait(TELL_SECONDS):
+        while not ended.wait(PROGRESS_SECONDS):
             grown = formatting.size(max(cache.size(data) - empty, 0))
-            tell(f"populating {load.data_set}: {grown} after {time.monotonic() - began:.0f} s")
+            report(f"populating {workload.data_set}: {grown} after {time.monotonic() - began:.0f} s")
 
     following = threading.Thread(target=follow, daemon=True)
     following.start()
     try:
-        yield tell
+        yield report
     finally:
         ended.set()
         following.join()
 
 
 @contextlib.contextmanager
-def _explained(load: HasDataSet, release: Release, node: Node) -> Iterator[None]:
-    """An error says what could not be populated, and whether its disk is full."""
+def _populate_errors(workload: HasDataSet, release: Release, node: Node) -> Iterator[None]:
+    """Add to an error which data set could not be populated, and whether the disk is full."""
     try:
         yield
     except (ConfigError, Unsupported):
         raise
     except (DBClusterError, OSError) as error:
-        text = f"could not populate {load.data_set} on {release.name}: {error}"
+        text = f"could not populate {workload.data_set} on {release.name}: {error}"
         if (free := shutil.disk_usage(node.host.directory).free) < FULL:
             grown = formatting.size(cache.size(Path(node.data)))
             text += (
@@ -333,12 +355,12 @@ def _explained(load: HasDataSet, release: Release, node: Node) -> Iterator[None]
         raise kind(text) from error
 
 
-def _finish_populating(load: HasDataSet, node: Node, options: Mapping[str, str]) -> None:
-    """Statistics of every table, nothing left to purge; then the log as small as copies have it."""
+def _finish_populating(workload: HasDataSet, node: Node, options: Mapping[str, str]) -> None:
+    """Analyze every table, purge everything, and shut down; then start once with the small redo log of copies."""
     tables = [table for (table,) in node.query(TABLES)]
     if not tables:
-        raise WorkloadError(f"{load.data_set} is a data set without a table: the load made none")
-    for table in tables:  # else each copy would sample its own, at a time of its own
+        raise WorkloadError(f"{workload.data_set} is a data set without a table: the workload made none")
+    for table in tables:  # otherwise each copy would sample its own statistics, at different times
         node.query(f"ANALYZE LOCAL TABLE {table}")
     node.query("SET GLOBAL innodb_fast_shutdown = 0")
     _shut_down(node)
@@ -352,4 +374,4 @@ def _shut_down(node: Node) -> None:
     node.stop(STOP_SECONDS)
     if status := node.process.status() if node.process else None:
         log = "\n    ".join(node.last_lines())
-        raise ProvisionError(f"the server that was populated did not shut down in good order ({status}):\n    {log}")
+        raise ProvisionError(f"the server that was populated did not shut down cleanly ({status}):\n    {log}")

@@ -1,7 +1,8 @@
-"""Durability: what a commit that has returned is worth, and which of two variants may be compared.
+"""``Durability``: what a commit guarantees when it returns, and which variants may therefore be compared.
 
-Whoever promises less is faster for that alone. Where the test itself set the difference, that is its question and
-the label is printed; where topologies, vendors or releases bring it along, the test has to say that it knows.
+A variant with weaker guarantees is faster for that reason alone. When the test itself set the difference in its
+options, the comparison is allowed and the labels are printed. When the difference comes from topologies, vendors or
+releases, the test has to allow it with ``across_durability=True``.
 """
 
 from __future__ import annotations
@@ -20,34 +21,34 @@ FLUSH = "innodb_flush_log_at_trx_commit"
 BINLOG_OFF = "binlog off"
 SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
-# What the vendors call the same: set alike on both, it is no difference that a test has made.
+# Options of both vendors with the same meaning: equal values of them are no difference.
 _MEANING = {
     name: meaning
-    for words in SEMISYNC
-    for name, meaning in ((words.wait_point, "wait_point"), (words.wanted, "wanted"))
+    for semisync in SEMISYNC
+    for name, meaning in ((semisync.wait_point, "wait_point"), (semisync.wanted, "wanted"))
     if name
 }
-# Who has a commit and when it waits for them stand in one part of the label: the options of one explain nothing of the
-# other.
-WHO = (*(words.wanted for words in SEMISYNC if words.wanted), "group_replication_consistency")
-WAITS = tuple(words.wait_point for words in SEMISYNC)
-# The options that the label shows, by part: for how long a primary waits, say, is none of them, and explains nothing.
+# The part "acknowledged" of a label has two items: who has the commit, and when the commit waits for them. Each has its
+# own options, which do not explain a difference in the other.
+WHO = (*(semisync.wanted for semisync in SEMISYNC if semisync.wanted), "group_replication_consistency")
+WAITS = tuple(semisync.wait_point for semisync in SEMISYNC)
+# The options that decide each part of the label. Others, such as a primary's timeout, explain no difference.
 OPTIONS: Mapping[str, Sequence[str]] = {
     "flush": (FLUSH,),
     "binlog": ("sync_binlog",),
     "acknowledged": (*WHO, *WAITS),
     "consistency": ("group_replication_consistency", "wsrep_sync_wait", "wsrep_causal_reads"),
 }
-WAY_OUT = "measure(..., across_durability=True) compares them all the same"
-EQUAL = "; options that make them equal, or --db-parity normalised, take the difference away"
+REMEDY = "measure(..., across_durability=True) compares them all the same"
+MAKE_EQUAL = "; options that make them equal, or --db-parity normalised, remove the difference"
 
 
 @dataclasses.dataclass(frozen=True)
 class Durability:
-    """The label that stands beside a result.
+    """The durability label of a result, as four texts.
 
-    flush: when InnoDB's log is flushed. binlog: how often the binlog is, or that there is none. acknowledged: who has
-    a commit when it returns. consistency: what a read on another node may miss; empty where there is no choice.
+    flush: when InnoDB's log is flushed. binlog: how often the binlog is flushed, or that it is off. acknowledged: which
+    nodes have a commit when it returns. consistency: what a read on another node may miss; empty for one node.
     """
 
     flush: str
@@ -58,10 +59,10 @@ class Durability:
     @classmethod
     def of(cls, topology: Topology, variables: Mapping[str, str], nodes: int) -> Durability:
         """The label of a cluster of this topology whose writer has these effective variables."""
-        on = variables.get("log_bin", "OFF") == "ON"
+        binlog = variables.get("log_bin", "OFF") == "ON"
         return cls(
             flush=f"flush={variables.get(FLUSH, '?')}",
-            binlog=f"sync_binlog={variables.get('sync_binlog', '?')}" if on else BINLOG_OFF,
+            binlog=f"sync_binlog={variables.get('sync_binlog', '?')}" if binlog else BINLOG_OFF,
             acknowledged=topology.acknowledged(variables, nodes),
             consistency=topology.consistency(variables) if nodes > 1 else "",
         )
@@ -72,7 +73,7 @@ class Durability:
 
 @dataclasses.dataclass(frozen=True)
 class Labelled:
-    """A variant under the name that a test knows it by, with its label."""
+    """A variant with its name in messages and its durability label."""
 
     name: str
     variant: Variant
@@ -80,16 +81,16 @@ class Labelled:
 
 
 def compare(labelled: Sequence[Labelled], parts: Sequence[str] = tuple(OPTIONS)) -> None:
-    """Raise ConfigError for the first two labels that differ on one of ``parts`` although no test asked for it."""
-    for one, other in itertools.combinations(labelled, 2):
-        found = {part: source for part, source in _differences(one, other) if part in parts and source}
-        if found:
-            said = ", ".join(f"{part} (from {source})" for part, source in found.items())
-            labels = "; ".join(f"{item.name}: {_shown(item.durability, parts)}" for item in (one, other))
+    """Raise ConfigError for the first two labels that differ in ``parts``, unless the test set the difference."""
+    for first, second in itertools.combinations(labelled, 2):
+        differing = {part: source for part, source in _differences(first, second) if part in parts and source}
+        if differing:
+            sources = ", ".join(f"{part} (from {source})" for part, source in differing.items())
+            labels = "; ".join(f"{item.name}: {_shown(item.durability, parts)}" for item in (first, second))
             raise ConfigError(
-                f"a commit of {one.name} is not worth the same as one of {other.name}, and the test did not set "
-                f"that itself: {said} differs [{labels}]. Who promises less is faster for that alone: "
-                f"{WAY_OUT}{EQUAL if found.keys() & {'flush', 'binlog'} else ''}"
+                f"a commit of {first.name} is not worth the same as one of {second.name}, and the test did not set "
+                f"that itself: {sources} differs [{labels}]. Who promises less is faster for that alone: "
+                f"{REMEDY}{MAKE_EQUAL if differing.keys() & {'flush', 'binlog'} else ''}"
             )
 
 
@@ -97,42 +98,45 @@ def _shown(label: Durability, parts: Sequence[str]) -> str:
     return ", ".join(text for part in parts if (text := getattr(label, part)))
 
 
-def _differences(one: Labelled, other: Labelled) -> Iterator[tuple[str, str]]:
-    """The parts that differ, each with where that comes from; empty when the test itself set it."""
+def _differences(first: Labelled, second: Labelled) -> Iterator[tuple[str, str]]:
+    """The parts that differ, each with the source of the difference; the source is empty when the test set it."""
     for part in OPTIONS:
-        values = getattr(one.durability, part).casefold(), getattr(other.durability, part).casefold()
+        values = getattr(first.durability, part).casefold(), getattr(second.durability, part).casefold()
         if values[0] != values[1]:
-            yield part, _source(part, _deciding(part, *values), one.variant, other.variant)
+            yield part, _source(part, _deciding(part, *values), first.variant, second.variant)
 
 
-def _deciding(part: str, one: str, other: str) -> Sequence[Sequence[str]]:
-    """The options of each thing that differs between these texts of a part: "received by 2 replicas (AFTER_SYNC)"."""
+def _deciding(part: str, first: str, second: str) -> Sequence[Sequence[str]]:
+    """The options that decide each item in which two texts of a part differ.
+
+    A text of the part "acknowledged" has two items: "received by 2 replicas (AFTER_SYNC)".
+    """
     if part != "acknowledged":
-        return [SWITCHES if BINLOG_OFF in (one, other) else OPTIONS[part]]
-    (who, _, waits), (other_who, _, other_waits) = one.partition(" ("), other.partition(" (")
+        return [SWITCHES if BINLOG_OFF in (first, second) else OPTIONS[part]]
+    (who, _, waits), (other_who, _, other_waits) = first.partition(" ("), second.partition(" (")
     return [WHO] * (who != other_who) + [WAITS] * (waits != other_waits)
 
 
-def _source(part: str, deciding: Sequence[Sequence[str]], one: Variant, other: Variant) -> str:
-    """Where a difference comes from: topologies, and below them vendors or releases; empty for the test's own.
+def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second: Variant) -> str:
+    """The source of a difference: topologies, and vendors or releases; empty when the test set the difference.
 
-    It is the test's own where it set the options of all that differs otherwise.
+    The test set it when its options differ for each item that differs.
     """
-    topologies = one.spec.topology != other.spec.topology
-    fixed = topologies and part in ("acknowledged", "consistency")  # no option makes another topology of it
-    if not fixed and all(_set(one, names) != _set(other, names) for names in deciding):
+    topologies = first.spec.topology != second.spec.topology
+    fixed = topologies and part in ("acknowledged", "consistency")  # no option can change this
+    if not fixed and all(_given(first, names) != _given(second, names) for names in deciding):
         return ""
-    sources = [f"the topologies {one.spec.topology} and {other.spec.topology}"] if topologies else []
+    sources = [f"the topologies {first.spec.topology} and {second.spec.topology}"] if topologies else []
     if fixed:
         return sources[0]
-    if one.release.product != other.release.product:
-        sources.append(f"the defaults of {one.release.product} and {other.release.product}")
-    elif (one.release.name, one.release.version) != (other.release.name, other.release.version):
-        sources.append(f"the releases {one.release.name} and {other.release.name}")
+    if first.release.product != second.release.product:
+        sources.append(f"the defaults of {first.release.product} and {second.release.product}")
+    elif (first.release.name, first.release.version) != (second.release.name, second.release.version):
+        sources.append(f"the releases {first.release.name} and {second.release.name}")
     return " or ".join(sources)
 
 
-def _set(variant: Variant, names: Sequence[str]) -> dict[str, str]:
-    """What the test set of these options, by what they mean on either vendor; the case of a value means nothing."""
-    chosen = {name: value for name, value in variant.options.items() if name in names}
-    return {_MEANING.get(name, name): value.strip().casefold() for name, value in chosen.items()}
+def _given(variant: Variant, names: Sequence[str]) -> dict[str, str]:
+    """The values of these options that the test set, in lower case, by a name common to both vendors."""
+    given = {name: value for name, value in variant.options.items() if name in names}
+    return {_MEANING.get(name, name): value.strip().casefold() for name, value in given.items()}

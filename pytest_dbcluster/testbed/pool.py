@@ -1,4 +1,4 @@
-"""Running clusters, reused between tests while their specs are equal: built once, ended when they are not needed."""
+"""``Pool``: the running clusters of a run. Tests with equal specs share a cluster; unused clusters are ended."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Switch, Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
 
-SIDE_BY_SIDE = 2
-GROWTH = 128 * 2**20  # of a copy of a data set, in bytes: temporary tables, binlogs, what a few rounds add
+SIDE_BY_SIDE = 2  # clusters that start at once, and that may run at once even if one of them is unused
+GROWTH = 128 * 2**20  # bytes that a copy of a data set may grow by: temporary tables, binlogs, rows of a few rounds
 
 
 @dataclasses.dataclass
 class Running:
-    """One running cluster, the switch that turns it, and the load whose tables it holds now."""
+    """One running cluster, and the switch that turns it from variant to variant.
+
+    prepared: the workload, without its rate, whose tables the cluster has now; None before the first.
+    """
 
     cluster: Cluster
     switch: Switch
@@ -42,7 +45,7 @@ class Running:
 
 
 class Pool:
-    """Every cluster of a run; ``resolution`` says what their specs mean."""
+    """All clusters of a run. resolution: turns the specs of the run into variants."""
 
     def __init__(self, resolution: Resolution) -> None:
         self.resolution = resolution
@@ -53,88 +56,96 @@ class Pool:
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress)
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
-        """The running cluster of each variant, in order; those that no variant of these needs may be ended."""
+        """The running cluster of each variant, in order; missing clusters are started.
+
+        Clusters that none of these variants needs may be ended. Raises Unsupported when memory or disk do not suffice.
+        """
         keys = [variant.cluster_key for variant in variants]
         usable = [key for key, running in self._running.items() if not running.cluster.dirty]
-        if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _most(keys):
+        if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _maximum_clusters(keys):
             with self.turns.building():
                 self._change(variants, keys)
         for key in keys:
-            self._running[key] = self._running.pop(key)  # the one used last is ended last
+            self._running[key] = self._running.pop(key)  # so that the most recently used cluster is ended last
         return [self._running[key] for key in keys]
 
     def _change(self, variants: Sequence[Variant], keys: Sequence[tuple[object, ...]]) -> None:
-        """End the clusters that are dirty or spare, and start those that are missing."""
+        """End the clusters that are dirty or unused, and start those that are missing."""
         for key in [key for key, old in self._running.items() if old.cluster.dirty]:
             self._end(key)
-        spare = [key for key in self._running if key not in keys]
-        while spare and len({*self._running, *keys}) > _most(keys):
-            self._end(spare.pop(0))
+        unused = [key for key in self._running if key not in keys]
+        while unused and len({*self._running, *keys}) > _maximum_clusters(keys):
+            self._end(unused.pop(0))
         missing: dict[tuple[object, ...], Variant] = {}
         for variant, key in zip(variants, keys, strict=True):
             if key not in self._running:
-                missing.setdefault(key, variant)  # a cluster that serves several is named by the first
+                missing.setdefault(key, variant)  # a shared cluster has the name of its first variant
         if missing:
             self._admit(list(missing.values()), keys)
-            begin = {
+            templates = {
                 key: self._data_set(variant, variant.data_set_of)
                 for key, variant in missing.items()
                 if variant.data_set_of
             }
-            with self.turns.admitting():  # populating took its time, and another run may have the memory by now
+            with self.turns.admitting():  # while this run populated, another one may have taken the memory
                 self._admit(list(missing.values()), keys)
-                if begin:
-                    self._admit_copies([(missing[key].spec.nodes, made) for key, made in begin.items()], keys)
-                self._start(missing, begin)
+                if templates:
+                    copies = [(missing[key].spec.nodes, template) for key, template in templates.items()]
+                    self._admit_copies(copies, keys)
+                self._start(missing, templates)
 
-    def _data_set(self, variant: Variant, load: HasDataSet) -> Template:
-        """What servers of a variant start with that have a data set; populated here, where its progress is seen."""
+    def _data_set(self, variant: Variant, workload: HasDataSet) -> Template:
+        """The template with the data set of a workload, populated now where the cache has none."""
         client, options = self.client(variant.release), dict(variant.static)
-        return dataset_template(load, variant.release, self.provisioner, client, options, self._progress)
+        return dataset_template(workload, variant.release, self.provisioner, client, options, self._progress)
 
     def _start(
-        self, missing: Mapping[tuple[object, ...], Variant], begin: Mapping[tuple[object, ...], Template]
+        self, missing: Mapping[tuple[object, ...], Variant], templates: Mapping[tuple[object, ...], Template]
     ) -> None:
-        """Start these clusters side by side: most of the time goes into waiting. One that fails ends the others."""
+        """Start these clusters side by side, since a start mostly waits. When one fails, the others are ended.
+
+        templates: of the clusters that start from a data set. Progress is reported in this thread.
+        """
         for variant in missing.values():
             if variant.spec.proxy in TOOLS:
-                find.find(variant.spec.proxy, progress=self._progress)  # here, where its progress can be seen
-        said: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
+                find.find(variant.spec.proxy, progress=self._progress)  # here, so that progress is shown
+        # Lines of progress from the threads, and the future of each cluster when it is done.
+        events: queue.SimpleQueue[str | concurrent.futures.Future[Running]] = queue.SimpleQueue()
         stop = threading.Event()
 
         def start(key: tuple[object, ...], variant: Variant) -> Running:
             with wait.ended_by(stop):
-                return self._start_one(variant, begin.get(key), said.put)
+                return self._start_cluster(variant, templates.get(key), events.put)
 
-        begun: dict[tuple[object, ...], concurrent.futures.Future[Running]] = {}
+        futures: dict[tuple[object, ...], concurrent.futures.Future[Running]] = {}
         threads = concurrent.futures.ThreadPoolExecutor(SIDE_BY_SIDE)
         try:
             for key, variant in missing.items():
-                begun[key] = threads.submit(start, key, variant)
-                begun[key].add_done_callback(said.put)
+                futures[key] = threads.submit(start, key, variant)
+                futures[key].add_done_callback(events.put)
             for _ in missing:
-                while isinstance(one := said.get(), str):
-                    self._progress(one)
-                one.result()
+                while isinstance(event := events.get(), str):
+                    self._progress(event)
+                event.result()
         except BaseException:
             stop.set()
             raise
         finally:
             threads.shutdown(cancel_futures=True)
-            ready = {key: one for key, one in begun.items() if not (one.cancelled() or one.exception())}
-            self._running |= {key: one.result() for key, one in ready.items()}
+            ready = {key: future for key, future in futures.items() if not (future.cancelled() or future.exception())}
+            self._running |= {key: future.result() for key, future in ready.items()}
 
-    def _start_one(self, variant: Variant, begin: Template | None, progress: Report) -> Running:
+    def _start_cluster(self, variant: Variant, template: Template | None, progress: Report) -> Running:
         spec = variant.spec
         shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
         shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""
         progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
-        cluster = bring_up(variant.to_start(), self.provisioner, start=begin, progress=progress)
+        cluster = bring_up(variant.to_start(), self.provisioner, start=template, progress=progress)
         progress(f"{spec.topology} of {spec.nodes} with {shown} ready in {cluster.ready_seconds:.1f} s")
         return Running(cluster, Switch(cluster))
 
     def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
-        """End clusters that nobody needs now until memory suffices. Raises Unsupported when it never does."""
+        """End unused clusters until memory suffices. Raises Unsupported when it does not suffice then either."""
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
         if (free := self._made_free(lambda: psutil.virtual_memory().available, wanted, needed)) < wanted:
             raise Unsupported(
@@ -143,10 +154,13 @@ class Pool:
             )
 
     def _admit_copies(self, copies: Sequence[tuple[int, Template]], needed: Sequence[tuple[object, ...]]) -> None:
-        """The same for the disk that so many nodes of each need. Raises Unsupported."""
+        """End unused clusters until the disk has room for the copies. Raises Unsupported when it has none then either.
+
+        copies: the number of nodes that start from each template.
+        """
         directory = next(iter(self._clients.values())).directory
-        nodes = sum(many for many, _ in copies)
-        wanted = sum(many * (cache.size(made.data) + GROWTH) for many, made in copies)
+        nodes = sum(count for count, _ in copies)
+        wanted = sum(count * (cache.size(template.data) + GROWTH) for count, template in copies)
         if (free := self._made_free(lambda: shutil.disk_usage(directory).free, wanted, needed)) < wanted:
             raise Unsupported(
                 f"no room on the disk of {directory} for {nodes} copies of data sets, which go with their servers: "
@@ -155,7 +169,7 @@ class Pool:
             )
 
     def _made_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
-        """What is free, after clusters that nobody needs now were ended until it is enough."""
+        """Bytes that are free, after ending unused clusters until ``wanted`` bytes are free or none is left to end."""
         for key in [key for key in self._running if key not in needed]:
             if free() >= wanted:
                 break
@@ -163,11 +177,11 @@ class Pool:
         return free()
 
     def room_for_all(self, variants: Sequence[Variant]) -> bool:
-        """Whether the clusters of these variants can run side by side in the memory there is."""
+        """Whether the machine's memory suffices to run the clusters of these variants side by side."""
         sizes = {variant.cluster_key: _memory(variant) for variant in variants}
         missing = sum(size for key, size in sizes.items() if key not in self._running)
-        spare = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
-        return psutil.virtual_memory().available + sum(node.dialect.memory for node in spare) >= missing
+        unused = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
+        return psutil.virtual_memory().available + sum(node.dialect.memory for node in unused) >= missing
 
     @property
     def clusters(self) -> list[Cluster]:
@@ -175,7 +189,10 @@ class Pool:
         return [running.cluster for running in self._running.values()]
 
     def client(self, release: Release) -> Host:
-        """The host that every load starts from which takes its programs from this release; mostly one for the run."""
+        """The host of the load generator, for workloads that use programs of this release.
+
+        One host serves the whole run, unless the provisioner brings the programs of each release.
+        """
         asked = release.asked if self.provisioner.brings_programs else None
         if asked not in self._clients:
             spec = ClusterSpec("standalone", release=asked, name="client")
@@ -193,11 +210,11 @@ class Pool:
             self._end(key)
 
 
-def _most(keys: Sequence[tuple[object, ...]]) -> int:
-    """How many clusters may run when these are needed."""
+def _maximum_clusters(keys: Sequence[tuple[object, ...]]) -> int:
+    """The maximum number of clusters that run at once when the clusters of these keys are needed."""
     return max(SIDE_BY_SIDE, len(set(keys)))
 
 
 def _memory(variant: Variant) -> int:
-    """What the servers of a cluster take, in bytes, beyond a large buffer pool."""
+    """Bytes of memory that the servers of a cluster take, without a large buffer pool."""
     return variant.spec.nodes * variant.dialect.memory

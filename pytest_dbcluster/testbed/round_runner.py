@@ -1,4 +1,8 @@
-"""One round on one running cluster: what happens between two readings, and whether it counts."""
+"""One round on one running cluster. ``measured`` times the round, and is the one place that does.
+
+``measured`` reads the counters, runs the workload, waits for the drain, reads the counters again, and decides whether
+the round counts or is void. ``testbed.Testbed.round`` prepares the cluster and calls it.
+"""
 
 from __future__ import annotations
 
@@ -21,17 +25,21 @@ from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
-DRAIN_SECONDS = 30.0
-POLL = 0.01
-TAIL = 200  # characters of a failed load's words in the reason of a void round
+DRAIN_SECONDS = 30.0  # limit of a drain
+POLL = 0.01  # seconds between two readings of the backlog
+TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
 
-def measured(load: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
-    """Run the load once between two readings of the counters, then wait until all nodes are equal.
+def measured(workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
+    """Time one round: run the workload once between two readings of the counters, then wait for the drain.
 
-    A round in which the topology noticed something, that did not drain, or that fell behind the rate of an open loop
-    is void. So is one whose load failed when the topology noticed something; without that the load's WorkloadError is
-    raised.
+    The steps: read the counters, sample the machine while the workload runs, drain, read the counters again. The
+    workload itself reports the seconds that throughput and latency are computed from (``RunResult.seconds``). Counters
+    cover these seconds plus the drain. ``wall`` is 0 here; ``Testbed`` sets it.
+
+    A round is void (``Round.void`` says why) when the topology noticed a change such as a new primary, when it did not
+    drain within DRAIN_SECONDS, or when it fell behind the arrival rate of an open loop. When the workload fails, the
+    round is void if the topology noticed a change, otherwise the WorkloadError is raised.
     """
     cluster, failed = setting.cluster, ""
     watched = cluster.topology.watch(cluster.nodes)
@@ -40,66 +48,66 @@ def measured(load: Workload, setting: Setting, *, variant: str, block: int, posi
     servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
     with Sampler(servers, client=setting.client) as samples:
         try:
-            outcome = load.run(setting)
+            result = workload.run(setting)
         except WorkloadError as error:
-            with contextlib.suppress(SQLError):  # of a node that does not answer; NodeDied says more than the load
-                failed = noticed(cluster, watched) and f"; the load failed: {_end(str(error))}"
+            with contextlib.suppress(SQLError):  # a node does not answer; the error raised below (NodeDied) says more
+                failed = noticed(cluster, watched) and f"; the workload failed: {_last_line(str(error))}"
             if not failed:
                 raise
-            outcome = RunResult(time.monotonic() - began, 0)
+            result = RunResult(time.monotonic() - began, 0)
     drained, late = drain(cluster)
-    void = noticed(cluster, watched) + failed or late or open_loop.saturated(outcome)
-    after, commits = sampler.read_counters(cluster.nodes), outcome.commits
-    seconds = (outcome.seconds if outcome.span is None else outcome.span) + drained  # between the two readings
-    found = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=outcome.ledger)
+    void = noticed(cluster, watched) + failed or late or open_loop.saturated(result)
+    after, commits = sampler.read_counters(cluster.nodes), result.commits
+    seconds = (result.seconds if result.span is None else result.span) + drained  # between the two readings
+    deltas = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=result.ledger)
     done = Round(
         variant=variant,
         block=block,
         position=position,
-        outcome=outcome,
+        outcome=result,
         wall=0.0,
         started=started,
-        counters={**found, "drain_seconds": drained},
+        counters={**deltas, "drain_seconds": drained},
         samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
         void=void,
     )
-    late_by = open_loop.behind(outcome, load.round_seconds)
+    late_by = open_loop.behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
 
 
 def unmeasured(void: str, *, variant: str, block: int, position: int) -> Round:
-    """A round that cannot count, known before its load has run: nothing is run, and nothing drains once more.
+    """A void round for which the workload is not run, because the reset before it did not drain.
 
-    Its time is that of the drain which was not enough.
+    void: the reason. Its seconds are DRAIN_SECONDS, the time already spent on waiting.
     """
     waited = RunResult(DRAIN_SECONDS, 0)
     return Round(variant, block, position, waited, wall=0.0, started=time.time(), settled=False, void=void)
 
 
-def _end(words: str) -> str:
-    """The last line, which says what happened; of a long one its end."""
-    line = words.strip().splitlines()[-1]
+def _last_line(error: str) -> str:
+    """The last line of an error, which says what happened, cut to its last TAIL characters."""
+    line = error.strip().splitlines()[-1]
     return line if len(line) <= TAIL else f"... {line[-TAIL:]}"
 
 
-def reset(load: Workload, setting: Setting) -> str:
-    """Return the tables of a load that writes to their preload; what that wrote is no backlog of the round.
+def reset(workload: Workload, setting: Setting) -> str:
+    """Return the tables of a writing workload to their preload, and drain, so that the round starts without a backlog.
 
-    Why the round after it does not count, empty when it does: what did not drain would be charged to it.
+    Returns why the next round is void, or an empty text: a reset that did not drain would be charged to the round.
     """
-    if not load.writes:
+    if not workload.writes:
         return ""
-    load.reset(setting)
+    workload.reset(setting)
     _, late = drain(setting.cluster)
     return late and f"after its reset {late}"
 
 
 def drain(cluster: Cluster) -> tuple[float, str]:
-    """Seconds until every node has applied what was written, and what is left when it was not all in 30 s.
+    """Wait until every node has applied all writes. Returns the seconds, and what is left after DRAIN_SECONDS, or "".
 
-    The clock starts when the load's program has ended, not at its last commit. It stops at the first reading that
-    finds nothing left: readings are 10 ms apart and take a few themselves, so a drain is known to about 10 ms, and
-    one of nothing takes as long as a reading (0.0 where the topology does not replicate).
+    The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
+    without a backlog. Readings are 10 ms apart and take a few ms themselves, so the resolution is about 10 ms, and a
+    drain without a backlog takes as long as one reading. It is 0.0 where the topology does not replicate.
     """
     if not cluster.topology.replicates:
         return 0.0, ""
@@ -111,20 +119,20 @@ def drain(cluster: Cluster) -> tuple[float, str]:
 
 
 def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:
-    """Why a round that began with this reading does not count; empty when it does."""
+    """Why the topology makes a round void that began with the reading ``before``; empty when the round counts."""
     return cluster.topology.void(before, cluster.topology.watch(cluster.nodes))
 
 
 def merged(rounds: Sequence[Round]) -> Round:
-    """The rounds of one start as one: what was counted and drains added up, the rest as means.
+    """The rounds of one start as a single round: run results and drains added up, counters and samples averaged.
 
-    One void round makes it void.
+    The result is void when one of the rounds is void.
     """
-    outcomes = [item.outcome for item in rounds]
+    results = [item.outcome for item in rounds]
     drained = [item.counters["drain_seconds"] for item in rounds if "drain_seconds" in item.counters]
     return dataclasses.replace(
         rounds[-1],
-        outcome=_added(outcomes),
+        outcome=_added(results),
         started=rounds[0].started,
         settled=all(item.settled for item in rounds),
         counters=_means([item.counters for item in rounds]) | ({"drain_seconds": sum(drained)} if drained else {}),
@@ -135,24 +143,24 @@ def merged(rounds: Sequence[Round]) -> Round:
     )
 
 
-def _added(outcomes: Sequence[RunResult]) -> RunResult:
-    """What loads said of several runs, as of one: counts and times added up."""
-    kept = [one.ledger for one in outcomes if one.ledger is not None]
-    spans = [one.span for one in outcomes if one.span is not None]
-    used = [one.client_seconds for one in outcomes if one.client_seconds is not None]
+def _added(results: Sequence[RunResult]) -> RunResult:
+    """Several run results as one: counts and times added up, ``busiest`` the maximum, ``figures`` averaged."""
+    ledgers = [result.ledger for result in results if result.ledger is not None]
+    spans = [result.span for result in results if result.span is not None]
+    used = [result.client_seconds for result in results if result.client_seconds is not None]
     return RunResult(
-        seconds=sum(one.seconds for one in outcomes),
-        operations=sum(one.operations for one in outcomes),
-        commits=_sum([one.commits for one in outcomes]),
-        good=_sum([one.good for one in outcomes]),
-        ledger=sum(kept, Ledger()) if kept else None,
-        by_second=tuple(number for one in outcomes for number in one.by_second),
-        rate=outcomes[0].rate,
-        offered=_sum([one.offered for one in outcomes]),
+        seconds=sum(result.seconds for result in results),
+        operations=sum(result.operations for result in results),
+        commits=_sum([result.commits for result in results]),
+        good=_sum([result.good for result in results]),
+        ledger=sum(ledgers, Ledger()) if ledgers else None,
+        by_second=tuple(number for result in results for number in result.by_second),
+        rate=results[0].rate,
+        offered=_sum([result.offered for result in results]),
         span=sum(spans) if spans else None,
         client_seconds=sum(used) if used else None,
-        busiest=max((one.busiest for one in outcomes if one.busiest is not None), default=None),
-        figures=_means([one.figures for one in outcomes]),
+        busiest=max((result.busiest for result in results if result.busiest is not None), default=None),
+        figures=_means([result.figures for result in results]),
     )
 
 
@@ -161,5 +169,6 @@ def _sum(numbers: Sequence[int | None]) -> int | None:
     return sum(known) if known else None
 
 
-def _means(many: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    return {name: statistics.fmean(one[name] for one in many if name in one) for name in many[0]}
+def _means(mappings: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The mean of each name of the first mapping, over the mappings that have it."""
+    return {name: statistics.fmean(item[name] for item in mappings if name in item) for name in mappings[0]}

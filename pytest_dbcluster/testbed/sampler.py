@@ -1,4 +1,4 @@
-"""OS metrics of a round: CPU of each node and of the client, disk, network, steal, pressure."""
+"""``Sampler``: CPU, disk, network, steal and pressure of a round. ``read_counters``: the servers' status counters."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Sample = dict[str, float]
 _WANTED = ", ".join(f"'{name}'" for names in (*DELTAS.values(), *STATES.values()) for name in names)
 _STATUS = "SELECT variable_value FROM performance_schema.global_status WHERE variable_name = "
 _MEMBER = "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid"
-# What a vendor tells elsewhere than in its statuses: one statement of names and values.
+# Counters that a vendor does not report in SHOW GLOBAL STATUS: one statement that returns names and values.
 _MORE = {
     "mysql": " UNION ALL ".join(
         [
-            # Of the binlog's operations those that neither read nor write: each is a flush to disk.
+            # Operations on the binlog other than reads and writes: each is a flush to disk.
             "SELECT 'binlog_fsyncs', count_misc FROM performance_schema.file_summary_by_event_name "
             "WHERE event_name = 'wait/io/file/sql/binlog'",
             "SELECT name, count FROM information_schema.innodb_metrics "
@@ -41,10 +41,11 @@ _MORE = {
 
 
 class Sampler:
-    """Samples at the start, at the end, and once a second between; ``rates`` are averages over the round.
+    """Samples the machine at the start, at the end, and every ``interval`` seconds between.
 
-    ``processes`` are process numbers by the name that their metrics carry: ``cpu_node1`` is in cores. ``client``: where
-    the load generator runs; what is on it counts where it can, else what were children of ours.
+    processes: process ids by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
+    ``cpu_client`` is the CPU of that host where the host can report it. With None it is the CPU of ended child
+    processes of this one. Each sample in ``samples`` is a time (``time.monotonic``) with cumulative values.
     """
 
     def __init__(self, processes: Mapping[str, int], interval: float = 1.0, client: Host | None = None) -> None:
@@ -76,31 +77,31 @@ class Sampler:
         second); ``disk_write_bytes``, ``disk_read_bytes`` and ``network_bytes`` (sent) in bytes a second;
         ``disk_writes`` and ``network_packets`` (sent) in operations and packets a second. ``pressure_cpu``,
         ``pressure_io`` and ``pressure_memory`` are shares from 0 to 1 of the time in which some task waited for it.
-        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine. What this machine does not
-        tell is missing.
+        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine. Metrics that this machine does
+        not report are missing.
         """
         (begin, first), (end, last) = self.samples[0], self.samples[-1]
         seconds = max(end - begin, 1e-6)
         return {name: (last[name] - first[name]) / seconds for name in first if name in last}
 
     def _now(self) -> Sample:
-        found = {f"cpu_{name}": _cpu(process) for name, process in self._processes.items()}
+        sample = {f"cpu_{name}": _cpu(process) for name, process in self._processes.items()}
         whole = psutil.cpu_times()
-        found["cpu_all"] = sum(whole[:3])
-        found["steal"] = getattr(whole, "steal", 0.0)
-        found["iowait"] = getattr(whole, "iowait", 0.0)
+        sample["cpu_all"] = sum(whole[:3])
+        sample["steal"] = getattr(whole, "steal", 0.0)
+        sample["iowait"] = getattr(whole, "iowait", 0.0)
         children = psutil.Process().cpu_times()
-        found["cpu_plugin"] = children.user + children.system
+        sample["cpu_plugin"] = children.user + children.system
         if self._client is None:
-            found["cpu_client"] = children.children_user + children.children_system
+            sample["cpu_client"] = children.children_user + children.children_system
         elif (used := self._client.cpu_seconds()) is not None:
-            found["cpu_client"] = used
+            sample["cpu_client"] = used
         if disk := psutil.disk_io_counters():
-            found |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
-            found["disk_read_bytes"] = disk.read_bytes
+            sample |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
+            sample["disk_read_bytes"] = disk.read_bytes
         network = psutil.net_io_counters()
-        found |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
-        return found | _pressure()
+        sample |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
+        return sample | _pressure()
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -112,23 +113,23 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _pressure() -> Sample:
-    """Seconds in which some task waited for the resource (proc/pressure, in microseconds there)."""
-    found: Sample = {}
+    """Seconds in which some task waited for each resource (/proc/pressure, which has microseconds)."""
+    seconds: Sample = {}
     for resource in PRESSURE:
         try:
             line = Path(f"/proc/pressure/{resource}").read_text().splitlines()[0]
         except OSError:
             continue
-        found[f"pressure_{resource}"] = float(line.rsplit("total=", 1)[1]) / 1e6
-    return found
+        seconds[f"pressure_{resource}"] = float(line.rsplit("total=", 1)[1]) / 1e6
+    return seconds
 
 
 def read_counters(nodes: Sequence[Node]) -> Reading:
-    """The statuses of each node now; what a release lacks is missing."""
+    """The status counters of each node, in order. Counters that a release does not have are missing."""
     statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
     readings = []
     for node in nodes:
         more = _MORE.get(node.release.product)
-        found = {**node.pairs(statement), **(node.pairs(more) if more else {})}
-        readings.append({name: float(value) for name, value in found.items() if value})
+        values = {**node.pairs(statement), **(node.pairs(more) if more else {})}
+        readings.append({name: float(value) for name, value in values.items() if value})
     return readings

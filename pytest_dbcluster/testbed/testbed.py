@@ -1,4 +1,7 @@
-"""The real testbed: runs the rounds of one load on running clusters, and checks them afterwards."""
+"""``Testbed``: runs the rounds of a measurement on running clusters, and checks the clusters afterwards.
+
+``Testbed.round`` prepares, switches, resets and settles the cluster. ``round_runner.measured`` times the round itself.
+"""
 
 from __future__ import annotations
 
@@ -27,26 +30,32 @@ from pytest_dbcluster.testbed.remarks import differing_line, hosts_line, shapes_
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
-INSTANCES = 2  # of clusters that differ in more than options
+INSTANCES = 2  # clusters for each variant, where variants differ in topology or release
 SETTLE_SECONDS = 1.0
 FIT_SECONDS = 60.0
-JITTER = 0.1  # of a round, and of the servers' longest timer (innodb_flush_log_at_timeout, 1 s) where that is shorter
-TURN = 3  # rounds a start, where clusters take turns
-LINE = 200  # characters of a line that a server logged
+# Longest random wait before a round, as a part of the last round, or of the servers' longest timer
+# (innodb_flush_log_at_timeout, 1 s) where that is shorter.
+JITTER = 0.1
+TURN = 3  # rounds counted for each start, where clusters take turns
+LINE = 200  # characters shown of a line that a server logged
 
 
 class Testbed(RoundSource):
-    """One load on several variants, each on the running cluster that serves it; or a load for each variant, by name.
+    """The ``RoundSource`` of real clusters: one workload on several variants, or one workload for each variant.
 
-    Raises ConfigError, before anything is started where that can be known, for variants whose commits are not worth
-    the same, unless ``across_durability`` says that this is meant.
+    workload: one workload for all variants, or a mapping of names to workloads, one for each variant in order.
+    profile: ``quick`` or ``paper``. instances: clusters for each variant; None chooses.
+    across_durability: allow variants with different durability.
+
+    Raises ConfigError for variants with different durability, unless ``across_durability`` is set. It is raised here,
+    before any cluster starts, where the topologies alone decide; otherwise before the first round.
     """
 
-    __test__ = False  # no test class, whatever its name begins with: pytest collects what a test module imports
+    __test__ = False  # so that pytest does not collect this class as a test because of its name
 
     def __init__(
         self,
-        load: Workload | Mapping[str, Workload],
+        workload: Workload | Mapping[str, Workload],
         variants: Sequence[Variant],
         pool: Pool,
         profile: str,
@@ -55,18 +64,20 @@ class Testbed(RoundSource):
         across_durability: bool = False,
         instances: int | None = None,
     ) -> None:
-        if isinstance(load, Mapping):
-            self._loads, self.names, self.mode = list(load.values()), list(load), ""
+        if isinstance(workload, Mapping):
+            self._workloads, self.names, self.mode = list(workload.values()), list(workload), ""
         else:
-            self._loads, self.names = [load] * len(variants), comparability.unique_names(variants)
-            self.mode = load.mode_name
-        self.load = " and ".join(dict.fromkeys(map(str, self._loads)))
-        self.metric = comparability.metric(self._loads)
-        self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._loads))
-        self.variants = [variant.with_data_set_of(each) for variant, each in zip(variants, self._loads, strict=True)]
-        # One client binary for all variants of a comparison: either vendor's reaches the other's servers.
+            self._workloads, self.names = [workload] * len(variants), comparability.unique_names(variants)
+            self.mode = workload.mode_name
+        self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
+        self.metric = comparability.metric(self._workloads)
+        self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
+        self.variants = [
+            variant.with_data_set_of(workload) for variant, workload in zip(variants, self._workloads, strict=True)
+        ]
+        # All variants are measured with the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
-        # Settings of one server need one instance; servers of two kinds differ by their place too (floor.py).
+        # Variants of one topology and release can share an instance; others differ by instance too (instance_floor.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._pool = pool
@@ -85,14 +96,14 @@ class Testbed(RoundSource):
         """Compare acknowledgement guarantees before any cluster starts; they follow mainly from the topology."""
         if self._across_durability or len({variant.spec.topology for variant in self.variants}) == 1:
             return
-        found = []
+        labelled = []
         for name, variant in zip(self.names, self.variants, strict=True):
             variables = self._pool.resolution.defaults(variant)
-            found.append(Labelled(name, variant, Durability.of(variant.topology, variables, variant.spec.nodes)))
-        durability.compare(found, ("acknowledged",))
+            labelled.append(Labelled(name, variant, Durability.of(variant.topology, variables, variant.spec.nodes)))
+        durability.compare(labelled, ("acknowledged",))
 
     def _compare_labels(self, variant: int) -> None:
-        """Compare all labels before the first round; in turns each one before the first round of its own."""
+        """Compare all durability labels before the first round; in turns, each before the variant's own first round."""
         if variant in self._labels:
             return
         with self._pool.turns.building():
@@ -104,9 +115,9 @@ class Testbed(RoundSource):
 
     @functools.cached_property
     def in_turns(self) -> bool:
-        """Whether memory holds one of the clusters at a time only: then each turn is a start and several rounds."""
-        several = len({variant.cluster_key for variant in self._everywhere}) > 1
-        if not several or self._pool.room_for_all(self._everywhere):
+        """Whether clusters take turns, because memory cannot hold all of them: each turn is a start and TURN rounds."""
+        clusters = {variant.cluster_key for variant in self._everywhere}
+        if len(clusters) == 1 or self._pool.room_for_all(self._everywhere):
             return False
         self._progress(f"{self.load}: no memory for all clusters at once: in turns, {TURN} rounds a start, one value")
         return True
@@ -116,41 +127,45 @@ class Testbed(RoundSource):
 
     @functools.cached_property
     def _everywhere(self) -> list[Variant]:
-        """Each variant in each of its instances: those of the first instance, then those of the next."""
+        """All variants on the first instance, then all variants on the next one."""
         return [variant.on_instance(number) for number in range(self.instances) for variant in self.variants]
 
     def _serving(self, variant: int, instance: int = 0) -> Running:
-        found = self._pool.running(self._needed(variant))
-        return found[0] if self.in_turns else found[instance * len(self.variants) + variant]
+        clusters = self._pool.running(self._needed(variant))
+        return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
         return Setting(running.cluster, self._pool.client(self.client), self.client, self._profile, self._progress)
 
     def _ready(self, variant: int, instance: int) -> Running:
-        load, tables = self._loads[variant], comparability.tables(self._loads[variant])
+        workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
         for running in self._pool.running(self._needed(variant)):
             if running.prepared != tables:
                 with self._pool.turns.building(), _marked_when_ended(running.cluster):
-                    load.prepare(self._setting(running))
+                    workload.prepare(self._setting(running))
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
         return self._serving(variant, instance)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
-        """Switch, reset, settle; then measure between two readings of the counters; then drain.
+        """Run one round of a variant (0-based) and return it.
 
-        Blocks go to the instances of the clusters in turn, all variants of a block to the same one.
-        Anything that ends it early, Ctrl-C included, marks the cluster as not to be reused. Raises ConfigError
-        before the first round when commits of the variants are not worth the same and nobody said that this is meant.
+        The steps: start and populate the cluster where needed, switch, reset, settle, measure, drain.
+        ``round_runner.measured`` does the last two, and is the one place that times a round.
+
+        Blocks use the instances in turn; all variants of a block use the same instance. An error or Ctrl-C during the
+        round marks the cluster as dirty, so no later round uses it. Raises ConfigError before the first round for
+        variants with different durability, unless ``across_durability`` is set.
         """
         self._begin(variant)
         return self._drawn(variant, block, position, time.monotonic())
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """A whole block of rounds, between which no other run builds or measures. What they need is built before.
+        """Keep the machine for a whole block of rounds: no other run builds or measures meanwhile.
 
-        Clusters that take turns are started between the rounds: then each turn has the machine for itself.
+        The clusters are started and prepared first. Clusters that take turns start between the rounds; then each turn
+        keeps the machine for itself.
         """
         if self.in_turns:
             yield
@@ -161,49 +176,52 @@ class Testbed(RoundSource):
             yield
 
     def _begin(self, variant: int) -> None:
-        """What comes before the first round."""
+        """Before the first round: compare durability, and find the arrival rate where it is a share of the capacity."""
         self._compare_labels(variant)
         if self.arrival_rate and self.arrival_rate.rate is None:
             self._find_rate(self.arrival_rate)
 
-    def _find_rate(self, asked: open_loop.ArrivalRate) -> None:
-        """What the slowest variant can do in a closed loop gives all of them their rate, or the rate its share."""
-        loads = self._loads
+    def _find_rate(self, wanted: open_loop.ArrivalRate) -> None:
+        """Measure the capacity of each variant in a closed loop.
+
+        The slowest variant's capacity turns a share into the arrival rate of all variants, or a rate into its share.
+        """
+        workloads = self._workloads
         self._progress(f"{self.load}: measuring what each variant can do in a closed loop")
-        self._loads = [comparability.at_rate(load, None) for load in loads]
+        self._workloads = [comparability.at_rate(workload, None) for workload in workloads]
         try:
-            orders = block_order.block_orders(len(loads), 0)
+            orders = block_order.block_orders(len(workloads), 0)
             draw = functools.partial(self._drawn, began=time.monotonic())
-            self.arrival_rate = asked.found(open_loop.capacities(self.names, orders, draw))
-            if asked.rate is None:
-                loads = [comparability.at_rate(load, self.arrival_rate.rate) for load in loads]
+            self.arrival_rate = wanted.found(open_loop.capacities(self.names, orders, draw))
+            if wanted.rate is None:
+                workloads = [comparability.at_rate(workload, self.arrival_rate.rate) for workload in workloads]
         finally:
-            self._loads = loads
+            self._workloads = workloads
         self._progress(f"{self.load}: {self.arrival_rate.line}")
 
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
-        asked = time.monotonic()
+        queued = time.monotonic()
         with self._pool.turns.measuring(), _marked_when_ended(running.cluster):
-            began += time.monotonic() - asked  # waiting for the machine is no part of a round
+            began += time.monotonic() - queued  # a round does not include the wait for the machine
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
-            # The first round after a start is a warm-up of its own.
-            several = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
-            done = round_runner.merged(several)
+            # The first round after a start is a warm-up and does not count.
+            rounds = [self._round(running, variant, block, position, began) for _ in range(TURN + 1)][1:]
+            done = round_runner.merged(rounds)
             if not done.void:
                 self._check(running)
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
-        cluster, load = running.cluster, self._loads[variant]
+        cluster, workload = running.cluster, self._workloads[variant]
         setting = dataclasses.replace(self._setting(running), block=block)
         self._wait_fit(cluster)
         running.switch.to(self._changes[variant])
-        late = round_runner.reset(load, setting)
+        late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        measured: Callable[..., Round] = functools.partial(round_runner.measured, load, setting)
+        measured: Callable[..., Round] = functools.partial(round_runner.measured, workload, setting)
         measured = functools.partial(round_runner.unmeasured, late) if late else measured
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
@@ -214,9 +232,10 @@ class Testbed(RoundSource):
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
 
     def _wait_fit(self, cluster: Cluster) -> None:
-        """Wait until what made a round void is over. Errors that were logged because of it are excused, others not.
+        """Wait until the cluster is healthy again after a void round.
 
-        Raises NotReady, or SeriesVoid for an [ERROR] line.
+        [ERROR] lines logged since a void round are excused. Raises NotReady after FIT_SECONDS, and SeriesVoid for any
+        other [ERROR] line.
         """
         wait.until(cluster.problems, f"cluster {cluster.spec} for the next round", seconds=FIT_SECONDS)
         logged, excused = cluster.logged(), cluster in self._excused
@@ -225,49 +244,52 @@ class Testbed(RoundSource):
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def permit(self, metric: str) -> None:
-        """Raise ConfigError for a metric or counter that no claim about these loads can have, before any round.
+        """Raise ConfigError before any round for a metric or counter that these workloads do not have.
 
-        Of what capacity a rate is a share is measured for the first claim that has to know it.
+        Measures the capacity of the variants for the first claim that needs it.
         """
-        comparability.refuse(self._loads, self._profile, metric)
+        comparability.refuse(self._workloads, self._profile, metric)
         if self.arrival_rate and metrics.needs_capacity(metric, self.arrival_rate):
             self._compare_labels(0)
             self._find_rate(self.arrival_rate)
 
     def check(self) -> None:
-        """Every cluster ready and drained, tables equal on all nodes, no new [ERROR] line, the load's own conditions.
+        """Check that every cluster is ready and drained, with equal tables on all nodes and no new [ERROR] line.
 
-        Raises SeriesVoid.
+        Checks the workload's own conditions too. Raises SeriesVoid for the first check that fails.
         """
-        if self.in_turns:  # each turn ended with its check, and only the last cluster still runs
+        if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.building():
-            for running in {id(item): item for item in self._pool.running(self._everywhere)}.values():
+            for running in {id(running): running for running in self._pool.running(self._everywhere)}.values():
                 self._check(running)
 
     def _check(self, running: Running) -> None:
-        loads = dict.fromkeys(map(comparability.tables, self._loads))
-        running.cluster.check(comparability.left_tables(loads, self._profile))
-        for load in loads:
-            if found := load.violations(running.cluster):
-                running.cluster.dirty = "; ".join(found)
-                raise SeriesVoid(f"{load} on {running.cluster.spec}: its own check failed: {'; '.join(found)}")
+        workloads = dict.fromkeys(map(comparability.tables, self._workloads))
+        running.cluster.check(comparability.left_tables(workloads, self._profile))
+        for workload in workloads:
+            if violations := workload.violations(running.cluster):
+                running.cluster.dirty = "; ".join(violations)
+                raise SeriesVoid(f"{workload} on {running.cluster.spec}: its own check failed: {running.cluster.dirty}")
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
-        """Claims about flushing say nothing where a flush costs nothing, nor do those about nodes that share cores."""
+        """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.
+
+        A claim about flushing is inconclusive where a flush costs nothing, one about scaling where nodes share cores.
+        """
         variants = [self.variants[number] for number in numbers]
         shared = blind_spots.scaling(kind, [variant.spec for variant in variants], self._pool.provisioner.offers)
         if shared:
             return shared
-        with self._pool.turns.building():  # the first client may be a container, and the disk's speed is measured
+        with self._pool.turns.building():  # this may start a container for the client, and measures the disk
             return blind_spots.flushing(variants, self._pool.client(self.client).directory)
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
-        """The effective server variables on which two variants differ, as baseline and candidate have them."""
+        """The effective server variables on which two variants differ: their values in (baseline, candidate)."""
         return differing(self._effective(baseline), self._effective(candidate))
 
     def _effective(self, variant: int) -> dict[str, str]:
-        """All global variables of the variant's first writer, read once: each switch proves them anew."""
+        """All global variables of the variant's first writer, read once: each switch verifies them again."""
         if variant not in self._variables:
             with self._pool.turns.building():
                 running = self._serving(variant)
@@ -276,21 +298,24 @@ class Testbed(RoundSource):
         return self._variables[variant]
 
     def durability(self, variant: int) -> str:
-        """What a commit of a variant that has returned is worth."""
+        """The durability label of a variant, as text: what a commit guarantees when it returns."""
         if variant not in self._labels:
-            known, variables = self.variants[variant], self._effective(variant)
-            self._labels[variant] = Durability.of(known.topology, variables, known.spec.nodes)
+            resolved, variables = self.variants[variant], self._effective(variant)
+            self._labels[variant] = Durability.of(resolved.topology, variables, resolved.spec.nodes)
         return str(self._labels[variant])
 
     def notes(self, *numbers: int) -> list[str]:
-        """Durability of all, the effective variables on which neighbours differ, and the client of several releases."""
+        """Lines below a verdict: durability labels, shapes, host limits, and the variables that neighbours differ in.
+
+        Where variants are of several releases, the last line names the release of the client.
+        """
         labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
         specs = {self.names[number]: self.variants[number].spec for number in numbers}
         needs = {name: spec.needs for name, spec in specs.items()}
         lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs)]
         for candidate, baseline in itertools.pairwise(numbers):
-            found = self.differences(candidate, baseline)
-            lines.append(differing_line(self.names[baseline], self.names[candidate], found))
+            differ = self.differences(candidate, baseline)
+            lines.append(differing_line(self.names[baseline], self.names[candidate], differ))
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
         return lines
@@ -298,7 +323,7 @@ class Testbed(RoundSource):
 
 @contextlib.contextmanager
 def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
-    """Nobody uses a cluster again whose tables were left in the middle of something."""
+    """Mark a cluster as dirty when an error ends a round early: its tables may be half changed."""
     try:
         yield
     except BaseException as error:

@@ -1,8 +1,8 @@
-"""Variants: specs that one running cluster can serve in turn, and the switch between them.
+"""``Variant``: a resolved cluster spec. ``Switch``: turns a running cluster from one variant to another.
 
-Reading back what was set is not enough: setting one variable may move another, and setting it back may leave
-that one moved. So each variant has a cold-start reference, all global variables of a server that was started
-with its options, and after a switch all global variables of every node must equal it.
+A switch has to compare all global variables: setting one variable may change another, and setting the first back may
+leave the other changed. So each variant has a cold-start reference: all global variables of a server that was started
+with the variant's options. After a switch, all global variables of every node must equal the reference.
 """
 
 from __future__ import annotations
@@ -32,17 +32,18 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
-FORMAT = 4  # raised when what a reference holds changes
+FORMAT = 4  # of a reference in the cache; raised when its fields change
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """A spec with all that was looked up for it, its options split into what a start needs and what a switch does.
+    """A spec with everything that was looked up for it.
 
-    topology, proxy_class, dialect: follow from spec and release, so they make no difference between variants.
-    data_set_of: the load whose data set its servers start with, None for servers that start empty.
+    topology, proxy_class, dialect: follow from spec and release, so equality ignores them. static: sorted pairs of the
+    options that are set when a cluster starts. dynamic: sorted pairs of the options that a switch sets.
+    data_set_of: the workload whose data set the servers start with; None for servers that start empty.
     """
 
     spec: ClusterSpec
@@ -56,27 +57,27 @@ class Variant:
 
     @property
     def options(self) -> dict[str, str]:
-        """All of its options."""
+        """Static and dynamic options together."""
         return {**dict(self.static), **dict(self.dynamic)}
 
     def on_instance(self, number: int) -> Variant:
-        """The same variant on another cluster that is alike."""
+        """The same variant on another cluster of the same kind; instances are numbered from 0."""
         return dataclasses.replace(self, spec=dataclasses.replace(self.spec, instance=number))
 
-    def with_data_set_of(self, load: Workload) -> Variant:
-        """The same variant on servers that start with the data set of this load, where it has one.
+    def with_data_set_of(self, workload: Workload) -> Variant:
+        """The same variant on servers that start with the data set of this workload, where it has one.
 
-        An option that shapes tables takes servers of its own then: they hold tables that were made with it.
+        Options that decide how tables lie on disk become static then: the data set was populated with them.
         """
-        if not isinstance(load, HasDataSet):
+        if not isinstance(workload, HasDataSet):
             return self
         shaping = self.dialect.shaping
         static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
         dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
-        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic, data_set_of=load)
+        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic, data_set_of=workload)
 
     def to_start(self, options: Mapping[str, str] | None = None) -> ResolvedCluster:
-        """What a cluster of this variant is started from: with its static options, or with ``options``."""
+        """The input of ``bring_up`` for a cluster of this variant, with its static options or with ``options``."""
         chosen = dict(self.static) if options is None else options
         return ResolvedCluster(self.spec, self.release, self.topology, self.proxy_class, chosen)
 
@@ -89,12 +90,12 @@ class Variant:
 
 
 def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[str, str] | None = None) -> Variant:
-    """The same variant, whose options are dynamic where the server says that it can change them while it runs.
+    """The same variant with its options split into static and dynamic ones.
 
-    Those of IDENTITY are not, a switch neither sets nor compares them; nor are those that a server takes and does
-    not follow before its replication is started again.
-    ``common`` options lie under every cluster of the run: all of them are started with these, and a variant that
-    wants another value switches to it.
+    variables: those of the server, which say what can change at run time. Static are also the variables of IDENTITY,
+    which a switch neither sets nor compares, and those that take effect only when replication starts again.
+    common: options of every cluster of the run. Every cluster starts with them, and a variant with another value
+    switches to that value.
     """
     base, options = dict(common or {}), variant.options
     at_start = ALWAYS_STATIC | variant.dialect.replication.read_at_start
@@ -109,24 +110,27 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
 
 @dataclasses.dataclass(frozen=True)
 class Reference:
-    """What a switch to a variant sets: ``changes`` by variable, and the ``obstacle`` that rules a switch out."""
+    """The cold-start reference of a variant.
+
+    changes: the variables that a switch sets, with their values. obstacle: why no switch is possible, else empty.
+    """
 
     changes: dict[str, str]
     obstacle: str
 
 
 class References:
-    """What a switch to a variant has to set, found on the smallest clusters of the topology and kept in the cache."""
+    """Finds the cold-start references of variants on small clusters of their topology, and keeps them in the cache."""
 
     def __init__(self, provisioner: Provisioner, progress: Report) -> None:
         self._provisioner = provisioner
         self._progress = progress
 
     def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
-        """Every variable that the variant's dynamic options move, with its cold-start value.
+        """Every variable that the variant's dynamic options change, with its cold-start value.
 
-        None when a running server cannot be brought there and back so that all of its variables are those of a
-        cold start: then only a server that was started with the options can measure them.
+        None when a running server cannot be switched there and back with all variables as after a cold start. Then the
+        variant needs servers that are started with its options.
         """
         if not variant.dynamic:
             return {}
@@ -135,39 +139,39 @@ class References:
 
     def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> Reference:
         release, topology = variant.release, variant.spec.topology
-        # Where nodes have roles, options may ask for as many of them as the spec has.
+        # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
         nodes = 1 if variant.topology.minimum_nodes == 1 else variant.spec.nodes
         alone = variant.spec.nodes == 1
         key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        file = cache.root() / "references" / name
-        waits_for = f"another process that reads the cold-start reference {file.stem}"
-        with cache.held(file.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
-            reference = cache.read_manifest(file, lambda fields: Reference(**fields))
+        path = cache.root() / "references" / name
+        waits_for = f"another process that reads the cold-start reference {path.stem}"
+        with cache.held(path.with_name(f"{name}.lock"), progress=self._progress, waits_for=waits_for):
+            reference = cache.read_manifest(path, lambda fields: Reference(**fields))
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
                 reference = self._find(variant, variables, nodes)
                 if reference.obstacle:
                     self._progress(f"{variant.spec} gets servers of its own: {reference.obstacle}")
-                cache.write_manifest(file, dataclasses.asdict(reference))
+                cache.write_manifest(path, dataclasses.asdict(reference))
         return reference
 
     def _find(self, variant: Variant, variables: Mapping[str, Variable], nodes: int) -> Reference:
         with self._server(variant, variant.options, nodes) as server:
             wanted = server.nodes[0].variables()
-        # A lone node applies nothing, so its surplus appliers never wake and end; two nodes write to each other.
+        # Surplus appliers end only when they apply a write of another node, so a lone node would keep them.
         if APPLIERS in dict(variant.dynamic):
             nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
-            moved = differences(server.nodes[0].variables(), wanted)
-            changes = {name: after for name, (_, after) in moved.items() if not is_identity(name)}
-            fixed = [name for name in changes if name in variables and variables[name].read_only]
-            obstacle = f"its options move variables that are read-only: {', '.join(fixed)}" if fixed else ""
-            if not fixed:
+            changed = differences(server.nodes[0].variables(), wanted)
+            changes = {name: after for name, (_, after) in changed.items() if not is_identity(name)}
+            read_only = [name for name in changes if name in variables and variables[name].read_only]
+            obstacle = f"its options change read-only variables: {', '.join(read_only)}" if read_only else ""
+            if not read_only:
                 try:
-                    there_and_back = Switch(server)
-                    there_and_back.to(changes)
-                    there_and_back.to({})
+                    switch = Switch(server)
+                    switch.to(changes)
+                    switch.to({})
                 except ProvisionError as error:
                     obstacle = str(error)
         return Reference(changes, obstacle)
@@ -185,7 +189,7 @@ class References:
 
 
 class Switch:
-    """Turns one running cluster from variant to variant, and proves each time that it has arrived."""
+    """Turns one running cluster from variant to variant, and verifies all global variables after each switch."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -193,9 +197,10 @@ class Switch:
         self._now: dict[str, str] = {}
 
     def to(self, changes: Mapping[str, str]) -> None:
-        """Set every variable of ``changes`` to its value and every other one to its cold-start value.
+        """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
-        Raises ProvisionError with the variables that did not arrive.
+        Raises ProvisionError with the variables that have another value afterwards, and NotReady when the number of
+        Galera appliers does not follow in 20 s.
         """
         if dict(changes) == self._now:
             return
@@ -208,7 +213,7 @@ class Switch:
         cold = self._cold[node.name]
         wanted = {**cold, **changes}
         wrong = _wrong(wanted, {**cold, **self._now})
-        for _ in range(3):  # setting one may move another: the second pass sets that one back
+        for _ in range(3):  # setting one variable may change another: the next pass sets that one back
             for name in sorted(wrong):
                 try:
                     node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
@@ -221,9 +226,9 @@ class Switch:
         raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
 
     def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
-        """Surplus appliers end only when a writeset wakes them: write until their number is the asked one."""
+        """Write until every node has the wanted number of appliers: a surplus applier ends only at a writeset."""
         nodes, cold = self.cluster.nodes, self._cold[self.cluster.nodes[0].name]
-        if cold.get("wsrep_on") != "ON":  # servers that could be Galera nodes have the variable too, and no applier
+        if cold.get("wsrep_on") != "ON":  # servers outside a Galera cluster may have the variable too, but no applier
             return
         wanted = int({**cold, **changes}[APPLIERS])
         limit = time.monotonic() + seconds
@@ -239,22 +244,25 @@ class Switch:
         if first:
             nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {DRAIN_TABLE.split('.')[0]}")
             nodes[0].query(f"CREATE TABLE IF NOT EXISTS {DRAIN_TABLE} (id INT AUTO_INCREMENT PRIMARY KEY)")
-        for node in nodes:  # a node applies what others write
+        for node in nodes:  # every node writes, since a node applies only the writes of others
             for _ in range(4):
                 node.query(f"INSERT INTO {DRAIN_TABLE} () VALUES ()")
         nodes[0].query(f"DELETE FROM {DRAIN_TABLE}")
 
 
 def _appliers(node: Node) -> int | None:
-    said = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
-    return None if said is None else int(said)
+    """The number of Galera appliers of a node; None where the release does not report it."""
+    count = node.status("wsrep_applier_thread_count").get("wsrep_applier_thread_count")
+    return None if count is None else int(count)
 
 
 def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
+    """The running values of variables that differ from the wanted ones, without those of the server's identity."""
     return {name: now for name, (_, now) in differences(wanted, running).items() if not is_identity(name)}
 
 
 def _literal(value: str) -> str:
+    """A value as an SQL literal: numbers as they are, anything else in quotes."""
     if value.lstrip("-").replace(".", "", 1).isdigit():
         return value
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")

@@ -1,14 +1,14 @@
 """Workloads: what is run against a cluster.
 
 A *workload* is a frozen value with its sizes, threads and seed: ``MySQLSlap``, ``SysBench``, ``TPCC``. It prepares its
-tables, runs one round, and returns its tables to what they were. A *setting* is what it runs in: the cluster, the host
-of the load generator, the client release.
+tables, runs one round, and resets its tables before the next round. A *setting* is what a workload runs in: the
+cluster, the host of the load generator, the client release. ``testbed/round_runner.py`` times the rounds.
 
-- ``workload``: the base class, and the powers that a workload may have.
+- ``workload``: the base class ``Workload``, the optional powers ``HasDataSet`` and ``OpenLoop``, and ``Setting``.
 - ``mysqlslap``, ``sysbench``, ``tpcc/``: the workloads.
-- ``sysbench_driver``: how sysbench is started, and how its reports are read. ``lua/`` is what sysbench runs.
-- ``schema_mark``: a table that says what a database holds.
-- ``arguments``: checks of numbers that users give.
+- ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
+- ``schema_mark``: a table with the version and scale of a workload's tables.
+- ``arguments``: checks of the numbers that users give.
 
 A new workload is a module here, named in ``pytest_dbcluster/__init__.py``. ``tests/contracts`` runs it.
 """

@@ -1,4 +1,4 @@
-"""Quantity: a number that a test gives a load, refused where it is written when it is none."""
+"""Checks of numbers that a test gives a workload, done when the workload is constructed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pytest_dbcluster.errors import ConfigError
 
 
 def whole(field: str, given: object, least: int) -> None:
-    """Raise ConfigError for what is no whole number, or less than ``least``; ``field`` is ``tpcc threads``."""
+    """Raise ConfigError unless ``given`` is a whole number of at least ``least``. field: such as ``tpcc threads``."""
     if isinstance(given, bool) or not isinstance(given, int):
         raise ConfigError(f"{field}={given!r}: it takes a whole number, {least} or more")
     if given < least:
@@ -16,8 +16,8 @@ def whole(field: str, given: object, least: int) -> None:
 
 
 def round_seconds(field: str, given: object) -> None:
-    """Raise ConfigError for what is no number of seconds that a round may take."""
+    """Raise ConfigError unless ``given`` is a finite number of seconds above 0."""
     if isinstance(given, bool) or not isinstance(given, int | float):
         raise ConfigError(f"{field}={given!r}: it takes a number of seconds above 0")
     if not 0 < given < math.inf:
-        raise ConfigError(f"{field}={given!r}: a round takes more than 0 s, and ends")
+        raise ConfigError(f"{field}={given!r}: it takes a finite number of seconds above 0")

@@ -1,10 +1,10 @@
-"""mysqlslap: its five generated loads, as published (paper) or with the table kept between rounds (quick).
+"""mysqlslap: its five generated workloads, as published (paper), or with a table that is kept between rounds (quick).
 
-Quick takes the SQL from the tool itself: ``--only-print`` prints the table, the preload and the statements of
-one client. The tool picks the id of each keyed statement by random() when it sends it; a statement list cannot
-do that, so quick lets the server compute an id from the connection's own id: constant while a statement runs,
-so still one lookup by key, and different for every client, so that clients meet on a row as rarely as they do
-in the published load.
+The profile quick takes the SQL from the tool itself: ``--only-print`` prints the table, the preload and the statements
+of one client. The tool picks the id of each keyed statement with random() when it sends the statement. A list of
+statements cannot do that, so in quick the server computes the id from the connection's id. That id is constant while
+a statement runs, so the statement is still one lookup by key. It differs between clients, so clients meet on a row as
+rarely as in the published workload.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MODES = ("key", "mixed", "read", "update", "write")
 ENDPOINTS = ("writer", "reader")
 PUBLISHED_QUERIES = 1000
 QUICK_QUERIES = {"key": 5000, "read": 100}
-WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}
+WRITING = {"write": 1.0, "update": 1.0, "mixed": 0.5}  # the part of a mode's statements that write
 SCHEMA = "dbcluster_slap"
 PRIMES = (7919, 104_729)
 PLACEHOLDER = re.compile(r"id =\s+'[0-9a-f-]{20,}'")
@@ -49,15 +49,14 @@ RESULT = re.compile(
 class MySQLSlap(Workload):
     """One mode of mysqlslap with the published parameters.
 
-    mode: key, mixed, read, update or write. queries: statements of one round over all clients.
-    quick_queries: the same in the profile quick. None runs as many as published, except where such a round lasts
-    too long or too short to be drawn often or to be told from noise: 100 for read, whose every query scans the
-    table (10 s for 1000), and 5000 for key (.07 s for 1000).
-    rows: the tool's --auto-generate-sql-write-number, which preloads one row less. iterations: of one call in
-    the profile paper, whose average is the round. seconds: after how long a call counts as hung.
-    to: the cluster's ``writer`` or its ``reader``. None chooses: what writes goes to the writer where one node alone
-    takes writes, in the profile paper every mode, whose tool makes its table itself; updates go there everywhere,
-    because the tool ends when two nodes update one row; the rest goes to the reader.
+    mode: key, mixed, read, update or write. concurrency: clients. queries: statements of one round over all clients.
+    quick_queries: the same in the profile quick. None runs the published number, with two exceptions: 100 for read,
+    because each query scans the table and 1000 take 10 s, and 5000 for key, because 1000 take only .07 s.
+    rows: the tool's --auto-generate-sql-write-number; the tool preloads one row less. iterations: of one call in
+    the profile paper; their average is the round. seconds: timeout of a call.
+    to: the cluster's ``writer`` or ``reader``. None chooses. ``update`` goes to the writer, because the tool ends with
+    an error when two nodes update one row. Where only one node takes writes, the other writing modes go to the writer
+    too, and in the profile paper all modes, because the tool makes its table itself. The rest goes to the reader.
     """
 
     mode: str
@@ -80,11 +79,13 @@ class MySQLSlap(Workload):
             if getattr(self, name) < 1:
                 raise ConfigError(f"mysqlslap {name}={getattr(self, name)}: it takes 1 or more")
         if self.quick_queries is None:
-            known = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
-            object.__setattr__(self, "quick_queries", known.get(self.mode, self.queries))
-        fewest = min(self.queries, self.quick_queries or 0)
-        if fewest < self.concurrency:
-            raise ConfigError(f"mysqlslap: {self.concurrency} clients need as many queries or more, got {fewest}")
+            defaults = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
+            object.__setattr__(self, "quick_queries", defaults.get(self.mode, self.queries))
+        queries = min(self.queries, self.quick_queries or 0)
+        if queries < self.concurrency:
+            raise ConfigError(
+                f"mysqlslap: {self.concurrency} clients need at least one query each, got {queries} queries"
+            )
 
     def __str__(self) -> str:
         return f"mysqlslap {self.mode} c{self.concurrency}" + (f" to the {self.to}" if self.to else "")
@@ -96,7 +97,7 @@ class MySQLSlap(Workload):
 
     @property
     def tables(self) -> Sequence[str]:
-        """The table that has to be equal on all nodes."""
+        """The table that must be equal on all nodes."""
         return (f"{SCHEMA}.t1",)
 
     @property
@@ -105,25 +106,26 @@ class MySQLSlap(Workload):
         return self.mode
 
     def repeats(self, profile: str) -> bool:
-        """The published call makes, populates and drops its table in each iteration."""
+        """Whether the tool makes, populates and drops its table in each iteration, as in the published call."""
         return profile == "paper"
 
     def endpoint(self, cluster: Cluster, profile: str) -> Endpoint:
-        """Where the clients connect, see ``to``. Raises ProvisionError when nobody takes writes."""
+        """Where the clients connect, see ``to``. Raises ProvisionError when no node takes writes."""
         one_writer = len(cluster.writers) == 1 < len(cluster.nodes)
         to_writer = self.mode == "update" or (one_writer and (self.writes or profile == "paper"))
         chosen = self.to or ("writer" if to_writer else "reader")
         return cluster.writer() if chosen == "writer" else cluster.reader()
 
     def round_queries(self, profile: str) -> int:
-        """Statements of one round: each client runs the same whole number of them."""
+        """Statements of one round over all clients; each client runs the same whole number of them."""
         total = self.queries if profile == "paper" or self.quick_queries is None else self.quick_queries
         return total // self.concurrency * self.concurrency
 
     def prepare(self, setting: Setting) -> None:
-        """Make the table, its kept copy, and the file of statements.
+        """Make the table, its preload copy, and the file of statements.
 
-        Raises ConfigError for what writes, in the profile paper every mode, and is sent where no writes are taken.
+        In the profile paper only the endpoint is checked. Raises ConfigError for a mode that writes, in the profile
+        paper for any mode, when its endpoint takes no writes.
         """
         if self.writes or setting.profile == "paper":
             to = self.endpoint(setting.cluster, setting.profile)
@@ -132,32 +134,32 @@ class MySQLSlap(Workload):
             return
         create, preload, queries = self._printed(setting)
         queries = [self._with_ids(query, number, len(preload)) for number, query in enumerate(queries)]
-        setting.client.push(";\n".join(queries).encode(), self._list(setting))
+        setting.client.push(";\n".join(queries).encode(), self._statements_path(setting))
         node = setting.cluster.writers[0]
-        made = node.query(f"SHOW DATABASES LIKE '{SCHEMA}'")
-        if not made or not node.query(f"SHOW TABLES FROM {SCHEMA} LIKE 'preload_{self._shape}'"):
+        databases = node.query(f"SHOW DATABASES LIKE '{SCHEMA}'")
+        if not databases or not node.query(f"SHOW TABLES FROM {SCHEMA} LIKE 'preload_{self._shape}'"):
             setting.progress(f"{self}: making its table of {len(preload)} rows")
             self._preload(setting, create, preload)
         if (total := self.round_queries(setting.profile)) != self.queries:
             setting.progress(f"{self}: a quick round runs {total} queries, the published one {self.queries}")
-        self._fresh(setting)  # another load may have used the table
+        self._make_table(setting)  # another workload may have used the table
 
     def _preload(self, setting: Setting, create: str, preload: Sequence[str]) -> None:
-        """The kept copy, which every load of this shape on this cluster shares."""
-        node, kept = setting.cluster.writers[0], f"{SCHEMA}.preload_{self._shape}"
+        """Make the preload copy, which all modes with the same rows and columns share on a cluster."""
+        node, preload_table = setting.cluster.writers[0], f"{SCHEMA}.preload_{self._shape}"
         values = [statement.split("VALUES", 1)[1].strip() for statement in preload]
         node.query(f"CREATE DATABASE IF NOT EXISTS {SCHEMA}")
-        node.query(create.replace("`t1`", kept))
-        # Ids are given: a cluster's auto_increment step would leave holes that the keyed statements miss.
+        node.query(create.replace("`t1`", preload_table))
+        # Explicit ids: a cluster's auto_increment step would leave gaps, and keyed statements would find no row there.
         rows = [f"({number},{value.split(',', 1)[1]}" for number, value in enumerate(values, 1)]
         for first in range(0, len(rows), 500):
-            node.query(f"INSERT INTO {kept} VALUES {','.join(rows[first : first + 500])}")
+            node.query(f"INSERT INTO {preload_table} VALUES {','.join(rows[first : first + 500])}")
 
     @property
     def _shape(self) -> str:
         return f"{self.rows}_{self.int_columns}_{self.char_columns}"
 
-    def _list(self, setting: Setting) -> str:
+    def _statements_path(self, setting: Setting) -> str:
         return f"{setting.client.directory}/slap-{self.mode}-{self._shape}-{self.concurrency}-{self.queries}.sql"
 
     def _with_ids(self, query: str, number: int, rows: int) -> str:
@@ -165,42 +167,42 @@ class MySQLSlap(Workload):
         return PLACEHOLDER.sub(f"id = (CONNECTION_ID() * {step} + {offset}) % {rows} + 1", query)
 
     def _printed(self, setting: Setting) -> tuple[str, list[str], list[str]]:
-        """The tool's own CREATE TABLE, preload and statements of one client."""
-        each = self.round_queries(setting.profile) // self.concurrency
-        program, *published = self._generated(setting, 1, each)
+        """The tool's own CREATE TABLE, preload statements, and statements of one client."""
+        per_client = self.round_queries(setting.profile) // self.concurrency
+        program, *published = self._generated(setting, 1, per_client)
         text = setting.client.run([program, "--no-defaults", *published, "--only-print"]).stdout
         statements = [line.strip().rstrip(";") for line in text.split(";\n")]
         creates = [line for line in statements if line.startswith("CREATE TABLE `t1`")]
         body = [line for line in statements if line.startswith(("INSERT", "SELECT", "UPDATE"))]
-        if len(creates) != 1 or len(body) <= each:
+        if len(creates) != 1 or len(body) <= per_client:
             raise UnreadableOutput("mysqlslap --only-print", "CREATE TABLE followed by its statements", text)
-        return creates[0], body[:-each], body[-each:]
+        return creates[0], body[:-per_client], body[-per_client:]
 
     def reset(self, setting: Setting) -> None:
-        """Return the table to its preload: rows that were added go, rows that were changed get their values back.
+        """Return the table to its preload: delete the added rows, or set the changed rows back.
 
-        Making the table anew from its kept copy took three times as long, reset and settling together (.50 v .16 s
-        for write on three nodes, the same run).
+        Making the table again from the preload copy took three times as long, reset and settling together (.50 v
+        .16 s for write on three nodes, the same run).
         """
         if setting.profile == "paper":
             return
-        node, table, kept = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
+        node, table, preload = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
         if self.mode == "update":
             columns = [f"intcol{n + 1}" for n in range(self.int_columns)]
             columns += [f"charcol{n + 1}" for n in range(self.char_columns)]
-            back = ", ".join(f"now.{column} = kept.{column}" for column in columns)
-            node.query(f"UPDATE {table} now JOIN {kept} kept USING (id) SET {back}")
+            back = ", ".join(f"now.{column} = preload.{column}" for column in columns)
+            node.query(f"UPDATE {table} now JOIN {preload} preload USING (id) SET {back}")
         else:
-            node.query(f"DELETE FROM {table} WHERE id > (SELECT MAX(id) FROM {kept})")
+            node.query(f"DELETE FROM {table} WHERE id > (SELECT MAX(id) FROM {preload})")
 
-    def _fresh(self, setting: Setting) -> None:
-        node, table, kept = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
+    def _make_table(self, setting: Setting) -> None:
+        node, table, preload = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
         node.query(f"DROP TABLE IF EXISTS {table}")
-        node.query(f"CREATE TABLE {table} LIKE {kept}")
-        node.query(f"INSERT INTO {table} SELECT * FROM {kept}")
+        node.query(f"CREATE TABLE {table} LIKE {preload}")
+        node.query(f"INSERT INTO {table} SELECT * FROM {preload}")
 
     def run(self, setting: Setting) -> RunResult:
-        """One iteration of the tool. Raises WorkloadError or UnreadableOutput with its own words."""
+        """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied for a dead server."""
         total = self.round_queries(setting.profile)
         command = self._command(setting, total)
         began = time.monotonic()
@@ -208,37 +210,37 @@ class MySQLSlap(Workload):
             done = setting.client.run(command, seconds=self.seconds, environment=setting.release.environment)
         except CommandFailed as error:
             raise self._failed(setting, error.ended, error.stderr.strip() or error.stdout) from error
-        if done.stderr.strip():  # a client whose query failed ends with status 0, and the others' report may follow
+        if done.stderr.strip():  # the tool ends with 0 even if a client failed, and may still report
             raise self._failed(setting, "ended with clients that failed", done.stderr)
-        found = parse(done.stdout, clients=self.concurrency)
+        result = parse(done.stdout, clients=self.concurrency)
         span = time.monotonic() - began if self.repeats(setting.profile) else None
-        return dataclasses.replace(found, operations=total, commits=self._commits(total, setting.profile), span=span)
+        return dataclasses.replace(result, operations=total, commits=self._commits(total, setting.profile), span=span)
 
-    def _failed(self, setting: Setting, ended: str, words: str) -> WorkloadError:
-        """The tool's words and what servers logged as errors, unless one has died: then NodeDied is raised."""
+    def _failed(self, setting: Setting, ended: str, message: str) -> WorkloadError:
+        """The error with the tool's message and the servers' [ERROR] lines. Raises NodeDied for a dead server."""
         where = f"{self} {ended} on {setting.cluster.spec}"
-        return setting.cluster.load_failure(where, LONG_QUERY.sub(r"\1...\2", words))
+        return setting.cluster.load_failure(where, LONG_QUERY.sub(r"\1...\2", message))
 
     def _commits(self, total: int, profile: str) -> int | None:
-        """Committed statements while the tool ran; a published call loads its table in each iteration, row by row."""
+        """Committed statements while the tool ran. A published call also inserts the preload rows in each iteration."""
         if not self.writes:
             return None
         written = round(total * WRITING[self.mode])
         return written if profile == "quick" else self.iterations * (written + self.rows - 1)
 
     def clean(self, setting: Setting) -> None:
-        """Drop the schema of the profile quick; the tool drops its own."""
+        """Drop the schema of the profile quick. In the profile paper the tool drops its schema itself."""
         setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
 
     def _command(self, setting: Setting, total: int) -> list[str]:
-        """The call of one round; in the profile paper the published command line, with our endpoint in it."""
+        """The command line of one round; in the profile paper the published one, with our endpoint."""
         endpoint = self.endpoint(setting.cluster, setting.profile)
         secret = f"{setting.client.directory}/client.cnf"
         setting.client.push(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generated(setting, self.concurrency, total)
-        places = [f"--{name.replace('_', '-')}={value}" for name, value in setting.release.client_options.items()]
+        release_options = setting.release.client_options.items()
         connect = [
-            *places,
+            *(f"--{name.replace('_', '-')}={value}" for name, value in release_options),
             *_dialect(setting).plain,
             f"--host={endpoint.host}",
             f"--port={endpoint.port}",
@@ -246,7 +248,7 @@ class MySQLSlap(Workload):
         ]
         if setting.profile == "paper":
             return [program, f"--defaults-file={secret}", *connect, *published, f"--iterations={self.iterations}"]
-        own = [f"--create-schema={SCHEMA}", "--no-drop", f"--query={self._list(setting)}", "--delimiter=;"]
+        own = [f"--create-schema={SCHEMA}", "--no-drop", f"--query={self._statements_path(setting)}", "--delimiter=;"]
         size = [f"--concurrency={self.concurrency}", f"--number-of-queries={total}", "--iterations=1"]
         return [program, f"--defaults-file={secret}", *connect, *own, *size]
 
@@ -272,13 +274,13 @@ def _dialect(setting: Setting) -> Dialect:
 
 
 def parse(text: str, *, clients: int) -> RunResult:
-    """The seconds of the tool's report. Raises UnreadableOutput when it is not exactly one report."""
-    found = list(RESULT.finditer(text))
-    if len(found) != 1:
+    """The seconds of the tool's report. Raises UnreadableOutput unless there is exactly one report."""
+    reports = list(RESULT.finditer(text))
+    if len(reports) != 1:
         raise UnreadableOutput("mysqlslap", "report of one benchmark", text)
-    if int(found[0]["clients"]) != clients:
+    if int(reports[0]["clients"]) != clients:
         raise UnreadableOutput("mysqlslap", f"report of {clients} clients", text)
-    seconds, least, most = (float(found[0][name]) for name in ("average", "least", "most"))
+    seconds, least, most = (float(reports[0][name]) for name in ("average", "least", "most"))
     if seconds <= 0:
         raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)
     return RunResult(seconds, 0, least=least, most=most)

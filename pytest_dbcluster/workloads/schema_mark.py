@@ -1,4 +1,4 @@
-"""Schema mark: a small table in a load's schema that says what was loaded, in which version of its layout."""
+"""``SchemaMark``: a small table in a workload's schema with the version and the scale of its tables."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ TABLE = "dbcluster_schema"
 
 @dataclasses.dataclass(frozen=True)
 class SchemaMark:
-    """What a load's schema holds. version: of its tables' layout. scale: how much, in the load's own words."""
+    """What a workload's schema contains. version: of its tables' layout. scale: the size, as the workload names it."""
 
     schema: str
     version: int
     scale: str
 
     def write(self, node: Node) -> None:
-        """Say that the tables are whole; to be called last."""
+        """Mark the tables as whole. Call it after everything else is loaded."""
         node.query(f"DROP TABLE IF EXISTS {self.schema}.{TABLE}")
         node.query(f"CREATE TABLE {self.schema}.{TABLE} (version INT PRIMARY KEY, scale VARCHAR(200) NOT NULL)")
         node.query(f"INSERT INTO {self.schema}.{TABLE} VALUES ({self.version}, '{self.scale}')")
 
     def stands(self, node: Node) -> bool:
-        """Whether the schema holds this; False when it is missing, not whole, or of another scale.
+        """Whether the schema has this mark; False when the schema is missing, not whole, or of another scale.
 
-        Raises WorkloadError for one that another version of the program left.
+        Raises WorkloadError for a schema that another version of this program made.
         """
         if not node.query(f"SHOW DATABASES LIKE '{self.schema}'"):
             return False
@@ -36,7 +36,7 @@ class SchemaMark:
         rows = node.query(f"SELECT version, scale FROM {self.schema}.{TABLE}")
         if rows and rows[0][0] != self.version:
             raise WorkloadError(
-                f"schema {self.schema} on {node.name} has version {rows[0][0]} of its tables, and this load needs "
-                f"version {self.version}: DROP DATABASE {self.schema} there, and they are made anew"
+                f"schema {self.schema} on {node.name} has version {rows[0][0]} of its tables, and this workload needs "
+                f"version {self.version}: DROP DATABASE {self.schema} there, and run again to make them"
             )
         return rows == [(self.version, self.scale)]

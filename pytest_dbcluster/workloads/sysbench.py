@@ -1,7 +1,7 @@
-"""sysbench: its standard OLTP scripts, with retries, a ledger and tables that keep their size.
+"""``SysBench``: sysbench's standard OLTP scripts, with retries, a ledger and tables that keep their size.
 
-Ids are given when rows are inserted: with AUTO_INCREMENT a cluster's step leaves holes, and most reads by id find no
-row. All scripts share the tables of one preload, so oltp_insert adds ids beyond it.
+Rows are inserted with explicit ids. With AUTO_INCREMENT, a cluster's step would leave gaps, and most reads by id would
+find no row. All scripts share the tables of one preload, so oltp_insert adds ids above those of the preload.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
 SCHEMA = "dbcluster_sysbench"
-VERSION = 1  # raised when what prepare makes changes
+VERSION = 1  # of the tables; raised when ``populate`` makes other ones
 WRITING = (
     "oltp_delete", "oltp_insert", "oltp_read_write", "oltp_update_index", "oltp_update_non_index", "oltp_write_only",
 )  # fmt: skip
 ONE_TABLE = ("select_random_points", "select_random_ranges")
 SCRIPTS = tuple(sorted((*WRITING, *ONE_TABLE, "oltp_point_select", "oltp_read_only")))
-VOCABULARIES = {
+CHOICES = {
     "script": SCRIPTS,
     "to": (None, "all", "reader", "writer"),
     "distribution": ("gaussian", "pareto", "special", "uniform"),
@@ -37,30 +37,30 @@ VOCABULARIES = {
 }
 FROM_ONE = ("table_count", "size", "threads", "range_size", "attempts")
 FROM_ZERO = ("point_selects", "index_updates", "non_index_updates", "delete_inserts")
-# Fields that are options of the script, by the names that they have there.
+# The script's option for each field that is one.
 OPTIONS = {"tables": "table_count", "table_size": "size"} | {
     name: name for name in (*FROM_ZERO, "script", "distribution", "range_selects", "range_size", "skip_trx", "attempts")
 }
-BYTES = 260  # of a row with its two indexes, seen
+BYTES = 260  # of a row with its two indexes, as measured
 POPULATE_SECONDS = 7200.0
 POPULATE_THREADS = 8
-CHUNK = 100_000  # ids that one statement of a reset looks at: five digits
+CHUNK = 100_000  # ids that one statement of a reset covers: five digits
 DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in range(1, 10))})"
 GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
 
 
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
-    """One OLTP script of sysbench; an event of it is a transaction of ours.
+    """One OLTP script of sysbench. One event of the script counts as one transaction.
 
-    table_count: tables, of ``size`` rows each. threads: connections over all endpoints. seconds: of one round. rate:
-    transactions a second of an open loop, or a share such as ``"70 %"`` of what the slowest variant can do; None is a
-    closed loop. to: ``writer``, ``reader`` or ``all``; None is every node that takes the load, or the proxy where the
-    cluster has one. distribution: of ids. isolation: None is the server's own. prepared: whether statements are
-    prepared on the server. attempts: after so many a transaction has failed; an
-    event that commits several times, as without transactions, has one. seed: of the inputs, which are
-    others in each block. The rest are sysbench's options of these names; range_selects=False leaves out all four kinds
-    of ranges.
+    table_count: number of tables, with ``size`` rows each. threads: connections over all endpoints. seconds: of one
+    round. rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's
+    capacity; None is a closed loop. to: ``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one,
+    otherwise every node that can run the script. distribution: of ids. isolation: None is the server's default.
+    prepared: whether the server prepares statements. attempts: the maximum for one transaction, which then counts as
+    failed; 1 for an event with several commits, as with skip_trx. seed: of the inputs; each block has other inputs.
+    The other fields are sysbench's options of the same names; range_selects=False turns off all
+    four kinds of range queries.
     """
 
     script: str = "oltp_read_write"
@@ -83,12 +83,12 @@ class SysBench(Workload):
     attempts: int = 100
     seed: int = 1
 
-    metric: ClassVar[str] = "goodput"  # attempts that a conflict ended are no work done
+    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
 
     def __post_init__(self) -> None:
-        for name, known in VOCABULARIES.items():
-            if (given := getattr(self, name)) not in known:
-                raise registry.unknown(f"sysbench {name}", str(given), [each for each in known if each])
+        for name, choices in CHOICES.items():
+            if (given := getattr(self, name)) not in choices:
+                raise registry.unknown(f"sysbench {name}", str(given), [choice for choice in choices if choice])
         for least, names in enumerate((FROM_ZERO, FROM_ONE)):
             for name in names:
                 arguments.whole(f"sysbench {name}", getattr(self, name), least)
@@ -99,8 +99,8 @@ class SysBench(Workload):
         ArrivalRate.of(self.rate)
 
     def __str__(self) -> str:
-        paced = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
-        return f"sysbench {self.script} t{self.threads}{paced}" + (f" to {self.to}" if self.to else "")
+        rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
+        return f"sysbench {self.script} t{self.threads}{rate}" + (f" to {self.to}" if self.to else "")
 
     @property
     def writes(self) -> bool:
@@ -109,32 +109,32 @@ class SysBench(Workload):
 
     @property
     def tables(self) -> Sequence[str]:
-        """The tables that have to be equal on all nodes."""
+        """The tables that must be equal on all nodes."""
         return tuple(f"{SCHEMA}.sbtest{number}" for number in range(1, self.table_count + 1))
 
     @property
     def data_set(self) -> str:
-        """Which data set the tables are: version of the schema, and scale."""
+        """The name of the data set: version of the schema, and scale."""
         return f"sysbench v{VERSION} {self.table_count}x{self.size}"
 
     @property
     def data_set_bytes(self) -> int:
-        """About what the tables take on disk."""
+        """Approximate bytes of the tables on disk."""
         return self.table_count * self.size * BYTES
 
     @property
     def round_seconds(self) -> float:
-        """For how long a round starts transactions."""
+        """Seconds in which a round starts transactions."""
         return self.seconds
 
     def at_rate(self, rate: float | None) -> SysBench:
-        """The same load at this rate; None is the closed loop."""
+        """The same workload at this rate in transactions a second; None is a closed loop."""
         return dataclasses.replace(self, rate=rate)
 
     def populate(self, setting: Setting) -> None:
-        """Make the tables with sysbench's own prepare. Raises WorkloadError with its words.
+        """Make the tables with sysbench's own prepare. Raises WorkloadError with sysbench's message.
 
-        Their values are others each time, whatever ``seed`` is: sysbench 1.0 heeds --rand-seed only when it runs.
+        Values of rows differ each time, whatever ``seed`` is: sysbench 1.0 uses --rand-seed only in its command run.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -145,15 +145,15 @@ class SysBench(Workload):
         own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
         threads = min(self.table_count, POPULATE_THREADS)
         to = [setting.cluster.writer()]
-        making = sysbench_driver.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
-        sysbench_driver.command(making, setting, "prepare", seconds=POPULATE_SECONDS)
+        call = sysbench_driver.Call(str(self), "oltp_read_write.lua", threads, SCHEMA, to, own)
+        sysbench_driver.command(call, setting, "prepare", seconds=POPULATE_SECONDS)
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
-        """Make the tables, or bring back the rows that another load left changed.
+        """Make the tables, or return them to their ids where another workload used them.
 
         Raises WorkloadError for tables that another version of this program made, Unsupported for an old sysbench,
-        ConfigError for what writes and is sent where no writes are taken.
+        ConfigError for a script that writes when an endpoint takes no writes.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -162,12 +162,12 @@ class SysBench(Workload):
             setting.cluster.require_writers(to, str(self))
         sysbench_driver.sysbench(setting)
         node = setting.cluster.writers[0]
-        there = (
+        present = (
             {f"{SCHEMA}.{name}" for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}
             if self._mark.stands(node)
             else set()
         )
-        if not there >= set(self.tables):
+        if not present >= set(self.tables):
             self.populate(setting)
             return
         for table in self.tables:
@@ -181,7 +181,7 @@ class SysBench(Workload):
         return SchemaMark(SCHEMA, VERSION, f"{self.table_count}x{self.size}")
 
     def reset(self, setting: Setting) -> None:
-        """Return the tables to the ids of their preload; the values of rows that were updated stay as they are."""
+        """Return the tables to the ids of their preload. Updated values stay."""
         for table in self.tables:
             if self.script == "oltp_insert":
                 self._remove_surplus(setting, table)
@@ -192,31 +192,31 @@ class SysBench(Workload):
         setting.cluster.writers[0].query(f"DELETE FROM {table} WHERE id NOT BETWEEN 1 AND {self.size}")
 
     def _bring_back(self, setting: Setting, table: str) -> None:
-        """Insert the ids that are missing, with fresh values of the kind that sysbench makes."""
+        """Insert the missing ids, with new values of the same kind as sysbench's."""
         node = setting.cluster.writers[0]
         if node.query(f"SELECT COUNT(*) FROM {table}") == [(self.size,)]:
             return
         c, pad = (f"CONCAT_WS('-', {', '.join([GROUP] * groups)})" for groups in (10, 5))
-        number = " + ".join(f"{10**place} * p{place}.d" for place in range(5))
-        places = ", ".join(f"{DIGIT} p{place}" for place in range(5))
+        number = " + ".join(f"{10**power} * p{power}.d" for power in range(5))
+        digits = ", ".join(f"{DIGIT} p{power}" for power in range(5))
         for first in range(1, self.size + 1, CHUNK):
             node.query(
                 f"INSERT INTO {table} (id, k, c, pad) SELECT ids.id, FLOOR(1 + RAND() * {self.size}), {c}, {pad} "
-                f"FROM (SELECT {first} + {number} AS id FROM {places}) ids LEFT JOIN {table} kept ON kept.id = ids.id "
+                f"FROM (SELECT {first} + {number} AS id FROM {digits}) ids LEFT JOIN {table} kept ON kept.id = ids.id "
                 f"WHERE kept.id IS NULL AND ids.id <= {self.size}"
             )
 
     def run(self, setting: Setting) -> RunResult:
-        """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
+        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
         from pytest_dbcluster.workloads import sysbench_driver
 
         if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: a share has no rate before it was measured what the variants can do")
-        done, _ = sysbench_driver.run(
+            raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
+        result, _ = sysbench_driver.run(
             self._call(setting), setting, seconds=self.seconds, rate=self.rate, seed=self.seed
         )
-        commits = (done.commits or 0) * self._commits_each if self.writes else None
-        return dataclasses.replace(done, commits=commits)
+        commits = (result.commits or 0) * self._commits_per_event if self.writes else None
+        return dataclasses.replace(result, commits=commits)
 
     def _call(self, setting: Setting) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver
@@ -224,13 +224,13 @@ class SysBench(Workload):
         to: Sequence[Endpoint] = sysbench_driver.endpoints(setting.cluster, self.to, writes=self.writes)
         own: dict[str, object] = {option: getattr(self, field) for option, field in OPTIONS.items()}
         own |= {"auto_inc": False, "isolation": self.isolation or ""}
-        if self.writes and self._commits_each > 1:
-            own["attempts"] = 1  # another one would repeat what has been committed of it
+        if self.writes and self._commits_per_event > 1:
+            own["attempts"] = 1  # a retry would repeat statements that are committed already
         return sysbench_driver.Call(str(self), "oltp.lua", self.threads, SCHEMA, to, own, self.prepared)
 
     @property
-    def _commits_each(self) -> int:
-        """Commits of one event: its writing statements where it is no transaction."""
+    def _commits_per_event(self) -> int:
+        """Commits of one event: 1 for a transaction, otherwise one for each writing statement."""
         if self.script == "oltp_update_index":
             return self.index_updates
         if self.script == "oltp_update_non_index":

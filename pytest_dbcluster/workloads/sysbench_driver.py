@@ -1,7 +1,8 @@
-"""Terminals: a load script run by sysbench, and what its threads report.
+"""The sysbench driver: runs a Lua script with sysbench, and adds up the reports of its threads.
 
-The runtime of the scripts is workloads/lua/terminal.lua: it retries what a conflict ended, goes on after a lost
-connection, keeps the pace, and leaves one report a thread.
+``run`` runs one round and returns its ``RunResult``; ``command`` runs any other command of a script, such as prepare.
+The scripts run on workloads/lua/terminal.lua. It retries transactions after a conflict, reconnects after a lost
+connection, keeps the arrival rate, and writes one report for each thread.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from pytest_dbcluster.clusters.cluster import Cluster
 
 LUA = Path(__file__).parent / "lua"
-SEEDS = 1000  # blocks with inputs of their own
-OLDEST = (1, 0)  # the first sysbench whose scripts have threads of their own
-GRACE = 120.0  # seconds beyond the measured time: connecting, the backlog of an open loop, locks of 50 s
-LINE = 300  # characters of a line that sysbench said; the statement of a bulk insert has half a million
-# Our scripts end runs by themselves, which sysbench warns of.
+SEEDS = 1000  # blocks with different inputs; block 1000 repeats those of block 0
+OLDEST = (1, 0)  # the first sysbench with thread_init, thread_run and thread_done in scripts
+GRACE = 120.0  # seconds added to the timeout of a run: connecting, the backlog of an open loop, locks of 50 s
+LINE = 300  # characters shown of a line of sysbench; the statement of a bulk insert has half a million
+# Our scripts end runs themselves, and sysbench warns about that.
 NOISE = re.compile(r"\s*$|\(last message repeated|WARNING: Both event and time limits are disabled")
 
 
@@ -44,9 +45,9 @@ NOISE = re.compile(r"\s*$|\(last message repeated|WARNING: Both event and time l
 class Call:
     """One script with its options.
 
-    name: of the load, for messages. script: a file of workloads/lua, or else of sysbench's own. schema: the database
-    that threads connect to. endpoints: handed out to the threads in turn. options: of the script. prepared: whether
-    statements are prepared on the server.
+    name: of the workload, for messages. script: a file of workloads/lua, otherwise one of sysbench's scripts.
+    schema: the database that threads connect to. endpoints: given to the threads in turn. options: of the script.
+    prepared: whether the server prepares statements.
     """
 
     name: str
@@ -59,15 +60,15 @@ class Call:
 
 
 def sysbench(setting: Setting) -> Release:
-    """The tool. Raises Unsupported when it is too old, and what ``release.find`` raises when there is none."""
+    """The sysbench to use. Raises Unsupported for an old one, and what ``releases.find.find`` raises for none."""
     tool = find.find("sysbench", progress=setting.progress)
     program = str(tool.program("sysbench"))
-    said = setting.client.run([program, "--version"], environment=tool.environment).stdout.strip()
-    found = re.search(r"(\d+)\.(\d+)", said)
-    if not found or (int(found[1]), int(found[2])) < OLDEST:
+    output = setting.client.run([program, "--version"], environment=tool.environment).stdout.strip()
+    version = re.search(r"(\d+)\.(\d+)", output)
+    if not version or (int(version[1]), int(version[2])) < OLDEST:
         raise Unsupported(
-            f"{program} says {said!r}, and loads need sysbench {OLDEST[0]}.{OLDEST[1]} or later; "
-            "`dbcluster fetch sysbench` gets one where apt has it"
+            f"{program} --version prints {output!r}, but workloads need sysbench {OLDEST[0]}.{OLDEST[1]} or later; "
+            "`dbcluster fetch sysbench` downloads one where apt has it"
         )
     if tool.scripts is None:
         raise Unsupported(f"{tool.name} {tool.version} ({tool.source}) came without its scripts (share/sysbench)")
@@ -75,11 +76,11 @@ def sysbench(setting: Setting) -> Release:
 
 
 def endpoints(cluster: Cluster, to: str | None, *, writes: bool) -> list[Endpoint]:
-    """Where the threads of a load connect, in turn.
+    """The endpoints that the threads of a workload connect to in turn.
 
-    ``all``: directly to every node that takes it, which is each writer for what writes and each node for what only
-    reads. None is ``all`` without a proxy; behind one it is its writer for what writes where one node alone takes
-    writes, and its reader for the rest.
+    to: ``writer``, ``reader``, ``all`` or None. ``all`` connects directly to each writer for a workload that writes,
+    and to each node for one that only reads. None without a proxy is ``all``. None with a proxy is the proxy's writer
+    endpoint for a workload that writes where only one node takes writes, otherwise its reader endpoint.
     """
     if to is None and cluster.proxy:
         to = "writer" if writes and len(cluster.writers) == 1 < len(cluster.nodes) else "reader"
@@ -98,32 +99,35 @@ def run(
     seed: int = 1,
     outlive: bool = False,
 ) -> tuple[RunResult, list[dict[str, Any]]]:
-    """Run the script for so many seconds; what it did, and the report of each thread with the nodes by their names.
+    """Run one round of the script. Returns its result, and the report of each thread with the names of nodes.
 
-    ``rate`` are transactions a second over all threads, None a closed loop. ``seed`` is that of the inputs, which are
-    others in each block and the same for all variants of it. Raises WorkloadError with the tool's and
-    the servers' words, ConfigError for more threads than connections, NodeDied when a server died, which ends no run:
-    with ``outlive`` the reports are given nevertheless.
+    seconds: in which transactions start. rate: transactions a second over all threads; None is a closed loop. seed: of
+    the inputs, which differ between blocks and are the same for all variants of a block. outlive: return the reports
+    even when a server died. Raises WorkloadError with the messages of sysbench and the servers, ConfigError for more
+    threads than connections, and NodeDied after the run when a server died, unless ``outlive`` is set.
     """
     names = {node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]: node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
-    place, token = f"{setting.client.directory}/reports", secrets.token_hex(4)
-    own = {"seconds": seconds, "pace": rate or 0, "reports": place, "token": token}
+    directory, token = f"{setting.client.directory}/reports", secrets.token_hex(4)
+    own = {"seconds": seconds, "arrival_rate": rate or 0, "reports": directory, "token": token}
     own["seed"] = seed * SEEDS + setting.block % SEEDS
-    setting.client.push(b"", f"{place}/begun")
+    setting.client.push(b"", f"{directory}/begun")  # makes the directory
     _execute(dataclasses.replace(call, options={**call.options, **own}), setting, "run", names, 2 * seconds + GRACE)
-    reports = [_report(call, setting, f"{place}/report-{number}.json", token) for number in range(call.threads)]
-    for one in reports:
-        one["nodes"] = [names.get(said, said) for said in one["nodes"]]
-        one["errors"] = [(number, names.get(said, said), times) for number, said, times in one["errors"]]
-    if any(one["lost"] for one in reports) and not outlive:
+    reports = [_report(call, setting, f"{directory}/report-{number}.json", token) for number in range(call.threads)]
+    for report in reports:  # which have nodes by address
+        report["nodes"] = [names.get(address, address) for address in report["nodes"]]
+        report["errors"] = [(number, names.get(address, address), times) for number, address, times in report["errors"]]
+    if any(report["lost"] for report in reports) and not outlive:
         for node in setting.cluster.nodes:
             node.survived()
     return outcome(reports, rate), reports
 
 
 def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
-    """Run a command of the script other than ``run``, such as ``prepare``; what it printed. Raises WorkloadError."""
+    """Run a command of the script other than ``run``, such as ``prepare``, and return its output.
+
+    seconds: the timeout. Raises WorkloadError with sysbench's message, NodeDied when a server died.
+    """
     return _execute(call, setting, name, {}, seconds)
 
 
@@ -142,7 +146,7 @@ def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], 
         "mysql-db": call.schema,
         "threads": call.threads,
         "db-ps-mode": "auto" if call.prepared else "disable",
-        "thread-stack-size": "256K",  # 64K, its default, is little for a handshake with TLS
+        "thread-stack-size": "256K",  # the default, 64K, is too small for a TLS handshake
         "time": 0,
         "events": 0,
         "verbosity": 0,
@@ -153,12 +157,12 @@ def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], 
     try:
         done = setting.client.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
-        words = _shortened(error.stderr.strip() or error.stdout, names)
-        raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", words) from error
+        message = _shortened(error.stderr.strip() or error.stdout, names)
+        raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", message) from error
     fatal = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if line.startswith("FATAL: ")]
-    if fatal and name != "run":  # it ends with 0 although threads have failed; those of a run go on
-        said = _shortened("\n".join(fatal), names)
-        raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", said)
+    if fatal and name != "run":  # sysbench ends with 0 although threads failed; in a run the other threads go on
+        message = _shortened("\n".join(fatal), names)
+        raise setting.cluster.load_failure(f"{what} lost threads on {setting.cluster.spec}", message)
     return done.stdout
 
 
@@ -168,65 +172,69 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _shortened(words: str, names: Mapping[str, str]) -> str:
-    """What sysbench said, nodes by their names and without half a megabyte of rows."""
-    for said, name in names.items():
-        words = words.replace(said, name)
-    lines = [line.removeprefix("FATAL: ")[:LINE] for line in words.splitlines() if not NOISE.match(line)]
+def _shortened(message: str, names: Mapping[str, str]) -> str:
+    """Sysbench's message with the names of nodes for their addresses, and with lines cut to LINE characters."""
+    for address, name in names.items():
+        message = message.replace(address, name)
+    lines = [line.removeprefix("FATAL: ")[:LINE] for line in message.splitlines() if not NOISE.match(line)]
     return "\n".join(lines)
 
 
 def _addresses(call: Call) -> dict[str, str]:
-    """Hosts and ports as sysbench wants them, which connects to every port of each host. Raises Unsupported."""
-    wanted = [(one.host, one.port) for one in call.endpoints]
+    """Sysbench's options for hosts and ports. sysbench connects to every listed port of every listed host.
+
+    Raises Unsupported when the endpoints are not all combinations of some hosts and ports.
+    """
+    wanted = [(endpoint.host, endpoint.port) for endpoint in call.endpoints]
     hosts, ports = dict.fromkeys(host for host, _ in wanted), dict.fromkeys(port for _, port in wanted)
     if len(wanted) != len(hosts) * len(ports):
         shown = ", ".join(f"{host}:{port}" for host, port in wanted)
         raise Unsupported(
-            f"{call.name}: sysbench reaches several hosts at one port or several ports of one, not {shown}"
+            f"{call.name}: sysbench reaches several hosts at one port, or several ports of one host, not {shown}"
         )
     return {"mysql-host": ",".join(hosts), "mysql-port": ",".join(map(str, ports))}
 
 
 def _require_room(call: Call, cluster: Cluster) -> None:
-    """Raise ConfigError for more threads than a node has connections left, or than its proxy passes."""
+    """Raise ConfigError for more threads than a node has free connections, or than a proxy allows."""
     direct = {(node.endpoint.host, node.endpoint.port) for node in cluster.nodes}
-    for place, one in enumerate(call.endpoints):
-        threads = len(range(place, call.threads, len(call.endpoints)))
-        if (one.host, one.port) not in direct and threads > MOST_CONNECTIONS:
+    for number, endpoint in enumerate(call.endpoints):
+        threads = len(range(number, call.threads, len(call.endpoints)))
+        if (endpoint.host, endpoint.port) not in direct and threads > MOST_CONNECTIONS:
             raise ConfigError(
                 f"{call.name}: {call.threads} threads are {threads} connections to a proxy, which passes "
                 f"{MOST_CONNECTIONS} at once: take fewer threads, or a cluster with proxy=None"
             )
-        for node in (node for node in cluster.nodes if node.name in one.nodes):
-            most = int(node.query("SELECT @@max_connections")[0][0])
+        for node in (node for node in cluster.nodes if node.name in endpoint.nodes):
+            maximum = int(node.query("SELECT @@max_connections")[0][0])
             used = int(node.status("threads_connected")["threads_connected"])
-            needed = math.ceil(threads / len(one.nodes)) + used
-            if needed > most:
+            needed = math.ceil(threads / len(endpoint.nodes)) + used
+            if needed > maximum:
                 raise ConfigError(
                     f"{call.name}: {call.threads} threads are {needed - used} connections to {node.name}, which "
-                    f"takes {most} at once, {used} of them in use: set max_connections={needed} or more there, or "
+                    f"takes {maximum} at once, {used} of them in use: set max_connections={needed} or more there, or "
                     "take fewer threads"
                 )
 
 
 def _report(call: Call, setting: Setting, path: str, token: str) -> dict[str, Any]:
+    """The report of one thread. Raises WorkloadError where it is missing or from another run."""
     try:
-        found: dict[str, Any] = json.loads(setting.client.pull(path))
+        report: dict[str, Any] = json.loads(setting.client.pull(path))
     except (FileNotFoundError, ValueError) as error:
         raise WorkloadError(f"{call.name} ended without a report of one of its threads ({path}): {error}") from None
-    if found["token"] != token:
+    if report["token"] != token:
         raise WorkloadError(f"{call.name} ended without a report of one of its threads: {path} is of an earlier run")
-    return found
+    return report
 
 
 def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> RunResult:
-    """What all threads did together, from the first start to the last end."""
-    seconds = max(one["ended"] for one in reports) - min(one["begun"] for one in reports)
-    kinds = dict.fromkeys(kind for one in reports for kind in one["kinds"])
-    entries = {kind: _entry([one["kinds"][kind] for one in reports if kind in one["kinds"]]) for kind in kinds}
-    errors = _summed(((number, node), times) for one in reports for number, node, times in one["errors"])
-    by_second = _summed((second, times) for one in reports for second, times in enumerate(one["by_second"]))
+    """The result of all threads together. Its seconds run from the first thread's start to the last thread's end."""
+    seconds = max(report["ended"] for report in reports) - min(report["begun"] for report in reports)
+    kinds = dict.fromkeys(kind for report in reports for kind in report["kinds"])
+    entries = {kind: _entry([report["kinds"][kind] for report in reports if kind in report["kinds"]]) for kind in kinds}
+    errors = _summed(((number, node), times) for report in reports for number, node, times in report["errors"])
+    by_second = _summed((second, times) for report in reports for second, times in enumerate(report["by_second"]))
     ledger = Ledger(entries, errors)
     return RunResult(
         seconds,
@@ -236,15 +244,15 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         ledger=ledger,
         by_second=tuple(by_second.get(second, 0) for second in range(max(by_second, default=-1) + 1)),
         rate=rate,
-        offered=sum(one["offered"] for one in reports) if rate else None,
-        delay=statistics.fmean(one.get("delay", 0.0) for one in reports) if rate else None,
-        client_seconds=next(one["process_cpu"] for one in reports if one["id"] == 0),
-        busiest=max(one["cpu"] / (one["ended"] - one["begun"]) for one in reports),
+        offered=sum(report["offered"] for report in reports) if rate else None,
+        delay=statistics.fmean(report.get("delay", 0.0) for report in reports) if rate else None,
+        client_seconds=next(report["process_cpu"] for report in reports if report["id"] == 0),
+        busiest=max(report["cpu"] / (report["ended"] - report["begun"]) for report in reports),
     )
 
 
 def _entry(parts: Sequence[Mapping[str, Any]]) -> LedgerEntry:
-    """One type of transactions over all threads."""
+    """The ledger entry of one type of transaction, from the parts of all threads."""
 
     def total(name: str) -> Any:
         return sum(part[name] for part in parts)
@@ -261,7 +269,7 @@ def _entry(parts: Sequence[Mapping[str, Any]]) -> LedgerEntry:
 
 
 def _summed(items: Iterable[tuple[Any, int]]) -> dict[Any, int]:
-    found: Counter[Any] = Counter()
-    for key, times in items:
-        found[key] += times
-    return dict(found)
+    total: Counter[Any] = Counter()
+    for key, count in items:
+        total[key] += count
+    return dict(total)

@@ -1,4 +1,4 @@
-"""Workload: what is run against a cluster, and the setting it is run in."""
+"""``Workload``: the base class of everything that is run against a cluster. ``Setting``: what a workload runs in."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from pytest_dbcluster.rounds.round import USUAL, RunResult
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a load may use: the cluster, the host of the client, and the one client release of a comparison.
+    """What a workload runs in.
 
-    ``block`` is the number of the block that a round belongs to; all variants of a block get the same inputs.
+    client: the host of the load generator. release: gives the client programs; one release for all variants of a
+    comparison. profile: ``quick`` or ``paper``. progress: takes each line of progress. block: the number of the
+    round's block, from 0; all variants of a block get the same inputs.
     """
 
     cluster: Cluster
@@ -30,9 +32,9 @@ class Setting:
 
 
 class Workload(abc.ABC):
-    """A load. Frozen and hashable; equal workloads on one cluster share their prepared tables.
+    """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables.
 
-    metric: what claims about it are about that name none.
+    metric: the metric of claims that name none.
     """
 
     metric: ClassVar[str] = USUAL
@@ -40,24 +42,24 @@ class Workload(abc.ABC):
     @property
     @abc.abstractmethod
     def writes(self) -> bool:
-        """Whether a run changes its tables, so that they are returned to their preload before each round."""
+        """Whether a run changes the tables. Then ``reset`` is called before each round."""
 
     @property
     @abc.abstractmethod
     def tables(self) -> Sequence[str]:
-        """The tables that have to be equal on all nodes after the rounds, each as ``schema.table``."""
+        """The tables, as ``schema.table``, that must be equal on all nodes after the rounds."""
 
     @abc.abstractmethod
     def prepare(self, setting: Setting) -> None:
-        """Make the tables; a second call on the same cluster costs nothing."""
+        """Make the tables. A second call on the same cluster is cheap."""
 
     @abc.abstractmethod
     def reset(self, setting: Setting) -> None:
-        """Return the tables to what ``prepare`` made; unmeasured."""
+        """Return the tables to what ``prepare`` made. This is not part of the measured round."""
 
     @abc.abstractmethod
     def run(self, setting: Setting) -> RunResult:
-        """One round. Raises WorkloadError with the tool's own words."""
+        """Run one round, and return its result. Raises WorkloadError with the tool's own message."""
 
     @abc.abstractmethod
     def clean(self, setting: Setting) -> None:
@@ -65,61 +67,60 @@ class Workload(abc.ABC):
 
     @property
     def mode_name(self) -> str:
-        """The tool's mode, under which published results are found; empty where it has none."""
+        """The name of the tool's mode in published results; empty where there is none."""
         return ""
 
     @property
     def round_seconds(self) -> float | None:
-        """For how long a round starts operations; None where it ends with their number."""
+        """Seconds in which a round starts operations; None where a fixed number of operations ends the round."""
         return None
 
     @property
     def data_set_bytes(self) -> int:
-        """About what its tables take on disk; 0 where that is not known beforehand."""
+        """Approximate bytes of the tables on disk; 0 where that is not known beforehand."""
         return 0
 
     def repeats(self, profile: str) -> bool:
-        """Whether in this profile the load's program does all by itself, and more than once in a round.
+        """Whether the tool itself makes, populates and drops its tables in this profile, several times in a round.
 
-        It makes, populates and drops its tables each time: none is left to be compared, and what was counted and what
-        has to drain is that of all its repetitions.
+        Then no table is left to compare between nodes, and counters and drain cover all repetitions.
         """
         return False
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """Which conditions of its own do not hold on a cluster that has drained, and on which node; empty for none."""
+        """The workload's own conditions that do not hold on a drained cluster, with their node; empty when all hold."""
         return []
 
 
 @runtime_checkable
 class HasDataSet(Protocol):
-    """An optional power: its tables are a data set, made once for each release and scale and kept in the cache.
+    """An optional power of a workload: its tables are a data set in the cache, populated once a release and scale.
 
-    Servers of a measurement of this load start from a copy of it.
+    Servers that run this workload start from a copy of the data set.
     """
 
     @property
     def data_set(self) -> str:
-        """Which data set: tool, version of the schema, scale; equal names mean equal tables."""
+        """The name of the data set: tool, version of the schema, scale. Equal names mean equal tables."""
 
     @property
     def data_set_bytes(self) -> int:
-        """About what it takes on disk; 0 where that is not known beforehand."""
+        """Approximate bytes of the data set on disk; 0 where that is not known beforehand."""
 
     def populate(self, setting: Setting) -> None:
-        """Make the tables on a lone fresh server. Raises WorkloadError with the tool's own words."""
+        """Make the tables on a new standalone server. Raises WorkloadError with the tool's own message."""
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """Which of its own conditions the data set does not meet; empty when it meets all."""
+        """The workload's own conditions that do not hold on the data set; empty when all hold."""
 
 
 @runtime_checkable
 class OpenLoop(Protocol):
-    """An optional power: operations can start at an arrival rate instead of one after the other."""
+    """An optional power of a workload: an open loop, in which operations start at an arrival rate."""
 
     @property
     def rate(self) -> float | str | None:
-        """Operations a second; ``"70 %"`` of what the slowest variant can do; None is a closed loop."""
+        """Operations a second, or a share such as ``"70 %"`` of the slowest variant's capacity; None: closed loop."""
 
     def at_rate(self, rate: float | None) -> Workload:
-        """The same load at this rate; None is the closed loop. It keeps its tables."""
+        """The same workload, with the same tables, at this rate in operations a second; None: closed loop."""

@@ -46,5 +46,6 @@ def test_each_variant_has_a_name_of_its_own(specs, expected):
 @pytest.mark.parametrize("loads", [{1: "a", 16: "b"}, {"a": "a", "": "b"}])
 def test_a_load_has_a_name_that_is_text(loads):
     """Known before anything starts: tables and files are made of it after all rounds are drawn."""
-    with pytest.raises(ConfigError, match=r"^measure\(\{name: load, \.\.\.\}, on=\[spec\]\): a name is a text, got "):
+    pattern = r"^measure\(\{name: workload, \.\.\.\}, on=\[spec\]\): a name is a text, got "
+    with pytest.raises(ConfigError, match=pattern):
         check_loads(loads, [GALERA])

@@ -240,14 +240,14 @@ def test_the_consistency_of_a_group_is_the_tests_own():
 
 
 def test_a_difference_of_vendors_can_be_made_equal():
-    """Where options decide, the message says that they, or parity, take the difference away."""
+    """Where options decide, the message names options and parity as remedies."""
     said = refused(
         labelled("m", ONE_SERVER),
         labelled("o", dataclasses.replace(ONE_SERVER, binlog="sync_binlog=1"), release=MYSQL),
     )
 
     assert "[m: flush=1, binlog off, one server; o: flush=1, sync_binlog=1, one server]" in said
-    assert said.endswith("options that make them equal, or --db-parity normalised, take the difference away")
+    assert said.endswith("options that make them equal, or --db-parity normalised, remove the difference")
 
 
 def test_a_difference_of_releases_is_named():

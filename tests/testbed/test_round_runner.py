@@ -92,7 +92,7 @@ def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
     """The load's own words stand behind the reason; the round is drawn again like any void one."""
     done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("slap ended:\n1290: read-only")))
 
-    assert done.void == "the primary went from n1 to n2; the load failed: 1290: read-only"
+    assert done.void == "the primary went from n1 to n2; the workload failed: 1290: read-only"
     assert done.outcome.operations == 0
 
 
@@ -176,7 +176,7 @@ def test_a_long_last_word_is_cut_at_its_beginning(play):
     """What happened stands at its end."""
     done = play(Form(readings=["n1", "n2", "n2"]), Load(WorkloadError("x" * 300 + " read-only")))
 
-    assert done.void.startswith("the primary went from n1 to n2; the load failed: ... xxx")
+    assert done.void.startswith("the primary went from n1 to n2; the workload failed: ... xxx")
     assert done.void.endswith("x read-only")
     assert len(done.void) < 270
 
@@ -298,6 +298,6 @@ def test_a_round_in_which_the_primary_changed_is_void(briefly):
     setting = Setting(group, None, None, "quick", print)
     done = round_runner.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)
 
-    assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the load failed: ")
+    assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the workload failed: ")
     assert "read-only" in done.void
     wait.until(group.problems, "the group", seconds=30)

@@ -163,7 +163,10 @@ def test_a_failed_claim_shows_what_was_measured(result):
         ("test_release", "unknown release mariadb:9.9; known: "),
         ("test_fragment", "there is no "),
         ("test_promise", "a commit of standalone1 is not worth the same as one of galera2, and the test did not set"),
-        ("test_loads_on_two", "measure({name: load, ...}, on=[spec]) compares two or more loads on one cluster"),
+        (
+            "test_loads_on_two",
+            "measure({name: workload, ...}, on=[spec]) compares two or more workloads on one cluster",
+        ),
         (
             "test_tail",
             "metric 'p95' of mysqlslap read c2: in a closed loop a stalled server gets no operations, ",

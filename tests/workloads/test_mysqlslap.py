@@ -99,7 +99,7 @@ def test_every_client_needs_a_query(name):
     with pytest.raises(ConfigError) as caught:
         MySQLSlap("key", concurrency=50, **{name: 40})
 
-    assert str(caught.value) == "mysqlslap: 50 clients need as many queries or more, got 40"
+    assert str(caught.value) == "mysqlslap: 50 clients need at least one query each, got 40 queries"
 
 
 def test_equal_loads_are_equal():

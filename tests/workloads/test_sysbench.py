@@ -166,8 +166,8 @@ def test_tables_of_another_version_are_refused(setting):
     with pytest.raises(WorkloadError) as caught:
         SMALL.prepare(setting)
     assert str(caught.value) == (
-        f"schema {SCHEMA} on node1 has version 0 of its tables, and this load needs version 1: "
-        f"DROP DATABASE {SCHEMA} there, and they are made anew"
+        f"schema {SCHEMA} on node1 has version 0 of its tables, and this workload needs version 1: "
+        f"DROP DATABASE {SCHEMA} there, and run again to make them"
     )
     assert rows(setting, SMALL) == [(500, 1, 500)] * 2
 
@@ -235,7 +235,7 @@ def test_a_server_that_dies_in_a_round_is_the_cause(briefly, client, said):
 
 def test_a_share_needs_a_number_first(setting):
     """Measuring what the variants can do is not the load's."""
-    with pytest.raises(ConfigError, match="a share has no rate before"):
+    with pytest.raises(ConfigError, match="the capacity of the variants must be measured before"):
         dataclasses.replace(SMALL, rate="70 %").run(setting)
 
 
@@ -255,7 +255,7 @@ def test_a_share_needs_a_number_first(setting):
         ("threads", 0, "sysbench threads=0: it takes 1 or more"),
         ("attempts", 0, "sysbench attempts=0: it takes 1 or more"),
         ("point_selects", -1, "sysbench point_selects=-1: it takes 0 or more"),
-        ("seconds", 0, "sysbench seconds=0: a round takes more than 0 s"),
+        ("seconds", 0, "sysbench seconds=0: it takes a finite number of seconds above 0"),
         ("threads", "4", "sysbench threads='4': it takes a whole number, 1 or more"),
         ("threads", 2.5, "sysbench threads=2.5: it takes a whole number, 1 or more"),
         ("table_count", True, "sysbench table_count=True: it takes a whole number, 1 or more"),

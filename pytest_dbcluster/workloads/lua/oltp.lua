@@ -1,7 +1,7 @@
--- sysbench's own OLTP scripts, run by our terminals: --script names one of them.
+-- Runs sysbench's own OLTP scripts on the runtime of terminal.lua. The option --script names one of them.
 --
--- Every random number of a transaction comes from a generator that is seeded with its input, so that a retry sends the
--- same statements, and a run with the same seed sends the same transactions.
+-- The random numbers of a transaction come from a generator that is seeded with the transaction's input. So a retry
+-- sends the same statements, and a run with the same seed sends the same transactions.
 
 local ffi = require("ffi")
 local seeded = require("seeded")
@@ -56,7 +56,7 @@ local distributions = {
    end,
 }
 
--- The text of a template, "###########-###########...", into a buffer: a draw is good for eight digits.
+-- The text of a template, "###########-###########...", into a buffer. One random number gives eight digits.
 local function write_digits(buffer, length)
    local rest, left = 0, 0
    for at = 0, length - 1 do
@@ -78,7 +78,7 @@ local function digits(template)
    return ffi.string(text, #template)
 end
 
--- In place of sysbench's: set_rand_str of a bound parameter.
+-- Replaces set_rand_str of sysbench's bound parameters.
 local function set_digits(self, template)
    local length = math.min(#template, self.max_len)
    write_digits(self.buffer, length)
@@ -94,7 +94,7 @@ local function take_over(t)
    sysbench.rand.string = digits
    sysbench.rand.unique = function() return fresh + TWO_31 end
    sb_rand = sysbench.rand.default
-   -- A script that connects gets the connection of its terminal.
+   -- A script that connects gets its terminal's connection.
    local proxy = {connect = function() return t.con end, name = function() return "mysql" end}
    sysbench.sql.driver = function() return proxy end
    local before = {thread_init, thread_run, thread_done}

@@ -1,7 +1,7 @@
--- Random numbers that are a function of their seed, and cheap enough to be seeded for every transaction.
+-- Random numbers that depend only on the seed. Seeding is cheap enough to do for every transaction.
 --
 -- sfc32 (Chris Doty-Humphrey, PractRand): 128 bits of state, one of them a counter, so that every seed has a cycle of
--- 2^32 numbers at least. LuaJIT compiles it; it does not compile math.randomseed.
+-- at least 2^32 numbers. LuaJIT compiles it; it does not compile math.randomseed.
 
 local bit = require("bit")
 local bxor, rol, lshift, rshift, tobit = bit.bxor, bit.rol, bit.lshift, bit.rshift, bit.tobit
@@ -11,7 +11,7 @@ local MIXING = 12 -- numbers that are thrown away after seeding, as its author d
 
 local seeded = {}
 
--- A generator: seed(a, b, c) with integers, unit() in [0, 1) with 32 bits, range(low, high) with both ends.
+-- A generator: seed(a, b, c) with integers, unit() in [0, 1) with 32 bits, range(low, high), both inclusive.
 function seeded.generator(first, second, third)
    local a, b, c, counter = 0, 0, 0, 0
    local self = {}

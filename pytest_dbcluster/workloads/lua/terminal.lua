@@ -1,20 +1,20 @@
--- The runtime of every load: connections, retries, pace and the ledger of one thread of sysbench.
+-- The runtime of every workload script: connections, retries, arrival rate and ledger of one sysbench thread.
 --
--- It takes thread_init, thread_run and thread_done for itself, so that a conflict or a lost connection never ends a
--- run, and writes what became of every transaction to one file a thread. A load gives it a table (terminal.load):
+-- It defines thread_init, thread_run and thread_done itself, so that a conflict or a lost connection never ends a run.
+-- It writes the result of every transaction to one file for each thread. A workload calls terminal.load with a table:
 --
 --    kinds      names of its types of transactions; may also be set by start
 --    start      optional, (t): once, before the first connect
 --    connect    optional, (t): after every connect and reconnect: SET SESSION ..., prepared statements
 --    draw       (t): the kind, an index into kinds, and the input of the next transaction
 --    execute    (t, kind, input): the transaction; true when it rolled back by design
---    pause      optional, (t): seconds to wait before the next transaction of a closed loop is drawn
+--    pause      optional, (t): seconds to wait before the next transaction of a closed loop
 --    done       optional, (t, kind, input, outcome): "committed", "rolled_back", "failed" or "unknown"
 --    report     optional, (t): more fields of the thread's report
---    conflicts  optional: numbers of errors of this load's own that another attempt can cure
+--    conflicts  optional: error numbers of this workload after which a retry can succeed
 --
 -- t is the thread's terminal: t.id (0 is the first), t.con (sysbench's connection), t.node ("hostname:port", as the
--- server says it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A load whose statements commit by
+-- server reports it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A workload whose statements commit by
 -- themselves sets t.committing while they run.
 
 local ffi = require("ffi")
@@ -42,14 +42,14 @@ local CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317, 1412, 3100, 3101}
 local NOT_READY, INTERRUPTED = 1047, 1317
 
 -- The connection is gone: the server shuts down (1053, 1079, 1080), it failed to read or write (1152, 1158 to 1161),
--- it was told to end the connection (1927, 3169, 4031), the client cannot reach it or lost it (from 2002 on). 0 is what
--- a statement says whose connection was lost before.
+-- it was told to end the connection (1927, 3169, 4031), the client cannot reach it or lost it (from 2002 on). 0 is the
+-- error number of a statement on a connection that was lost before.
 local LOST = {
    0, 1053, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
    2002, 2003, 2006, 2011, 2012, 2013, 2026, 2027, 2055,
 }
-local PAUSE = 0.05 -- seconds before the next try where it cannot succeed at once
--- The first retry follows at once; while another node's writeset is being applied, the next ones would spin on it.
+local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one cannot succeed
+-- The first retry is immediate. Later ones wait, since they would fail while another node's writeset is applied.
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
 local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goes on
 
@@ -82,7 +82,7 @@ local function now()
 end
 terminal.now = now
 
--- Sleeps until a time; false when the run was ended meanwhile, because another thread failed.
+-- Sleeps until a time. Returns false when the run ended meanwhile, because another thread failed.
 local function sleep_until(t, moment)
    while true do
       local wake = math.min(moment, now() + NAP)
@@ -94,7 +94,7 @@ local function sleep_until(t, moment)
    end
 end
 
--- Gaps between starts have a generator of their own, so that the inputs of a load are the same at every pace.
+-- Gaps between starts have their own generator, so that inputs are the same at every arrival rate.
 local function gap(t)
    return -math.log(1 - t.gaps.unit()) * t.mean_gap
 end
@@ -124,8 +124,9 @@ local function drop(t)
    if con then pcall(con.disconnect, con) end
 end
 
--- Endpoints are handed out in the order in which threads connect; one after the other, each thread has the same one in
--- every run. optind and optopt are integers of libc that all Lua states of the process see, and sysbench does not use.
+-- Threads get endpoints in the order in which they connect. They connect one after the other, so each thread has the
+-- same endpoint in every run. optind and optopt are integers of libc that all Lua states of the process see, and
+-- sysbench does not use.
 local function connect_in_turn(t)
    local turn = t.id + 1 -- it begins as 1
    while ffi.C.optind ~= turn do
@@ -141,7 +142,7 @@ local function connect_in_turn(t)
    return con
 end
 
--- Raises what went wrong; there is no connection then.
+-- Raises the error of a connect that failed; there is no connection then.
 local function connect(t)
    local ok, problem = pcall(function()
       t.con = t.had_turn and t.driver:connect() or connect_in_turn(t)
@@ -156,7 +157,7 @@ local function connect(t)
    end
 end
 
--- Whether a connect that failed may succeed later; sysbench says no more than these two of an error without a number.
+-- Whether a connect that failed may succeed later; sysbench reports only these two texts for an error without a number.
 local function again(problem)
    if type(problem) == "table" then return lost[problem.sql_errno] or conflicts[problem.sql_errno] end
    problem = tostring(problem)
@@ -176,8 +177,8 @@ local function connected(t)
    return true
 end
 
--- What ended an attempt as a table with sql_errno. sysbench has no number for a statement that could not be prepared,
--- so the connection is asked. Errors of the script itself are raised again.
+-- The error that ended an attempt, as a table with sql_errno. sysbench has no error number for a statement that could
+-- not be prepared, so it is read from the connection. Errors of the script itself are raised again.
 local function cause(t, problem)
    if type(problem) == "table" and problem.sql_errno then return problem end
    if t.con and tostring(problem):find("SQL API error", 1, true) then
@@ -187,7 +188,7 @@ local function cause(t, problem)
    error(problem, 0)
 end
 
--- After an attempt that ended in an error: "retry" or "unknown". Raises what no retry can cure.
+-- After an attempt that ended in an error: "retry" or "unknown". Raises errors that no retry can solve.
 local function settle(t, problem, tries)
    local committing = t.committing
    t.committing = false
@@ -204,7 +205,7 @@ local function settle(t, problem, tries)
    if not conflicts[number] then error(words(t, problem), 0) end
    if not pcall(t.con.query, t.con, "ROLLBACK") then
       drop(t)
-      -- A server that goes down interrupts first and ends the connection then.
+      -- A server that shuts down first interrupts statements, then closes connections.
       if committing and number == INTERRUPTED then return "unknown" end
    end
    local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
@@ -230,7 +231,7 @@ end
 -- Transactions
 -- ----------------------------------------------------------------------
 
--- What was lost since, and the moment from which the next loss counts.
+-- Adds the time lost since a moment; returns the moment from which the next loss counts.
 local function lose(entry, since)
    local ended = now()
    entry.aborted_seconds = entry.aborted_seconds + ended - since
@@ -254,7 +255,7 @@ local function attempts(t, entry, kind, input, began)
    end
 end
 
--- One transaction that was to start at a time and begins now; false when it could not even begin.
+-- Runs one transaction, which was due at start and begins at begins. Returns false when it could not begin.
 local function transaction(t, start, begins)
    local kind, input = load.draw(t)
    local entry = t.entries[kind]
@@ -282,8 +283,8 @@ local function closed_loop(t)
    end
 end
 
--- Starts that were due before the deadline take place, if need be late, for as long again as the run lasts; so a
--- server that stands still at the end of a run shows in its latencies too.
+-- Transactions that were due before the deadline still start late, for up to the run's length after it. So a server
+-- that stalls at the end of a run shows in the latencies too.
 local function open_loop(t)
    local start = t.begun + gap(t)
    while start < t.deadline do
@@ -310,8 +311,8 @@ local function begin_thread(id)
       by_second = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
-   local pace = tonumber(options.pace)
-   t.mean_gap = pace > 0 and options.threads / pace or 0
+   local rate = tonumber(options.arrival_rate)
+   t.mean_gap = rate > 0 and options.threads / rate or 0
    t.driver = driver()
    if load.start then load.start(t) end
    conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
@@ -326,15 +327,15 @@ local function begin_thread(id)
    mine = t
 end
 
--- The time at which the first thread began, for all of them, known to a tenth of a millisecond: with hundreds of threads
--- the last one wakes up late, and its deadline is that of the others nevertheless.
+-- The time at which the first thread began, to a tenth of a millisecond, for all threads: with hundreds of threads the
+-- last one starts late, but all have the same deadline.
 local UNSET, TICKS, ROUND = 63, 1e4, 2147483648
 local function common_start()
    local moment = now()
    local ticks = math.floor(moment * TICKS)
    if ffi.C.optopt == UNSET then ffi.C.optopt = ticks % ROUND == UNSET and UNSET + 1 or ticks % ROUND end
    local since = (ticks - ffi.C.optopt) % ROUND
-   -- Another thread may have looked at the clock later, and written first.
+   -- Another thread may have read the clock later, but written first.
    return moment - (since < ROUND / 2 and since or since - ROUND) / TICKS
 end
 
@@ -351,7 +352,7 @@ local function run_thread(id)
    t.cpu, t.process_cpu = clock(THREAD_CPU) - cpu, clock(PROCESS_CPU) - process
 end
 
--- JSON of what reports hold: numbers, strings, booleans, arrays (empty ones too) and tables with names.
+-- JSON of a report's values: numbers, strings, booleans, arrays (empty ones too) and tables with names.
 local function json(value)
    if type(value) == "number" then return string.format("%.17g", value) end
    if type(value) == "string" then
@@ -404,18 +405,18 @@ local function end_thread(id)
    drop(t)
 end
 
--- Take over the threads of this script for a load.
+-- Runs the threads of this script for a workload, given as the table described above.
 function terminal.load(given)
    load = given
    conflicts = set(CONFLICTS, load.conflicts or {})
-   -- Every error comes as a table with its number; those named here are not printed besides.
+   -- Every error is returned as a table with its number, and sysbench does not print it.
    sysbench.hooks.sql_error_ignorable = function() return true end
    local quiet = {}
    for number in pairs(conflicts) do quiet[#quiet + 1] = number end
    local options = sysbench.cmdline.options or {}
    options["mysql-ignore-errors"] = {"errors that are retried", table.concat(quiet, ","), sysbench.cmdline.ARG_LIST}
    options.seconds = {"how long new transactions start", "2"}
-   options.pace = {"transactions a second over all threads, 0 for a closed loop", "0"}
+   options.arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"}
    options.attempts = {"tries of one transaction", 100}
    options.seed = {"of the inputs", 1}
    options.reports = {"directory of the reports", "."}

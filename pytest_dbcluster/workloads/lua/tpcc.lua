@@ -1,5 +1,5 @@
--- TPC-C (specification 5.11) on the runtime of terminal.lua: `schema` makes the tables, `prepare` fills them with all
--- threads, `run` lets each thread be one terminal.
+-- TPC-C (specification 5.11) on the runtime of terminal.lua: `schema` makes the tables, `prepare` loads them with
+-- all threads, `run` runs one terminal in each thread.
 
 local ffi = require("ffi")
 local terminal = require("terminal")
@@ -45,7 +45,7 @@ sysbench.cmdline.commands = {
    prepare = {prepare, sysbench.cmdline.PARALLEL_COMMAND},
 }
 
--- No two sessions have one number: milliseconds since 1970 and the thread.
+-- A number that is unique for each session: milliseconds since 1970 and the thread.
 local function session(t)
    local now = ffi.new("terminal_time[1]")
    ffi.C.clock_gettime(REALTIME, now)

@@ -1,4 +1,4 @@
--- What a terminal of TPC-C enters (specification 5.11): which transaction, its input, and how long it waits.
+-- The inputs of a TPC-C terminal (specification 5.11): the next transaction, its input, and how long to wait.
 
 local random = require("tpcc_random")
 
@@ -17,11 +17,11 @@ local function greatest_divisor(one, other)
    return one
 end
 
--- The home warehouse of a terminal and its number among those who share it, from 0. Warehouses are handed out in turn,
--- as endpoints are; so where both would begin anew together a warehouse is skipped, or each would belong to some of the
--- nodes for good, and two nodes of two warehouses would never meet. How many terminals a warehouse has does not depend
--- on the number of nodes. Where nodes are meant to share the warehouses (partitions is their list, separated by
--- commas) it is one of those that belong to the terminal's node.
+-- The home warehouse of a terminal, and the terminal's number among those of the same warehouse, from 0. Terminals get
+-- warehouses in turn, as they get endpoints. Where both sequences would restart together, one warehouse is skipped:
+-- otherwise each warehouse would always be used by the same nodes, and two nodes with two warehouses would never
+-- conflict. The number of terminals of a warehouse does not depend on the number of nodes. With partitions (a list of
+-- nodes, separated by commas), the warehouse is one of those that belong to the terminal's node.
 function inputs.home(id, node, warehouses, partitions, endpoints)
    local place, nodes = nil, 0
    for name in partitions:gmatch("[^,]+") do
@@ -36,8 +36,8 @@ function inputs.home(id, node, warehouses, partitions, endpoints)
    return place + turn % own * nodes, math.floor(turn / own)
 end
 
--- A terminal: home is its warehouse, number its place among those who share it. on_district: every terminal works on
--- the first district, to make conflicts.
+-- A terminal: home is its warehouse, number counts the warehouse's terminals from 0. on_district: every terminal works
+-- on the first district, to cause conflicts.
 function inputs.terminal(uniform, home, warehouses, number, session, on_district)
    return {
       uniform = uniform, home = home, warehouses = warehouses, session = session, payments = 0, deck = {},
@@ -96,7 +96,7 @@ function make.new_order(self)
    return input
 end
 
--- Six of ten are asked for by their last name (clauses 2.5.1.2 and 2.6.1.2).
+-- Six of ten customers are selected by last name (clauses 2.5.1.2 and 2.6.1.2).
 local function whose(self, input)
    if self.uniform(1, 100) <= 60 then
       input.last = random.last_name(random.nurand(self.uniform, 255, random.C_LAST_RUN, 0, 999))
@@ -130,8 +130,8 @@ function make.stock_level(self)
    return {warehouse = self.home, district = self.district, threshold = self.uniform(10, 20)}
 end
 
--- The next transaction: cards are drawn from a shuffled deck of a hundred (clause 5.2.4.2), which keeps the shares of
--- short runs closer to the mix than independent draws.
+-- The next transaction: drawn from a shuffled deck of a hundred cards (clause 5.2.4.2). In short runs the shares are
+-- closer to the mix than with independent draws.
 function inputs.draw(self)
    local kind = self.next or inputs.card(self)
    self.next = nil

@@ -1,7 +1,7 @@
 -- The initial population of TPC-C (specification 5.11, clause 4.3.3.1).
 --
--- It is cut into units, each with a random source of its own, so that the tables are the same however many threads load
--- them. Rows are written into one buffer and sent as statements of an eighth of a megabyte.
+-- The population is divided into units, each with its own random source, so that the tables do not depend on the number
+-- of threads. Rows are collected in one buffer and sent as statements of an eighth of a megabyte.
 
 local ffi = require("ffi")
 local random = require("tpcc_random")
@@ -47,7 +47,7 @@ local function number(value)
    at = at + digits
 end
 
--- A decimal number of so many places from its integer: fraction(1234, 2) is 12.34.
+-- A decimal number with this many decimal places, from an integer: fraction(1234, 2) is 12.34.
 local function fraction(value, places)
    local unit = 10 ^ places
    number(math.floor(value / unit))
@@ -70,7 +70,7 @@ local function letters(low, high)
    text("'")
 end
 
--- I_DATA and S_DATA: in one of ten rows ORIGINAL stands somewhere in it.
+-- I_DATA and S_DATA: one of ten rows contains ORIGINAL.
 local function data(low, high)
    local start = at + 1
    letters(low, high)
@@ -163,7 +163,7 @@ local function customers(warehouse, part)
    end
 end
 
--- The lines of some orders, all of them delivered or none; a column that has its default is not sent.
+-- The lines of some orders, either all delivered or none; a column with its default value is not sent.
 local function order_lines(warehouse, district, lines, first, last)
    local delivered = first < FIRST_NEW
    into(("INSERT INTO order_line (ol_w_id, ol_d_id, ol_o_id, ol_number, ol_i_id, ol_supply_w_id, %s, ol_dist_info)")
@@ -202,7 +202,7 @@ local function orders(warehouse, part)
    order_lines(warehouse, district, lines, FIRST_NEW, ORDERS)
 end
 
--- One unit as a transaction, tried again with the same rows after a deadlock or a conflict with another node.
+-- Loads one unit as a transaction, and retries it with the same rows after a deadlock or a conflict with another node.
 local function whole(make, seed, warehouse, part)
    for try = 1, TRIES do
       uniform, at, first_row = random.source(seed), 0, true
@@ -218,8 +218,8 @@ local function whole(make, seed, warehouse, part)
    end
 end
 
--- Load the share of one of several threads: every so many-th unit. Checks of uniqueness stay on: without them MariaDB
--- (from 10.6 on) locks a table that is empty as a whole, and threads that begin with one meet in deadlocks.
+-- Loads one thread's share of the units: with n threads, every n-th unit. unique_checks stays on: without it MariaDB
+-- (10.6 and later) locks an empty table as a whole, and threads that begin with the same table deadlock.
 function load.share(connection, warehouses, thread, threads)
    con = connection
    con:query("SET NAMES latin1")

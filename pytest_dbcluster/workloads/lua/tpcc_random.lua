@@ -4,8 +4,8 @@ local bit = require("bit")
 
 local random = {}
 
--- The constants C of NURand are one value for all terminals (clause 2.1.6). That of C_LAST differs between load and run
--- by 65 to 119, and by neither 96 nor 112 (clause 2.1.6.1).
+-- The constants C of NURand are one value for all terminals (clause 2.1.6). The constant of C_LAST differs between load
+-- and run by 65 to 119, but not by 96 or 112 (clause 2.1.6.1).
 random.C_LAST_LOAD = 91
 random.C_LAST_RUN = 173
 random.C_ID = 517
@@ -26,7 +26,7 @@ function random.last_name(number)
    return SYLLABLES[math.floor(number / 100)] .. SYLLABLES[tens % 10] .. SYLLABLES[number % 10]
 end
 
--- A uniform source of its own: the minimal standard generator of Park and Miller (CACM 31, 1988), exact in doubles.
+-- A uniform source: the minimal standard generator of Park and Miller (CACM 31, 1988), exact in doubles.
 function random.source(seed)
    local state = seed % 2147483646 + 1
    local function uniform(low, high)

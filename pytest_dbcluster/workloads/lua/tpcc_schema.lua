@@ -1,9 +1,9 @@
 -- The nine tables of TPC-C (specification 5.11, clause 1.3).
 --
--- Every table has a primary key, as clusters ask for. HISTORY, which the specification gives none, gets the session of
--- the terminal that wrote a row and a number that the terminal counts: AUTO_INCREMENT would depend on a cluster's step
--- and make every payment meet at one counter. latin1 with binary order is the same on every release and sorts as
--- quickly on each; the specification asks for 128 different characters (clause 4.3.2.2).
+-- Every table has a primary key, because clusters require one. HISTORY has none in the specification; here its key is
+-- the session of the terminal that wrote the row, and a number that the terminal counts. AUTO_INCREMENT would depend on
+-- a cluster's step, and every payment would use the same counter. latin1 with binary order is the same on every release
+-- and sorts equally fast on each; the specification requires 128 different characters (clause 4.3.2.2).
 
 local schema = {}
 
@@ -55,7 +55,7 @@ local CREATE = {
       s_remote_cnt INT NOT NULL DEFAULT 0, s_data VARCHAR(50) NOT NULL, PRIMARY KEY (s_w_id, s_i_id)]],
 }
 
--- References of clause 1.4.4, off by default: servers differ in what checking them costs.
+-- Foreign keys of clause 1.4.4, off by default, since the cost of checking them differs between servers.
 local REFERENCES = {
    {"district", "d_w_id", "warehouse (w_id)"},
    {"customer", "c_w_id, c_d_id", "district (d_w_id, d_id)"},
@@ -69,7 +69,7 @@ local REFERENCES = {
    {"stock", "s_i_id", "item (i_id)"},
 }
 
--- Make the tables anew; references are made as well when they are asked for.
+-- Makes the tables again, with foreign keys when references is true.
 function schema.create(con, references)
    for _, name in ipairs(schema.tables) do
       con:query(("CREATE TABLE %s (%s) ENGINE=InnoDB DEFAULT CHARSET=latin1 COLLATE=latin1_bin"):format(

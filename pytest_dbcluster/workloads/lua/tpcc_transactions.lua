@@ -1,10 +1,11 @@
 -- The five transactions of TPC-C (specification 5.11, clauses 2.4 to 2.8), each a function of a terminal and its input.
 --
--- Rows that are read to be changed are locked when they are read, so that no isolation level loses an update; the spec
--- asks for protection against phantoms as well (clause 3.4.1), which REPEATABLE READ of InnoDB gives. Locks come before
--- plain reads where the profile allows any order: a read fixes the snapshot, and innodb_snapshot_isolation (the default
--- of MariaDB from 11.6.2 on) refuses to lock what changed since. Rows of one kind are read and changed by one statement
--- in the order of their keys: few round trips, and two New-Orders do not wait for each other in a circle.
+-- A row that is read and then changed is locked by the read, so that no isolation level loses an update. The
+-- specification also requires protection against phantoms (clause 3.4.1); InnoDB's REPEATABLE READ gives it. Locks come
+-- before plain reads where the transaction profile allows any order: a read fixes the snapshot, and
+-- innodb_snapshot_isolation (the default of MariaDB from 11.6.2 on) refuses to lock rows changed since. Rows of one
+-- kind are read and changed by one statement in the order of their keys: this saves round trips, and two New-Orders
+-- cannot deadlock on them.
 
 local transactions = {}
 
@@ -28,7 +29,7 @@ end
 -- New-Order (clause 2.4)
 -- ----------------------------------------------------------------------
 
--- The stock of the lines that one warehouse supplies: locked here, changed by supply.
+-- Locks the stock of the lines that one warehouse supplies. The function supply changes it.
 local function lock_stock(t, input, part)
    local found = {}
    for _, stock in ipairs(rows(t, format(
@@ -66,7 +67,7 @@ local function supply(t, input, part, stock)
       concat(quantities, " "), concat(totals, " "), count, remote, part.warehouse, concat(ids, ",")))
 end
 
--- The rows of ORDER-LINE, what they cost together, and whether all of their items exist.
+-- The rows of ORDER-LINE, their total amount, and whether all of their items exist.
 local function order_lines(input, order, items, stocks)
    local found, sum, complete = {}, 0, true
    for number, line in ipairs(input.lines) do
@@ -85,7 +86,7 @@ local function order_lines(input, order, items, stocks)
    return found, sum, complete
 end
 
--- An item that does not exist rolls the transaction back after everything else was done (clause 2.4.2.3).
+-- An item that does not exist rolls the transaction back after all other work is done (clause 2.4.2.3).
 function transactions.new_order(t, input)
    local warehouse, district = input.warehouse, input.district
    t:begin()
@@ -130,7 +131,7 @@ end
 -- Payment (clause 2.5) and Order-Status (clause 2.6)
 -- ----------------------------------------------------------------------
 
--- The customer of a number, or the one in the middle of those with a last name (clause 2.5.2.2).
+-- The customer with a number, or the middle one of all customers with a last name (clause 2.5.2.2).
 local function customer(t, input, columns, lock)
    local place = format("c_w_id = %d AND c_d_id = %d", input.customer_warehouse, input.customer_district)
    if input.customer then
@@ -144,7 +145,7 @@ end
 local PAYING = "c_credit, c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, c_since, "
    .. "c_credit_lim, c_discount, c_balance, IF(c_credit = 'BC', LEFT(c_data, 200), '')"
 
--- The row that most payments meet at, the warehouse's, is locked last.
+-- The warehouse row is locked last, because most payments wait for it.
 function transactions.payment(t, input)
    local warehouse, district, amount = input.warehouse, input.district, input.amount
    t:begin()
@@ -189,14 +190,16 @@ end
 -- Delivery (clause 2.7) and Stock-Level (clause 2.8)
 -- ----------------------------------------------------------------------
 
--- From where on to look for the oldest order of each district that is not delivered: read before the transaction begins,
--- because nothing else is read without a lock in it. Orders of a district commit in their order, so none comes before.
+-- The order number of each district from which to search the oldest undelivered order. It is read before the
+-- transaction begins, because all reads in the transaction take locks. Orders of a district commit in order, so none
+-- comes before.
 local function first_orders(t, warehouse)
    return rows(t, format(
       "SELECT no_d_id, MIN(no_o_id) FROM new_order WHERE no_w_id = %d GROUP BY no_d_id", warehouse))
 end
 
--- Those orders, locked. A search from an existing key on locks no gap that a New-Order of another district inserts into.
+-- Locks those orders. A search that starts at an existing key locks no gap into which another district's New-Order
+-- inserts.
 local function oldest(t, warehouse, districts)
    local parts = {}
    for number, district in ipairs(districts) do
@@ -206,7 +209,7 @@ local function oldest(t, warehouse, districts)
    return #parts > 0 and rows(t, concat(parts, " UNION ALL ")) or parts
 end
 
--- The orders as a condition on the columns of a table.
+-- An SQL condition that selects the orders, on a table's columns.
 local function these(orders, warehouse, prefix)
    local parts = {}
    for number, order in ipairs(orders) do
@@ -216,7 +219,7 @@ local function these(orders, warehouse, prefix)
    return concat(parts, " OR ")
 end
 
--- A district without such an order is skipped (clause 2.7.4.2); all others are one database transaction.
+-- A district without an undelivered order is skipped (clause 2.7.4.2). All others are one database transaction.
 function transactions.delivery(t, input)
    local warehouse = input.warehouse
    local districts = first_orders(t, warehouse)

@@ -1,4 +1,4 @@
-"""TPC-C: the workload, and the conditions that its tables have to meet after every round."""
+"""TPC-C: ``workload`` has the workload, ``conditions`` the consistency conditions of its tables."""
 
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 

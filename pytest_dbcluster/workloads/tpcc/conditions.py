@@ -1,6 +1,6 @@
-"""The consistency conditions of TPC-C (specification 5.11, clause 3.3.2), and the orders that must not be lost.
+"""The consistency conditions of TPC-C (specification 5.11, clause 3.3.2), and the check for lost orders.
 
-Each side of a condition is aggregated over all rows before they are compared, so that every table is read once.
+Each side of a condition is aggregated over all rows before the sides are compared, so that every table is read once.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 SCHEMA = "dbcluster_tpcc"
 CHUNK = 500  # orders that one statement looks up
 KINDS = ("committed", "unknown")
-Order = tuple[int, int, int]
+Order = tuple[int, int, int]  # warehouse, district, order number; all from 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Condition:
-    """One condition. sql: the first row that violates it: its key, then the values of both sides."""
+    """One condition. sql: selects the first row that violates it: key, left value, right value."""
 
     number: int
     sentence: str
@@ -29,7 +29,10 @@ class Condition:
 
 
 def _sides(keys: str, *sides: str) -> str:
-    """Two columns a and b, summed by keys over several queries, where the sums differ. ``{s}`` is the schema."""
+    """The SQL of a condition: sums columns a and b of several queries by keys, and selects where the sums differ.
+
+    ``{s}`` stands for the schema.
+    """
     names = keys.split()
     key = "', ', ".join(f"'{name} ', {name}, " for name in names).rstrip(", ")
     union = " UNION ALL ".join(sides)
@@ -39,7 +42,7 @@ def _sides(keys: str, *sides: str) -> str:
 
 WAREHOUSE, DISTRICT, ORDER = "warehouse", "warehouse district", "warehouse district order_number"
 CUSTOMER = "CONCAT('warehouse ', c_w_id, ', district ', c_d_id, ', customer ', c_id)"
-# What was delivered to each customer; the lines of the first population cost nothing and need no look-up.
+# The amount delivered to each customer. Delivered lines of the initial population have the amount 0, and are skipped.
 DELIVERED = (
     "LEFT JOIN (SELECT o_w_id, o_d_id, o_c_id, SUM(ol_amount) delivered FROM {s}.order_line STRAIGHT_JOIN {s}.orders "
     "ON o_w_id = ol_w_id AND o_d_id = ol_d_id AND o_id = ol_o_id "
@@ -139,7 +142,7 @@ CONDITIONS = (
     ),
     Condition(
         11,
-        # As written the clause holds before the first delivery only; each delivery takes one row from NEW-ORDER.
+        # The clause as written holds only before the first delivery: each delivery removes one row from NEW-ORDER.
         "rows of ORDER - rows of NEW-ORDER = 2100 + sum(C_DELIVERY_CNT)",
         _sides(
             DISTRICT,
@@ -158,13 +161,13 @@ CONDITIONS = (
 
 
 def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
-    """Each condition that does not hold, on each node: its number and sentence, the first key and both values."""
+    """One line for each condition that does not hold on a node: number, sentence, first key and both values."""
 
     def violated(node: Node) -> list[str]:
         return [
-            f"condition {one.number} ({one.sentence}) on {node.name}: {key}: {left} and {right}"
-            for one in conditions
-            for key, left, right in node.query(one.sql.replace("{s}", SCHEMA))
+            f"condition {condition.number} ({condition.sentence}) on {node.name}: {key}: {left} and {right}"
+            for condition in conditions
+            for key, left, right in node.query(condition.sql.replace("{s}", SCHEMA))
         ]
 
     with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
@@ -172,18 +175,18 @@ def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIO
 
 
 def acknowledged(reports: Iterable[Mapping[str, Any]]) -> dict[str, set[Order]]:
-    """The New-Orders (warehouse, district, order) of all threads that were ``committed``, and those ``unknown``."""
-    found: dict[str, set[Order]] = {kind: set() for kind in KINDS}
+    """The New-Orders of all threads' reports: those ``committed``, and those whose commit is ``unknown``."""
+    orders: dict[str, set[Order]] = {kind: set() for kind in KINDS}
     for report in reports:
         for kind in KINDS:
-            found[kind].update(tuple(order) for order in report["orders"][kind])
-    return found
+            orders[kind].update(tuple(order) for order in report["orders"][kind])
+    return orders
 
 
 def missing(node: Node, orders: Iterable[Order]) -> list[Order]:
-    """Those of the orders that a node does not have with all of their lines, in order."""
+    """The orders that a node lacks, or has without some of their lines, sorted."""
     wanted = sorted(orders)
-    found: set[Order] = set()
+    present: set[Order] = set()
     for first in range(0, len(wanted), CHUNK):
         keys = " OR ".join(
             f"(o_w_id = {w} AND o_d_id = {d} AND o_id = {o})" for w, d, o in wanted[first : first + CHUNK]
@@ -193,5 +196,5 @@ def missing(node: Node, orders: Iterable[Order]) -> list[Order]:
             f"ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE {keys} "
             "GROUP BY o_w_id, o_d_id, o_id, o_ol_cnt HAVING COUNT(*) = o_ol_cnt"
         )
-        found.update((w, d, o) for w, d, o in rows)
-    return [order for order in wanted if order not in found]
+        present.update((w, d, o) for w, d, o in rows)
+    return [order for order in wanted if order not in present]

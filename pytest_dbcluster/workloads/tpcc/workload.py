@@ -1,7 +1,7 @@
-"""TPC-C (specification 5.11) on sysbench: five transactions of a wholesale supplier, with a ledger of conflicts.
+"""``TPCC``: TPC-C (specification 5.11) on sysbench, five transactions of a wholesale supplier, with a ledger.
 
-It is no audited result: terminals neither key nor think unless they are told to, and rounds are short. The tables grow
-by design, by some ten rows a transaction; that is fair here because the rounds of all variants alternate.
+Results are not audited TPC-C results: by default terminals have no keying and thinking times, and rounds are short.
+The tables grow by design, by about ten rows a transaction. This is fair because the rounds of all variants alternate.
 """
 
 from __future__ import annotations
@@ -26,12 +26,13 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
-VERSION = 1  # raised when what workloads/lua/tpcc_schema.lua or tpcc_load.lua make changes
+VERSION = 1  # of the tables; raised when workloads/lua/tpcc_schema.lua or tpcc_load.lua make other ones
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
-ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below them deliveries overtake each other
-BYTES = 100_000_000  # of a loaded warehouse, seen
+ISOLATIONS = ("READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE")  # below these, deliveries overtake each other
+BYTES = 100_000_000  # of a loaded warehouse, as measured
+READ_ONLY = ("order_status", "stock_level")
 POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
 
@@ -39,15 +40,16 @@ POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three.
 
-    warehouses: the scale, about 100 MB each. threads: terminals; each has a home warehouse, in turn. seconds: of one
-    round. rate: transactions a second of an open loop, or a share such as ``"70 %"`` of what the slowest variant can
-    do; None is a closed loop. thinking: terminals key and think as clause 5.2.5.7 asks, which needs a closed loop and
-    long rounds. isolation: of all transactions; the specification asks for REPEATABLE READ at least, and for
-    protection against phantoms. to: ``writer``, ``reader`` (through the proxy) or ``all``, each node that takes writes.
-    partitioned: with ``all``, the warehouses are shared out to the nodes, and terminals of a node have its warehouses
-    for homes. terminals_on: ``warehouse``, or ``district`` to make conflicts: all are on the first district of their
-    home. attempts: after so many a transaction has failed. foreign_keys: whether the tables have those of clause 1.4.
-    acknowledged: whether ``observe`` reports the orders. seed: of the inputs, which are others in each block.
+    warehouses: the scale, about 100 MB each. threads: terminals; the warehouses are assigned to them in turn.
+    seconds: of one round. rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest
+    variant's capacity; None is a closed loop. thinking: keying and thinking times as in clause 5.2.5.7; this needs a
+    closed loop and long rounds. isolation: of all transactions; the specification requires REPEATABLE READ or higher,
+    and protection against phantoms. to: ``writer``, ``reader`` (through the proxy), or ``all`` for each node that takes
+    writes. partitioned: with ``all``, divide the warehouses between the nodes; terminals of a node get warehouses of
+    that node. terminals_on: ``warehouse``, or ``district`` to cause conflicts: all terminals use the first district of
+    their warehouse. attempts: the maximum for one transaction, which then counts as failed. foreign_keys: whether the
+    tables have the foreign keys of clause 1.4. acknowledged: whether ``observe`` reports the orders. seed: of the
+    inputs; each block has other inputs.
     """
 
     warehouses: int = 1
@@ -64,45 +66,45 @@ class TPCC(Workload):
     acknowledged: bool = False
     seed: int = 1
 
-    metric: ClassVar[str] = "goodput"  # attempts that a conflict ended are no work done
+    metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
 
     def __post_init__(self) -> None:
-        for name, known in (("to", TO), ("terminals_on", TERMINALS_ON), ("isolation", ISOLATIONS)):
-            if getattr(self, name) not in known:
-                raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), known)
+        for name, choices in (("to", TO), ("terminals_on", TERMINALS_ON), ("isolation", ISOLATIONS)):
+            if getattr(self, name) not in choices:
+                raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), choices)
         for name, least in {"warehouses": 1, "threads": 1, "attempts": 1, "seed": 0}.items():
             arguments.whole(f"tpcc {name}", getattr(self, name), least)
         arguments.round_seconds("tpcc seconds", self.seconds)
         if self.thinking and self.rate is not None:
-            raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: thinking sets the pace; take one of them")
+            raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.partitioned and self.to != "all":
-            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: warehouses are shared out with to='all'")
+            raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: it takes to='all'")
         ArrivalRate.of(self.rate)
 
     def __str__(self) -> str:
-        paced = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
-        where = f" to {self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else ""
-        one = " on one district" if self.terminals_on == "district" else ""
-        return f"tpcc w{self.warehouses} t{self.threads}{paced}{where}{one}"
+        rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
+        endpoint = f" to {self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else ""
+        district = " on one district" if self.terminals_on == "district" else ""
+        return f"tpcc w{self.warehouses} t{self.threads}{rate}{endpoint}{district}"
 
     @property
     def writes(self) -> bool:
-        """Always."""
+        """Always True."""
         return True
 
     @property
     def tables(self) -> Sequence[str]:
-        """All nine; they have to be equal on all nodes."""
+        """All nine tables. They must be equal on all nodes."""
         return tuple(f"{SCHEMA}.{table}" for table in TABLES)
 
     @property
     def data_set(self) -> str:
-        """Which data set the tables are: version of the schema, and scale."""
+        """The name of the data set: version of the schema, and scale."""
         return f"tpcc v{VERSION} {self._scale}"
 
     @property
     def data_set_bytes(self) -> int:
-        """About what the tables take on disk."""
+        """Approximate bytes of the tables on disk."""
         return self.warehouses * BYTES
 
     @property
@@ -112,11 +114,11 @@ class TPCC(Workload):
 
     @property
     def round_seconds(self) -> float:
-        """For how long a round starts transactions."""
+        """Seconds in which a round starts transactions."""
         return self.seconds
 
     def at_rate(self, rate: float | None) -> TPCC:
-        """The same load at this rate; None is the closed loop."""
+        """The same workload at this rate in transactions a second; None is a closed loop."""
         return dataclasses.replace(self, rate=rate)
 
     @property
@@ -126,7 +128,7 @@ class TPCC(Workload):
         return SchemaMark(SCHEMA, VERSION, self._scale)
 
     def populate(self, setting: Setting) -> None:
-        """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's words."""
+        """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's message."""
         from pytest_dbcluster.workloads import sysbench_driver
 
         setting.progress(f"{self}: loading {self._scale}")
@@ -139,10 +141,10 @@ class TPCC(Workload):
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
-        """Load the tables unless they are there.
+        """Load the tables unless the cluster has them.
 
-        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError for
-        terminals of nodes that take no writes.
+        Raises WorkloadError for tables of another version or scale, Unsupported for an old sysbench, ConfigError when
+        an endpoint takes no writes.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
@@ -155,45 +157,45 @@ class TPCC(Workload):
         elif vanished := set(TABLES) - {name for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}:
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has lost {', '.join(sorted(vanished))} since it was loaded: "
-                f"DROP DATABASE {SCHEMA} there, and it is loaded anew"
+                f"DROP DATABASE {SCHEMA} there, and run again to load it"
             )
 
     def _refuse_another(self, node: Node) -> None:
-        """Raise WorkloadError for a whole schema of another scale; one that was not loaded to its end may go."""
+        """Raise WorkloadError for a whole schema of another scale. A partly loaded schema may be dropped."""
         from pytest_dbcluster.workloads.schema_mark import TABLE
 
         if node.query(f"SHOW DATABASES LIKE '{SCHEMA}'") and node.query(f"SHOW TABLES FROM {SCHEMA} LIKE '{TABLE}'"):
             ((scale,),) = node.query(f"SELECT scale FROM {SCHEMA}.{TABLE}")
             raise WorkloadError(
-                f"{self}: schema {SCHEMA} on {node.name} holds {scale}, and this load needs {self._scale}: "
-                f"DROP DATABASE {SCHEMA} there, and it is loaded anew"
+                f"{self}: schema {SCHEMA} on {node.name} has {scale}, and this workload needs {self._scale}: "
+                f"DROP DATABASE {SCHEMA} there, and run again to load it"
             )
 
     def reset(self, setting: Setting) -> None:
-        """Nothing: the tables grow, as the specification has it."""
+        """Do nothing: the tables grow, as the specification requires."""
 
     def run(self, setting: Setting) -> RunResult:
-        """One round. Raises WorkloadError, NodeDied, and ConfigError for more threads than connections."""
+        """Run one round. Raises WorkloadError, NodeDied, and ConfigError for too many threads or an unknown rate."""
         return self.observe(setting)[0]
 
     def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
-        """One round, and the report of each thread; with ``outlive`` also when a node has died in it.
+        """Run one round, and return its result and the report of each thread.
 
-        Raises what ``run`` raises.
+        outlive: return them even when a node died during the round. Raises what ``run`` raises.
         """
         from pytest_dbcluster.workloads import sysbench_driver
 
         if isinstance(self.rate, str):
-            raise ConfigError(f"{self}: a share has no rate before it was measured what the variants can do")
+            raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
         call = self._call(setting, self.to, threads=self.threads)
-        done, reports = sysbench_driver.run(
+        result, reports = sysbench_driver.run(
             call, setting, seconds=self.seconds, rate=self.rate, seed=self.seed, outlive=outlive
         )
-        ledger = done.ledger
-        reading = ("order_status", "stock_level")
-        commits = sum(entry.committed for kind, entry in ledger.entries.items() if kind not in reading) if ledger else 0
-        figures = {"tpmC": tpm_c(ledger, done.seconds)} if ledger else {}
-        return dataclasses.replace(done, commits=commits, figures=figures), reports
+        ledger = result.ledger
+        entries = ledger.entries if ledger else {}
+        commits = sum(entry.committed for kind, entry in entries.items() if kind not in READ_ONLY)
+        figures = {"tpmC": tpm_c(ledger, result.seconds)} if ledger else {}
+        return dataclasses.replace(result, commits=commits, figures=figures), reports
 
     def _call(self, setting: Setting, to: str, *, threads: int) -> Call:
         from pytest_dbcluster.workloads import sysbench_driver
@@ -213,17 +215,15 @@ class TPCC(Workload):
         return sysbench_driver.Call(str(self), "tpcc.lua", threads, SCHEMA, endpoints, own, prepared=False)
 
     def _partitions(self, cluster: Cluster) -> list[str]:
-        """The nodes that share the warehouses, as they name themselves; none when any terminal may be anywhere."""
+        """The nodes that divide the warehouses, each as its own ``hostname:port``; empty when not partitioned."""
         if not self.partitioned:
             return []
-        if len(cluster.writers) > self.warehouses:
-            raise ConfigError(
-                f"{self}: {len(cluster.writers)} nodes share the warehouses, so it takes as many of them or more"
-            )
+        if (nodes := len(cluster.writers)) > self.warehouses:
+            raise ConfigError(f"{self}: {nodes} nodes divide the warehouses: take warehouses={nodes} or more")
         return [str(node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]) for node in cluster.writers]
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """Which of the conditions 1 to 12 do not hold on a node, with the first row and both values."""
+        """The conditions 1 to 12 that do not hold on a node, each with the first row and both values."""
         from pytest_dbcluster.workloads.tpcc import conditions
 
         return conditions.violations(cluster.nodes)
@@ -234,5 +234,5 @@ class TPCC(Workload):
 
 
 def tpm_c(ledger: Ledger, seconds: float) -> float:
-    """New-Orders a minute; those that roll back by design count (clause 5.4), failed and unknown ones do not."""
+    """New-Orders a minute. Those rolled back by design count (clause 5.4); failed and unknown ones do not."""
     return 60 * ledger.entries["new_order"].good / seconds if "new_order" in ledger.entries else 0.0

@@ -46,7 +46,7 @@ finally:
 
 
 def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_path):
-    """Both start from the same data, and the second says what it waits for."""
+    """Both processes get the same data set, and the second one reports that it waits."""
     go = tmp_path / "go"
     both = [
         subprocess.Popen(
@@ -65,7 +65,7 @@ def test_of_two_processes_one_populates_and_the_other_waits(own_data_sets, tmp_p
 
 
 def test_populating_that_fails_leaves_nothing(keep, said, own_data_sets, provisioner):
-    """The error names load and release before its own words; the next one populates from the beginning."""
+    """The error names data set and release; the next call populates from the beginning."""
     with pytest.raises(WorkloadError) as caught:
         keep(Words(11, error=WorkloadError("sysbench said no")))
 
@@ -77,7 +77,7 @@ def test_populating_that_fails_leaves_nothing(keep, said, own_data_sets, provisi
 
 
 def test_ctrl_c_while_it_is_populated_leaves_nothing(keep, own_data_sets, provisioner):
-    """No server, no data, and no lock: the next one populates at once."""
+    """Ctrl-C leaves no server, no data and no lock, so the next call populates at once."""
     with pytest.raises(KeyboardInterrupt):
         keep(Words(16, error=KeyboardInterrupt()))
 
@@ -89,7 +89,7 @@ def test_ctrl_c_while_it_is_populated_leaves_nothing(keep, own_data_sets, provis
 
 
 def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
-    """A tool may end well although it has made the half."""
+    """A tool may report success although it made only a part of the tables; such a data set is not kept."""
     with pytest.raises(WorkloadError, match=r"fails its own check: 3 of 4 words are there; no index$"):
         keep(Words(14, wrong=("3 of 4 words are there", "no index")))
 
@@ -97,15 +97,15 @@ def test_what_the_load_itself_finds_wrong_is_not_kept(keep):
 
 
 def test_what_a_server_logged_an_error_about_is_not_kept():
-    """As it does of a table that is full, to a tool that does not look."""
+    """An [ERROR] line of the server fails populating, even when the tool ignores the error."""
     cluster = types.SimpleNamespace(logged=lambda: ["node1 logged: [ERROR] The table 'words' is full"])
 
-    with pytest.raises(WorkloadError, match=r"^errors while it was populated: node1 logged: .* is full$"):
+    with pytest.raises(WorkloadError, match=r"^the server logged errors while populating: node1 logged: .* is full$"):
         datasets.check(Words(), cluster)
 
 
 def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said):
-    """Before a server starts, when the load knows."""
+    """When the workload knows its size, too little disk is an error before a server starts."""
 
     class Large(Words):
         data_set_bytes = 10**18
@@ -118,7 +118,7 @@ def test_a_disk_that_is_too_small_for_what_the_load_expects_is_named(keep, said)
 
 
 def test_a_full_disk_is_named(keep, monkeypatch):
-    """With what had been written by then, what is left, and two ways out."""
+    """The error for a full disk gives the size of the data, the free bytes, and two remedies."""
 
     class FillsTheDisk(Words):
         def populate(self, setting):
@@ -133,7 +133,7 @@ def test_a_full_disk_is_named(keep, monkeypatch):
 
 
 def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
-    """What was populated for an hour is not thrown away because it cannot be kept."""
+    """A cache on another disk is checked for room before populating, not after it."""
     shared = Path("/dev/shm")
     if shared.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("/dev/shm and the temporary directory are one file system")
@@ -155,6 +155,6 @@ def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
 
 
 def test_wrong_input_stays_wrong_input(keep):
-    """What the load refuses is not taken for a failure of the server."""
+    """A ConfigError of the workload passes unchanged, and does not become a WorkloadError."""
     with pytest.raises(ConfigError, match=r"^warehouses=0 is refused$"):
         keep(Words(13, error=ConfigError("warehouses=0 is refused")))

@@ -73,7 +73,7 @@ def test_sysbench_connects_to_each_port_of_each_host(ends, hosts, ports):
 
 def test_endpoints_that_sysbench_cannot_be_told_are_refused():
     """It would connect to places that nobody named."""
-    with pytest.raises(Unsupported, match="several hosts at one port or several ports of one, not a:1"):
+    with pytest.raises(Unsupported, match="several hosts at one port, or several ports of one host, not a:1"):
         sysbench_driver._addresses(Call("x", "oltp.lua", 1, SCHEMA, ENDS))
 
 
@@ -111,7 +111,11 @@ def test_where_threads_connect(to, writes, writers, proxy, chosen):
 @pytest.mark.parametrize(
     ("says", "scripts", "words"),
     [
-        ("sysbench 0.4.12", True, "says 'sysbench 0.4.12', and loads need sysbench 1.0 or later; `dbcluster fetch"),
+        (
+            "sysbench 0.4.12",
+            True,
+            "prints 'sysbench 0.4.12', but workloads need sysbench 1.0 or later; `dbcluster fetch",
+        ),
         ("1.1.0-dev", False, r"came without its scripts \(share/sysbench\)"),
     ],
 )

@@ -23,7 +23,7 @@ from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
         ({"warehouses": 0}, "tpcc warehouses=0: it takes 1 or more"),
         ({"threads": 0}, "tpcc threads=0: it takes 1 or more"),
         ({"attempts": 0}, "tpcc attempts=0: it takes 1 or more"),
-        ({"seconds": 0}, "tpcc seconds=0: a round takes more than 0 s, and ends"),
+        ({"seconds": 0}, "tpcc seconds=0: it takes a finite number of seconds above 0"),
         ({"warehouses": "2"}, "tpcc warehouses='2': it takes a whole number, 1 or more"),
         ({"warehouses": True}, "tpcc warehouses=True: it takes a whole number, 1 or more"),
         ({"warehouses": 1.5}, "tpcc warehouses=1.5: it takes a whole number, 1 or more"),
@@ -39,11 +39,11 @@ from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TABLES, TPCC, tpm_c
         ({"terminals_on": "item"}, "unknown tpcc terminals_on 'item'; known: warehouse, district"),
         (
             {"thinking": True, "rate": 100},
-            "tpcc thinking=True and rate=100: thinking sets the pace; take one of them",
+            "tpcc thinking=True and rate=100: both set the arrival rate; use one of them",
         ),
         (
             {"partitioned": True},
-            "tpcc partitioned=True and to='writer': warehouses are shared out with to='all'",
+            "tpcc partitioned=True and to='writer': it takes to='all'",
         ),
     ],
 )
@@ -185,7 +185,7 @@ def test_a_paced_round_counts_from_the_intended_start(loaded):
 
     assert outcome.rate == 50
     assert outcome.ledger.total.good == outcome.offered
-    with pytest.raises(ConfigError, match="a share has no rate before it was measured"):
+    with pytest.raises(ConfigError, match="the capacity of the variants must be measured before"):
         TPCC(rate="70 %").run(setting)
 
 
@@ -206,11 +206,11 @@ def test_more_terminals_than_connections_are_refused(loaded):
 @pytest.mark.parametrize(
     ("change", "back", "words"),
     [
-        ("version = 0", "version = 1", "has version 0 of its tables, and this load needs version 1: DROP DATABASE"),
+        ("version = 0", "version = 1", "has version 0 of its tables, and this workload needs version 1: DROP DATABASE"),
         (
             "scale = '7 warehouses'",
             "scale = '1 warehouse'",
-            "tpcc w1 t4: schema dbcluster_tpcc on node1 holds 7 warehouses, and this load needs 1 warehouse: DROP",
+            "tpcc w1 t4: schema dbcluster_tpcc on node1 has 7 warehouses, and this workload needs 1 warehouse: DROP",
         ),
     ],
 )

@@ -19,7 +19,7 @@ CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
 
 def test_nodes_do_not_share_fewer_warehouses_than_they_are(loaded):
     """Each needs one at least."""
-    with pytest.raises(ConfigError, match="3 nodes share the warehouses, so it takes as many of them or more"):
+    with pytest.raises(ConfigError, match="3 nodes divide the warehouses: take warehouses=3 or more"):
         TPCC(to="all", partitioned=True).run(loaded("mariadb", "galera", 3))
 
 
