@@ -228,7 +228,7 @@ def test_what_was_populated_counts_although_there_is_no_room_to_be_made(surplus_
 
     assert (other.exists(), surplus_one.exists(), len(said)) == (True, False, 2)
     assert said[0].startswith(
-        f"could not make room for other data sets in {datasets.datasets_directory()}: the lock {lock}"
+        f"could not make room for other data sets in {datasets.datasets_directory()}: cannot take the lock {lock}"
     )
     assert said[1].startswith("removed words of mariadb:10.11 ")
 
