@@ -14,6 +14,7 @@ import json
 import time
 from collections.abc import Iterator, Mapping
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.proxy import Proxy
@@ -244,10 +245,18 @@ class Switch:
         if first:
             nodes[0].query(f"CREATE DATABASE IF NOT EXISTS {DRAIN_TABLE.split('.')[0]}")
             nodes[0].query(f"CREATE TABLE IF NOT EXISTS {DRAIN_TABLE} (id INT AUTO_INCREMENT PRIMARY KEY)")
+            # Galera gives a table to the other nodes after CREATE TABLE has returned on this one.
+            wait.until(lambda: [node.name for node in nodes if not _has_drain_table(node)], DRAIN_TABLE, seconds=20)
         for node in nodes:  # every node writes, since a node applies only the writes of others
             for _ in range(4):
                 node.query(f"INSERT INTO {DRAIN_TABLE} () VALUES ()")
         nodes[0].query(f"DELETE FROM {DRAIN_TABLE}")
+
+
+def _has_drain_table(node: Node) -> bool:
+    schema, table = DRAIN_TABLE.split(".")
+    tables = f"SELECT 1 FROM information_schema.tables WHERE table_schema = '{schema}' AND table_name = '{table}'"
+    return bool(node.query(tables))
 
 
 def _appliers(node: Node) -> int | None:

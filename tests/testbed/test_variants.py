@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import types
 
 import pytest
 
@@ -202,6 +203,27 @@ def test_surplus_appliers_are_drained(galera2):
     assert four == ["4", "4"]
     assert appliers(galera2) == ["1", "1"]
     assert running(galera2, "wsrep_slave_threads") == [1, 1]
+
+
+def test_a_node_that_has_no_table_yet_is_waited_for():
+    """CREATE TABLE returns on one node of Galera before the others have the table."""
+
+    class Late:
+        def __init__(self, name, looks):
+            self.name, self.looks = name, looks
+
+        def query(self, statement):
+            if "information_schema" in statement:
+                self.looks -= 1
+                return [(1,)] if self.looks < 0 else []
+            assert "INSERT" not in statement or self.looks < 0, "the table does not exist here yet"
+            return []
+
+    switch = Switch.__new__(Switch)
+    switch.cluster = types.SimpleNamespace(nodes=[Late("node1", 0), Late("node2", 2)])
+    switch._write(first=True)
+
+    assert [node.looks for node in switch.cluster.nodes] == [-3, -1]
 
 
 def test_a_switch_writes_nothing_on_replicas(briefly):
