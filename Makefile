@@ -42,7 +42,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
-	$(BIN)/pytest tests -n 2 --dist loadfile
+# Tests of servers wait more than they compute: three workers keep two cores busy.
+	$(BIN)/pytest tests -n 3 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
