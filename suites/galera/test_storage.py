@@ -31,7 +31,7 @@ pytestmark = pytest.mark.storage
 
 @TABLE_3
 @pytest.mark.parametrize("mode", WRITING)
-def test_flush_2_beats_the_default(measure, mode):
+def test_a_lazy_log_beats_the_default(measure, mode):
     """If flushing costs as much as on gp2, every kind of write is faster without waiting for it."""
     default, flush_2 = measure(slap(mode), on=[GALERA_GP2, FLUSH_2_GP2])
 
@@ -76,7 +76,7 @@ def test_tuned_beats_the_default(measure, tuned, mode):
 
 
 @TABLE_6
-def test_tuned_a_beside_flush_2(measure):
+def test_tuned_a_beside_the_log_alone(measure):
     """Published: tuned A inserts a little slower than flush=2 alone. Shown, not claimed."""
     flush_2, tuned_a = measure(slap("write"), on=[FLUSH_2_GP2, TUNED_A_GP2])
 

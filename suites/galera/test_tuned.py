@@ -17,7 +17,7 @@ def test_tuned_beats_the_default(measure, tuned, mode):
     assert candidate.beats(default)
 
 
-def test_tuned_a_beside_flush_2(measure):
+def test_tuned_a_beside_the_log_alone(measure):
     """Published: tuned A inserts a little slower than flush=2 alone. It depends on the disk: shown, not claimed."""
     flush_2, tuned_a = measure(slap("write"), on=[FLUSH_2, TUNED_A])
 

@@ -6,6 +6,7 @@ import argparse
 import os
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -188,3 +189,13 @@ def test_ci_keys_its_cache_by_files_that_exist():
 
     assert patterns
     assert [pattern for pattern in patterns if not list(ROOT.glob(pattern))] == []
+
+
+def test_the_main_job_is_the_flush_claims_alone():
+    """`-k flush` selects the claims of one file: names of other tests and clusters do not contain the word."""
+    command = [sys.executable, "-m", "pytest", "suites/galera", "-k", "flush", "--collect-only", "-q", "--no-header"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    selected = [line for line in done.stdout.splitlines() if "::" in line]
+
+    assert {line.split("::")[0] for line in selected} == {"suites/galera/test_flush.py"}
+    assert len(selected) == 3
