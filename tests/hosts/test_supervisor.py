@@ -79,7 +79,7 @@ def ended(pid):
 
 def wait_ended(pid):
     """Wait for its end."""
-    wait.until(lambda: [] if ended(pid) else ["it runs"], f"the end of {pid}", seconds=60)
+    wait.until(lambda: [] if ended(pid) else ["it runs"], f"the end of {pid}", seconds=10)
 
 
 def test_a_child_may_open_as_many_files_as_the_system_allows(script, tmp_path):

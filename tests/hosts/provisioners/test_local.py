@@ -78,7 +78,7 @@ def test_a_command_that_takes_too_long_is_ended_with_its_children(host):
 
     assert "did not end within 0.2 s" in str(caught.value)
     child = int(caught.value.stdout)
-    wait.until(lambda: [f"{child} lives"] if alive(child) else [], "its end", seconds=60)  # init reaps it
+    wait.until(lambda: [f"{child} lives"] if alive(child) else [], "its end", seconds=5)  # init reaps it
 
 
 def test_a_program_that_does_not_exist_is_a_failed_command(host):
@@ -129,7 +129,7 @@ def test_close_ends_every_program_and_removes_the_directory(host, local):
     local.close()
 
     # A killed process has lost its mark, and is no longer looked for, a moment before it is gone.
-    wait.until(lambda: [str(pid) for pid in (outer.pid, inner) if alive(pid)], "the end of both", seconds=60)
+    wait.until(lambda: [str(pid) for pid in (outer.pid, inner) if alive(pid)], "the end of both", seconds=5)
     assert not local.directory.exists()
 
 
@@ -168,7 +168,7 @@ def test_a_dead_supervisor_is_said_with_its_servers(host):
     assert str(caught.value) == (
         f"the supervisor of the local servers (pid {supervisor.pid}) is gone; its servers ended with it"
     )
-    wait.until(lambda: ["alive"] if alive(process.pid) else [], "the server's end", seconds=60)
+    wait.until(lambda: ["alive"] if alive(process.pid) else [], "the server's end", seconds=5)
 
 
 def test_the_end_has_as_long_as_its_commands_may_take(host, local, monkeypatch):
