@@ -1,4 +1,4 @@
-"""Hosts: where commands run. Only this room starts processes for a cluster.
+"""Hosts: where commands run. Only this folder starts processes for a cluster.
 
 A *host* runs commands, starts programs and holds files. A *provisioner* hands out a host for each node and takes it
 back; ``offers`` lists the powers of its hosts. A *run* is everything that one process of ours has started. The

@@ -13,7 +13,7 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``round_source``: the interface that rounds come from.
 - ``progress``, ``remarks``: what is shown while rounds are drawn, and the lines below a verdict.
 
-Rounds are not timed here: a workload times its own run, in ``testbed.round_runner.measured``.
+Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
 """
 
 __all__ = ["answer", "curve", "instance_floor", "measurement", "progress", "remarks", "round_source", "series"]

@@ -58,7 +58,7 @@ class Series:
 
         Draws blocks of rounds now, until the claim is decided; the first look comes after 6 pairs. Holds when the
         sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, fails when it lies below; either
-        verdict is wrong with a chance of at most .0005. ``Series`` lists the errors that are raised.
+        verdict is wrong with a chance of at most alpha. ``Series`` lists the errors that are raised.
 
         metric: by default the metric of the workload, throughput or goodput. ``drained_throughput`` and
         ``drained_goodput`` include the time until all nodes are equal. In an open loop also the latencies ``p50``,

@@ -14,7 +14,7 @@ goodput, a percentile or a counter.
 - ``load_generator``: whether the load generator was the bottleneck.
 
 To add a counter, add a line to ``counters``; to add a metric, add a name to ``metrics``. ``testbed.round_runner`` runs
-and times a round.
+a round; ``Round.throughput`` is operations / seconds.
 """
 
 __all__ = ["counters", "histogram", "ledger", "ledger_summary", "load_generator", "metrics", "open_loop", "round"]

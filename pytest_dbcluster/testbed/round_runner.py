@@ -1,7 +1,9 @@
-"""One round on one running cluster. ``measured`` times the round, and is the one place that does.
+"""One round on one running cluster: ``measured`` runs it.
 
 ``measured`` reads the counters, runs the workload, waits for the drain, reads the counters again, and decides whether
-the round counts or is void. ``testbed.Testbed.round`` prepares the cluster and calls it.
+the round counts or is void. The workload reports its own seconds (``RunResult.seconds``: ``workloads.mysqlslap.parse``,
+``workloads.sysbench_driver.outcome``); ``drain`` times the drain. ``testbed.Testbed.round`` prepares the cluster and
+calls ``measured``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ TAIL = 200  # characters of a failed workload's error in the reason of a void ro
 
 
 def measured(workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
-    """Time one round: run the workload once between two readings of the counters, then wait for the drain.
+    """Run one round: run the workload once between two readings of the counters, then wait for the drain.
 
     The steps: read the counters, sample the machine while the workload runs, drain, read the counters again. The
     workload itself reports the seconds that throughput and latency are computed from (``RunResult.seconds``). Counters

@@ -1,6 +1,6 @@
 """``Testbed``: runs the rounds of a measurement on running clusters, and checks the clusters afterwards.
 
-``Testbed.round`` prepares, switches, resets and settles the cluster. ``round_runner.measured`` times the round itself.
+``Testbed.round`` prepares, switches, resets and settles the cluster. ``round_runner.measured`` runs the round itself.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ class Testbed(RoundSource):
         """Run one round of a variant (0-based) and return it.
 
         The steps: start and populate the cluster where needed, switch, reset, settle, measure, drain.
-        ``round_runner.measured`` does the last two, and is the one place that times a round.
+        ``round_runner.measured`` does the last two; the workload reports its seconds.
 
         Blocks use the instances in turn; all variants of a block use the same instance. An error or Ctrl-C during the
         round marks the cluster as dirty, so no later round uses it. Raises ConfigError before the first round for

@@ -2,7 +2,8 @@
 
 A *workload* is a frozen value with its sizes, threads and seed: ``MySQLSlap``, ``SysBench``, ``TPCC``. It prepares its
 tables, runs one round, and resets its tables before the next round. A *setting* is what a workload runs in: the
-cluster, the host of the load generator, the client release. ``testbed/round_runner.py`` times the rounds.
+cluster, the host of the load generator, the client release. A workload reports the seconds of its run;
+``testbed/round_runner.py`` calls it.
 
 - ``workload``: the base class ``Workload``, the optional powers ``HasDataSet`` and ``OpenLoop``, and ``Setting``.
 - ``mysqlslap``, ``sysbench``, ``tpcc/``: the workloads.

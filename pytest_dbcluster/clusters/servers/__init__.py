@@ -3,7 +3,7 @@
 - ``node``: a server on a host: ``Node.configure`` writes its my.cnf; start, query, stop.
 - ``options``: server options: read from my.cnf files, checked against the server's own list, merged, compared.
 - ``variables``: facts about variables: which need a restart, which differ although the options are the same.
-- ``galera_options``: the options inside ``wsrep_provider_options``.
+- ``galera_options``: compares the options inside ``wsrep_provider_options``.
 - ``parity``: the options that make vendors comparable.
 - ``data_template``: a fresh data directory, made once for each release and copied to every node.
 - ``connection``: control connections and endpoints.
