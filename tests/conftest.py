@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -60,6 +62,10 @@ LONG = (
 def pytest_configure(config: pytest.Config) -> None:
     """The order of modules is that of ``LONG``, with pytest-xdist too. Ctrl-C is heard in the background as well."""
     config.option.loadscopereorder = False
+    # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
+    # read this machine's CA certificates, which the control connection does not verify.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.setdefault("SSL_CERT_FILE", os.devnull)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has what it starts with & ignore it
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -68,6 +74,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Modules that take long come first."""
     place = {Path(__file__).parent / name: number for number, name in enumerate(LONG)}
     items.sort(key=lambda item: place.get(item.path, len(LONG)))
+
+
+def pytest_collection_finish() -> None:
+    """Collected tests stay alive: the garbage collector, which each run inside a test starts several times, skips them."""
+    gc.collect()
+    gc.freeze()
 
 
 Bring = Callable[..., Cluster]
