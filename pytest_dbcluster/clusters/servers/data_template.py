@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import redaction
+from pytest_dbcluster import redaction, wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
@@ -28,6 +28,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
 
 READ_ONLY_VARIABLE, SESSION_VARIABLE = 1238, 1228  # ER_INCORRECT_GLOBAL_LOCAL_VAR, ER_LOCAL_VARIABLE
+NOT_READY = 1047  # ER_UNKNOWN_COM_ERROR: "WSREP has not yet prepared node for application use"
 FILE = "template.json"  # the manifest
 FORMAT = 2  # part of the cache key; raise it when the contents of a template change
 # Files of the server that made the data; copies must not have them.
@@ -128,6 +129,7 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
     try:
         node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
         node.wait_answering(120)
+        wait.until(lambda: _not_ready(node), f"node {node.name}, to read its tables", seconds=120)
         for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
             node.query(f"DROP USER {account}")
         manifest = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
@@ -136,6 +138,17 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         node.kill()
         raise
     _keep(Path(node.data), directory, manifest)
+
+
+def _not_ready(node: Node) -> list[str]:
+    """Return why a node that answers does not read tables yet; empty when it does. Galera nodes answer earlier."""
+    try:
+        node.query("SELECT COUNT(*) FROM mysql.user")
+    except SQLError as error:
+        if error.number != NOT_READY:
+            raise
+        return [str(error)]
+    return []
 
 
 def _first_sql(statements: tuple[str, ...], password: str) -> str:

@@ -13,7 +13,9 @@ import pytest
 
 from pytest_dbcluster.cli import cache as commands
 from pytest_dbcluster.clusters.servers import data_template as module
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import template
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 
@@ -70,6 +72,22 @@ def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
     assert lines == [
         "waiting for another process that makes or removes the data template mariadb-1", "given back", "held",
     ]  # fmt: skip
+
+
+def test_a_node_that_is_not_ready_yet_is_waited_for(mariadb, host, empty_templates, monkeypatch):
+    """A Galera node answers SELECT 1 before it reads tables; it then refuses with error 1047 for a moment."""
+    query, refusals = Node.query, []
+
+    def refused_at_first(node, statement):
+        if "mysql." in statement and len(refusals) < 3:
+            refusals.append(statement)
+            raise SQLError("template", statement, 1047, "WSREP has not yet prepared node for application use")
+        return query(node, statement)
+
+    monkeypatch.setattr(Node, "query", refused_at_first)
+
+    assert template(mariadb, host, {}).data.is_dir()
+    assert len(refusals) == 3
 
 
 def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypatch):
