@@ -77,7 +77,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Collected tests stay alive: the garbage collector, which each run inside a test starts several times, skips them."""
+    """Collected tests stay alive, so the garbage collector skips them. Runs inside tests start it several times."""
     gc.collect()
     gc.freeze()
 
