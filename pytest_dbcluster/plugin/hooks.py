@@ -153,6 +153,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     group = dict(zip(measuring, names, strict=True))
     items[:] = grouping.together(items, group)
     if worker:
+        worker.over = settings(config).run_over
         worker.collected({item.nodeid: name for item, name in group.items()}, expected)
 
 
