@@ -1,4 +1,4 @@
-"""Sizes, durations and counts as text for messages and tables, and the type of progress reports."""
+"""Sizes, durations, counts and texts of others for messages and tables, and the type of progress reports."""
 
 from __future__ import annotations
 
@@ -38,3 +38,18 @@ def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    r"""The text without characters that control a terminal: each is shown as its escape, such as ``\x1b``.
+
+    Use it wherever a text of another user, or of a file, is shown. It escapes control characters, marks that change the
+    direction of writing, and everything else that is not visible. ``lines``: newlines and tabs stay.
+    """
+    kept = "\n\t" if lines else ""
+    if text.isprintable():
+        return text
+    return "".join(
+        letter if letter.isprintable() or letter in kept else letter.encode("unicode_escape").decode()
+        for letter in text
+    )

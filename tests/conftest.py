@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,7 +26,7 @@ from pytest_dbcluster.system import cache, machine_lock
 from pytest_dbcluster.system.machine_lock import MachineLock
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
-from tests.support import engines
+from tests.support import engines, users
 from tests.support.clusters import bring_up
 
 pytest_plugins = ["pytester"]
@@ -208,6 +209,16 @@ def pool(provisioner: LocalProvisioner, tmp_path: Path) -> Iterator[Pool]:
     made = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=lambda line: None))
     yield made
     made.close()
+
+
+@pytest.fixture
+def open_to_all() -> Iterator[Path]:
+    """A directory like /tmp: root's, sticky, and writable for every user. Tests with other users need it."""
+    if reason := users.missing():
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o1777)
+        yield Path(name)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import pwd
+import os
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -43,7 +43,10 @@ class ClusterRow:
 
 
 def rows(now: float | None = None) -> list[ClusterRow]:
-    """Every cluster of every run of this machine's data directory, the oldest run first."""
+    """Every cluster of every run of this machine's data directory, the oldest run first.
+
+    The texts of other users' runs may have any content.
+    """
     return [row for run in runs.known() for row in _rows(run, now or time.time())]
 
 
@@ -57,41 +60,45 @@ def _rows(run: Run, now: float) -> list[ClusterRow]:
             )
             for cluster in clusters
         ]
-    directories = [path for path in sorted(run.directory.glob("*-*")) if path.is_dir()]
+    try:
+        directories = [path for path in sorted(run.directory.glob("*-*")) if path.is_dir()]
+    except OSError:  # another user's, or just removed
+        directories = []
     names = [re.sub(r"^\d+-", "", path.name) for path in directories]
     return [ClusterRow(run.run_id, ", ".join(names) or "-", "-", "-", "-", age, owner, state)]
 
 
 def _owner(run: Run) -> str:
     """The user, with the process id of a run that is not kept."""
-    uid = run.directory.stat().st_uid
-    try:
-        user = pwd.getpwuid(uid).pw_name
-    except KeyError:
-        user = str(uid)
-    return user if run.kept else f"{user} (pid {run.owner})"
+    return run.user if run.kept else f"{run.user} (pid {run.owner})"
 
 
 def _state(run: Run) -> str:
     if not run.kept:
-        return "running" if run.alive else "dead: dbcluster reap"
-    return "kept" if run.processes() else "kept, its servers have ended"
+        command = "dbcluster reap" if run.mine else f"dbcluster reap, as {run.user}"
+        return "running" if run.alive else f"dead: {command}"
+    visible = run.mine or os.getuid() == 0  # other users cannot see which processes are the run's
+    return "kept, its servers have ended" if visible and not run.processes() else "kept"
 
 
 def down(wanted: str) -> tuple[Run, int]:
     """End one kept run by its id or name; return the run and the number of ended processes.
 
-    Raises ConfigError for an unknown id or name, and for a run that is not kept and that a process still uses.
+    Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is not
+    kept and that a process still uses, and for another user's run.
     """
     run = kept.chosen(wanted, runs.known())
     if not run.kept and run.alive:
         raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
+    if not run.mine and os.getuid() != 0:
+        command = runs.as_owner(run, f"down {run.run_id}")
+        raise ConfigError(f"run {run.run_id} belongs to {run.user}: end it as root, or {command}")
     return run, runs.end(run)
 
 
 def down_all() -> list[tuple[Run, int]]:
-    """End every kept run; return each with the number of ended processes."""
-    return [(run, runs.end(run)) for run in runs.known() if run.kept]
+    """End every kept run of this user; return each with the number of ended processes."""
+    return [(run, runs.end(run)) for run in runs.known() if run.kept and run.mine]
 
 
 def reap_engine(progress: Report) -> list[str]:
@@ -111,9 +118,9 @@ def reap_engine(progress: Report) -> list[str]:
 
 
 def free_name(name: str) -> None:
-    """Raise ConfigError when a kept cluster has this name already."""
+    """Raise ConfigError when a kept cluster of this user has this name already."""
     for run in runs.known():
-        if any(cluster.name == name for cluster in kept.read(run.directory)):
+        if run.mine and any(cluster.name == name for cluster in kept.read(run.directory)):
             raise ConfigError(f"a kept cluster is named {name!r} already (run {run.run_id}); choose another --name")
 
 
@@ -188,17 +195,25 @@ def run_ps(arguments: argparse.Namespace) -> int:
 
 
 def run_down(arguments: argparse.Namespace) -> int:
-    """``dbcluster down ID|NAME ...``: end kept clusters."""
+    """``dbcluster down ID|NAME ...``: end kept clusters, and say what of them is left."""
     if bool(arguments.wanted) == arguments.all:
         raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
     for run, processes in ended:
         print(f"ended run {run.run_id} ({counted(processes, 'process')})")
+        if left := runs.left_to_owner(run):
+            tell(left)
+    for run in runs.known() if arguments.all else ():
+        if run.kept and not run.mine:
+            tell(f"left run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, f'down {run.run_id}')}")
     return 0
 
 
 def run_reap(arguments: argparse.Namespace) -> int:
-    """``dbcluster reap``: end the processes of dead runs, and remove their containers and files."""
+    """``dbcluster reap``: end the processes of this user's dead runs, and remove their containers and files.
+
+    Names the dead runs of other users, with the command that cleans each of them up.
+    """
     from pytest_dbcluster.hosts import runs
     from pytest_dbcluster.system import worker_files
 
@@ -209,6 +224,9 @@ def run_reap(arguments: argparse.Namespace) -> int:
         print(f"removed containers and networks of dead run {run_id}")
     for path in files:
         print(f"removed {path} of a run that has ended")
+    for run in runs.dead():
+        if not run.mine:
+            tell(f"left dead run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, 'reap')}")
     if not (ended or swept or files):
         print("no dead run has left anything")
     return 0

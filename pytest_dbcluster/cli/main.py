@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.cli.text import known_size, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -31,7 +32,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact
 
-        print(f"dbcluster: {redact(str(error))}", file=sys.stderr)
+        tell(f"dbcluster: {redact(str(error))}")
         return 2 if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         print("dbcluster: interrupted", file=sys.stderr)
@@ -54,11 +55,11 @@ def _parser() -> argparse.ArgumentParser:
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
-    add("ps", _ps, "list the runs and kept clusters of this machine")
+    add("ps", _ps, "list the runs and kept clusters of this machine, of all users")
     down = add("down", _down, "end kept clusters")
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
-    down.add_argument("--all", action="store_true", help="end every kept cluster")
-    add("reap", _reap, "end the servers of dead runs, and remove their containers and files")
+    down.add_argument("--all", action="store_true", help="end every kept cluster of yours")
+    add("reap", _reap, "end the servers of your dead runs, and remove their containers and files")
     add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
     cached = add("cache", _cache, "list the entries of the cache with their sizes, or remove them")
     cached.add_argument(
@@ -182,7 +183,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import doctor
 
-    print(doctor.text(doctor.findings()))
+    print(printable(doctor.text(doctor.findings()), lines=True))
     return 0
 
 

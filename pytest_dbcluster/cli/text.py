@@ -10,7 +10,7 @@ from pytest_dbcluster import formatting
 
 def tell(line: str) -> None:
     """Print a line of progress on standard error, so that standard output has only results."""
-    print(line, file=sys.stderr, flush=True)
+    print(formatting.printable(line, lines=True), file=sys.stderr, flush=True)
 
 
 def known_size(size: int) -> str:

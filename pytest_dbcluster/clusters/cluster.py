@@ -41,6 +41,11 @@ class Cluster:
         self.ready_seconds = 0.0
 
     @property
+    def unusable(self) -> str:
+        """Why nobody may use the cluster again: it is dirty, or one of its hosts is lost; empty while it is usable."""
+        return self.dirty or next(filter(None, (host.lost() for host in self.hosts)), "")
+
+    @property
     def writers(self) -> Sequence[Node]:
         """The nodes that take writes now; without a proxy, load goes to the first. Raises ProvisionError for none."""
         return self.topology.writers(self.nodes)
@@ -146,11 +151,12 @@ class Cluster:
         """Kill the proxy and every server. Servers that have ended already are no error."""
         if self.proxy:
             self.proxy.close()
-        with contextlib.suppress(ProvisionError):  # the supervisor ended, and its servers ended with it
-            for node in self.nodes:  # signal all before waiting: a large process takes a while to end
+        for node in self.nodes:  # signal all before waiting: a large process takes a while to end
+            with contextlib.suppress(ProvisionError):  # the supervisor ended, and its servers ended with it
                 if node.process and node.running:
                     node.process.signal(signal.SIGKILL)
-            for node in self.nodes:
+        for node in self.nodes:
+            with contextlib.suppress(ProvisionError):
                 node.kill()
 
 

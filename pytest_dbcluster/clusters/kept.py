@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+
+import msgspec
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.errors import ConfigError
@@ -21,6 +21,7 @@ from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.system import owned_files
 
 FILE = "cluster.json"
 CLIENTS = ("mariadb", "mysql")
@@ -82,9 +83,9 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         proxy=_listeners(cluster),
         statistics=cluster.proxy.statistics_url if cluster.proxy else "",
     )
-    _private(client_cnf, _client_text(cluster, release))
+    owned_files.write(directory, client_cnf.name, _client_text(cluster, release))
     records = [dataclasses.asdict(cluster) for cluster in (*read(provisioner.directory), kept)]
-    _private(provisioner.directory / FILE, json.dumps(records, indent=1))
+    owned_files.write(provisioner.directory, FILE, json.dumps(records, indent=1))
     provisioner.leave()
     return kept
 
@@ -119,24 +120,15 @@ def _client_text(cluster: Cluster, release: Release) -> str:
     return "\n".join(["[client]", *(f"{name} = {value}" for name, value in options.items()), ""])
 
 
-def _private(path: Path, text: str) -> None:
-    fresh = path.with_name(f".{path.name}")
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
-        file.write(text)
-    fresh.rename(path)
-
-
 def read(directory: Path) -> list[Kept]:
-    """Return the kept clusters of a run's directory; none if the record is missing or unreadable."""
+    """Return the kept clusters of a run's directory; none if the record is missing or unreadable.
+
+    The texts are those of the directory's owner: show them with ``formatting.printable``.
+    """
     try:
-        return [_kept(record) for record in json.loads((directory / FILE).read_text())]
-    except (OSError, ValueError, TypeError, KeyError):
+        return msgspec.json.decode(owned_files.read(directory, FILE)[0], type=list[Kept])
+    except (OSError, msgspec.DecodeError, RecursionError):
         return []
-
-
-def _kept(record: dict[str, Any]) -> Kept:
-    listeners = {key: tuple(Listener(**fields) for fields in record[key]) for key in ("nodes", "proxy")}
-    return Kept(**{**record, **listeners})
 
 
 def describe(kept: Kept) -> str:
@@ -158,15 +150,20 @@ def describe(kept: Kept) -> str:
 
 
 def chosen(wanted: str, runs: Iterable[Run]) -> Run:
-    """Return the run with this id, or with a kept cluster of this name.
+    """Return the run with this id, or this user's run with a kept cluster of this name.
 
-    Raises ConfigError with all ids and names if none or several match.
+    Any user can give a cluster any name, so a run of another user is chosen by its id alone. Raises ConfigError with
+    all ids and names if none or several match.
     """
     names_of = {run: [kept.name for kept in read(run.directory)] for run in runs}
-    matching = [run for run, names in names_of.items() if wanted == run.run_id or wanted in names]
+    matching = [run for run, names in names_of.items() if wanted == run.run_id or (run.mine and wanted in names)]
     if len(matching) == 1:
         return matching[0]
-    shown = ", ".join(" ".join([run.run_id, *map(repr, names)]) for run, names in names_of.items())
+    shown = ", ".join(_shown(run, names) for run, names in names_of.items())
     if matching:
         raise ConfigError(f"{wanted!r} names {len(matching)} runs, say which by its id: {shown}")
     raise ConfigError(f"no run has the id or name {wanted!r}; there is: {shown or 'none'}")
+
+
+def _shown(run: Run, names: Iterable[str]) -> str:
+    return " ".join([run.run_id, *map(repr, names), *([] if run.mine else [f"of {run.user}"])])

@@ -8,34 +8,32 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
-import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
+
+import msgspec
+
+from pytest_dbcluster.system import owned_files
 
 FILE = "cleanup.json"
 SECONDS = 60.0  # timeout of each command
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclasses.dataclass(frozen=True)
 class Command:
     """One command. ``environment``: variables that are added to the environment of the process that runs it."""
 
-    argv: Sequence[str]
+    argv: Annotated[Sequence[str], msgspec.Meta(min_length=1)]
     environment: Mapping[str, str]
 
 
 def record(directory: Path, command: Command) -> None:
     """Add a command to those of the run in this directory. The file is replaced atomically. Raises OSError."""
-    commands = [dataclasses.asdict(known) for known in (*recorded(directory), command)]
-    fresh = directory / f".{FILE}"
-    fresh.unlink(missing_ok=True)
-    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        json.dump(commands, file)
-    fresh.rename(directory / FILE)
+    commands = [*recorded(directory), command]
+    owned_files.write(directory, FILE, msgspec.json.encode(commands).decode())
 
 
 def recorded(directory: Path) -> list[Command]:
@@ -44,9 +42,15 @@ def recorded(directory: Path) -> list[Command]:
     Empty when the file cannot be read, when another user owns it or its directory, or when others may write to them.
     """
     try:
-        return [_command(document) for document in json.loads(_own_text(directory))]
-    except (OSError, ValueError, TypeError, KeyError):
+        content, owner = owned_files.read(directory, FILE)
+        return msgspec.json.decode(content, type=list[Command]) if owner == os.getuid() else []
+    except (OSError, msgspec.DecodeError, RecursionError):
         return []
+
+
+def exists(directory: Path) -> bool:
+    """Whether a run in this directory has recorded commands, whoever owns it."""
+    return os.path.lexists(directory / FILE)
 
 
 def run(directory: Path, seconds: float = SECONDS) -> None:
@@ -66,32 +70,3 @@ def run(directory: Path, seconds: float = SECONDS) -> None:
                 timeout=seconds,
                 check=False,
             )
-
-
-def _own_text(directory: Path) -> str:
-    """The text of the file. Raises PermissionError when another user could have written it."""
-    parent = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        _refuse_others(parent)
-        # Check and read the same open file: somebody could replace the file between two uses of its path.
-        with os.fdopen(os.open(FILE, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=parent)) as file:
-            _refuse_others(file.fileno())
-            return file.read()
-    finally:
-        os.close(parent)
-
-
-def _refuse_others(descriptor: int) -> None:
-    status = os.fstat(descriptor)
-    if status.st_uid != os.getuid() or status.st_mode & _OTHERS_WRITE:
-        raise PermissionError("another user owns the file or may write to it")
-
-
-def _command(document: Mapping[str, object]) -> Command:
-    """The command in a JSON object. Raises ValueError, TypeError or KeyError for an object that is no command."""
-    argv, environment = document["argv"], document["environment"]
-    if not (isinstance(argv, list) and argv and isinstance(environment, dict)):
-        raise ValueError(document)
-    if not all(isinstance(word, str) for word in (*argv, *environment, *environment.values())):
-        raise ValueError(document)
-    return Command(argv, environment)

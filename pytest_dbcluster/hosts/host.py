@@ -108,6 +108,10 @@ class Host(abc.ABC):
         """Which limit of the host ended a program, as a clause for a message; empty when no limit did."""
         return ""
 
+    def lost(self) -> str:
+        """Why the host cannot be used any more, as a clause for a message; empty while it can be."""
+        return ""
+
     def cpu_seconds(self) -> float | None:
         """The CPU time of all programs of this host so far, in seconds; None when it is unknown."""
         return None

@@ -36,6 +36,8 @@ class SupervisorClient:
     def __init__(self, run: str, *, keep: bool = False) -> None:
         self.run = run
         self.keep = keep
+        self.started: set[int] = set()  # process ids of the programs that it started
+        self._closed = self._died = False
         self._sent = 0
         self._after = 0  # number of clean-up commands of the supervisor
         # Several threads send requests. A signal handler may send one while its thread waits for an answer.
@@ -47,6 +49,17 @@ class SupervisorClient:
             text=True,
             start_new_session=True,
         )
+
+    @property
+    def lost(self) -> str:
+        """That the supervisor has ended although nobody asked it to, as a clause for a message; else empty."""
+        if not self._closed and self._process.poll() is not None:
+            self._died = True
+        return self._gone if self._died else ""
+
+    @property
+    def _gone(self) -> str:
+        return f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
 
     def ask(self, do: str, **what: object) -> dict[str, Any]:
         """Send one request and return its answer. Raises ProvisionError with the error text of the supervisor."""
@@ -61,13 +74,13 @@ class SupervisorClient:
         except (BrokenPipeError, ValueError):
             line = ""
         if not line:
-            raise ProvisionError(
-                f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
-            )
+            raise ProvisionError(self._gone)
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise ProvisionError(f"could not {do} {what.get('argv', what)}: {answer['error']}")
         self._after += do == "after"
+        if do == "spawn":
+            self.started.add(answer["pid"])
         return answer
 
     def _send(self, do: str, **what: object) -> int:
@@ -79,6 +92,7 @@ class SupervisorClient:
 
     def close(self) -> None:
         """End the supervisor and its programs. Raises ProvisionError when the supervisor does not end in time."""
+        self._closed = True
         if self._process.stdin and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):  # the supervisor was killed before it read the last request
                 self._process.stdin.close()
@@ -193,6 +207,10 @@ class LocalHost(Host):
             joins=self.group.joins if self.group else [],
         )
         return LocalProcess(self._client, answer["pid"])
+
+    def lost(self) -> str:
+        """Why no program can be started here any more: the supervisor is gone. Empty while it is there."""
+        return self._client.lost
 
     def limit_reached(self) -> str:
         """Which limit ended a program of this host; empty when no limit did."""

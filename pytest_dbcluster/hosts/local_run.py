@@ -5,6 +5,7 @@ Every provisioner that keeps the data of its hosts on this machine uses a ``Loca
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import threading
@@ -33,6 +34,7 @@ class LocalRun:
         self._acquiring = threading.Lock()  # clusters start in parallel
         self._ports = PortLocks()
         self._client: SupervisorClient | None = None
+        self._left = False
 
     @property
     def begun(self) -> bool:
@@ -41,8 +43,13 @@ class LocalRun:
 
     @property
     def client(self) -> SupervisorClient:
-        """The supervisor. The first call removes dead runs and starts the supervisor. Raises ProvisionError."""
+        """The supervisor. The first call removes dead runs and starts the supervisor. Raises ProvisionError.
+
+        After the death of the supervisor another one is started. Hosts of the dead one stay lost.
+        """
         with self._acquiring:
+            if self._client and self._client.lost:
+                self._begin_again(self._client)
             return self._client or self._begin()
 
     def cluster_directory(self, spec: ClusterSpec) -> Path:
@@ -87,6 +94,7 @@ class LocalRun:
             raise ProvisionError("only a run that was made with keep=True, and has a host, can be left running")
         runs.claim(self.directory, keep=True)
         self._client.ask("leave")
+        self._left = True
 
     def close(self) -> None:
         """End every program of the run, remove its directory and release its ports.
@@ -94,6 +102,9 @@ class LocalRun:
         After ``leave`` programs and directory stay. A second call does nothing. Raises ProvisionError when the
         supervisor does not end in time.
         """
+        if self._client and self._client.lost and not self._left:
+            with contextlib.suppress(ProvisionError):  # then a later run, or dbcluster reap, removes what is left
+                self._begin_again(self._client)
         client, self._client = self._client, None
         try:
             if client:
@@ -114,6 +125,17 @@ class LocalRun:
         self._client = SupervisorClient(self.run_id, keep=self.keep)
         self._client.ask("own", directory=str(self.directory))
         return self._client
+
+    def _begin_again(self, dead: SupervisorClient) -> None:
+        """End what is left of a dead supervisor's programs, and start another one with the same things to clean up."""
+        runs.end_sessions(self.run_id, dead.started)
+        dead.close()
+        self._client = client = SupervisorClient(self.run_id, keep=self.keep)
+        client.ask("own", directory=str(self.directory))
+        for group in cgroups.recorded(self.directory):
+            client.ask("own_group", group=str(group))
+        for command in cleanup.recorded(self.directory):
+            client.ask("after", argv=list(command.argv), environment={**os.environ, **command.environment})
 
     def _unwritable(self, error: OSError) -> ProvisionError:
         return ProvisionError(f"cannot keep data in {self.directory.parent}: {error.strerror}; {OTHER_DIRECTORY}")

@@ -147,14 +147,21 @@ class Supervisor:
 
 
 def kill_marked(run: str) -> int:
-    """Kill every process that carries the mark of this run. Returns their number."""
+    """Kill every process of this user that carries the mark of this run. Returns their number."""
     mark, killed = f"{RUN_VARIABLE}={run}".encode(), 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
-            if mark in (process / "environ").read_bytes().split(b"\0"):
+            # Any user can give a program of his own our mark.
+            if mark in (process / "environ").read_bytes().split(b"\0") and real_user(process) == os.getuid():
                 killed += 1
                 os.kill(int(process.name), signal.SIGKILL)
     return killed
+
+
+def real_user(process: Path) -> int:
+    """The real user id of a process, by its directory in /proc. Raises OSError."""
+    lines = (process / "status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Uid:"))
 
 
 def remove(directories: list[str]) -> int:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pytest_dbcluster.claims import estimators, verdict
 from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
@@ -45,7 +46,13 @@ def ask(
     judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
     decided = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None
     while decided is None:
-        measurement.draw(numbers, estimate, cap)
+        try:
+            measurement.draw(numbers, estimate, cap)
+        except Inconclusive as error:  # the run's time was used while it waited for the machine
+            if not measurement.pairs:
+                raise
+            decided = judged(str(error))
+            continue
         decided = judged(measurement.over(numbers))
         if measurement.pairs in LOOKS and len(numbers) == 2:
             estimate = _so_far(measurement, numbers, metric)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_dbcluster import errors
+from pytest_dbcluster.formatting import printable
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
@@ -152,6 +153,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     group = dict(zip(measuring, names, strict=True))
     items[:] = grouping.together(items, group)
     if worker:
+        worker.over = settings(config).run_over
         worker.collected({item.nodeid: name for item, name in group.items()}, expected)
 
 
@@ -259,11 +261,11 @@ def pytest_runtest_makereport(
     if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)):
         path, line, _ = item.location
         report.outcome = "skipped"
-        report.longrepr = (path, (line or 0) + 1, f"Skipped: {call.excinfo.value}")
+        report.longrepr = (path, (line or 0) + 1, f"Skipped: {printable(str(call.excinfo.value), lines=True)}")
         if call.excinfo.errisinstance(errors.Inconclusive):
             report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
-        report.longrepr = str(call.excinfo.value)
+        report.longrepr = printable(str(call.excinfo.value), lines=True)  # a server's log may be quoted
     return report
 
 

@@ -64,7 +64,7 @@ class DBSession:
             progress=self.report.line,
             parity_profile=settings.parity,
         )
-        self.pool = Pool(self.resolution)
+        self.pool = Pool(self.resolution, settings.run_over)
         if worker := config.pluginmanager.get_plugin(report.WORKER):
             worker.group_ends = self.group_ends
 
@@ -111,7 +111,7 @@ class DBSession:
 
         def finished(answer: Answer) -> None:
             record = claim_record(answer, testbed, published, asked, time.monotonic() - began)
-            with self.pool.turns.building():  # drawing a chart uses a core
+            with self.pool.turns.finishing():  # drawing a chart uses a core
                 self.report.claim(record)
 
         return finished
@@ -177,7 +177,7 @@ class DBSession:
         self.curves.end()
 
     def _tell_curve(self, record: CurveRecord) -> None:
-        with self.pool.turns.building():
+        with self.pool.turns.finishing():
             self.report.curve(record)
 
     def _repeat(self, item: Any) -> str:
@@ -208,7 +208,7 @@ class DBSession:
     def group_ends(self) -> None:
         """Stop the clusters of a finished group of tests, because another worker may need their memory."""
         if self.pool.clusters and not self.settings.keep:
-            with self._errors_as_lines(), self.pool.turns.building():
+            with self._errors_as_lines(), self.pool.turns.finishing():
                 self.pool.close()
 
     @contextlib.contextmanager

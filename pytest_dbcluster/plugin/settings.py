@@ -111,9 +111,10 @@ class Settings:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.measurement import Rules
 
-        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over)
 
-    def _run_over(self) -> str:
+    def run_over(self) -> str:
+        """Why the run must start nothing more, and wait for nothing: its time is used. Empty while it may."""
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
             return ""
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"

@@ -53,6 +53,7 @@ class Worker:
         self.began: float = given["began"]
         self.overridden: list[str] = []
         self.group_ends: Callable[[], None] = lambda: None  # is called after the last test of a group
+        self.over: Callable[[], str] = lambda: ""  # returns why the run must wait no longer
         self._config = config
         self._item: pytest.Item | None = None
         self._group: Mapping[str, str] = {}
@@ -93,7 +94,7 @@ class Worker:
 
     def _turn(self) -> AbstractContextManager[None]:
         """The machine's lock for work that is not measured, because any test uses cores that rounds need."""
-        return machine_lock.this().turn(machine_lock.BUILDING, progress=self._line)
+        return machine_lock.Turns(machine_lock.this(), progress=self._line, over=self.over).finishing()
 
     def _line(self, text: str) -> None:
         self.send(schema.message(schema.Message("line", text)))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
@@ -60,7 +61,7 @@ class Reporter:
         else:
             self._fresh_line()
         with self._uncaptured():
-            self._terminal.write_line(text, **({colour: True} if colour else {}))
+            self._terminal.write_line(printable(text, lines=True), **({colour: True} if colour else {}))
             self._terminal.flush()
 
     def _fresh_line(self) -> None:
@@ -105,7 +106,7 @@ class Reporter:
         if not self._live:
             self._fresh_line()
         with self._uncaptured():
-            self._terminal.rewrite(text[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
+            self._terminal.rewrite(printable(text)[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
             self._terminal.flush()
         self._live = True
 
@@ -191,9 +192,9 @@ def summary(
     for block in closing.blocks(records, curves):
         reporter.write_sep("=", block.title)
         for line, colour in layout.text(block, width):
-            reporter.write_line(line, **({colour: True} if colour else {}))
+            reporter.write_line(printable(line), **({colour: True} if colour else {}))
     matrix.show(reporter, releases, width)
     reporter.write_line("")
     total = (closing.total(records), *textwrap.wrap(closing.legend(records), width)) if records else ()
     for line in (*total, *notes):
-        reporter.write_line(line)
+        reporter.write_line(printable(line))

@@ -8,7 +8,8 @@
 - ``ports``: ports that no other run takes.
 - ``processes``: whether a process still runs, by its id and start time.
 - ``direct_copy``: copies of data directories by reflinks or O_DIRECT.
-- ``shared_directory``: directories in which every user of this machine may lock files.
+- ``shared_directory``: lock files of all users, in a directory in which any of them may make files.
+- ``owned_files``: files that only the owner of their directory can have written.
 - ``worker_files``: files that workers of pytest-xdist leave for the controller.
 
 Delays of network packets will be ``netem``.
@@ -20,6 +21,7 @@ __all__ = [
     "cgroups",
     "direct_copy",
     "machine_lock",
+    "owned_files",
     "ports",
     "probes",
     "processes",

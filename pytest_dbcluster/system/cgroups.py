@@ -13,18 +13,20 @@ import dataclasses
 import functools
 import itertools
 import os
+import re
 import secrets
-import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+import psutil
+
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.spec import HostNeeds
-from pytest_dbcluster.system import block_devices, processes, shared_directory
+from pytest_dbcluster.system import block_devices, owned_files, processes, shared_directory
 
 PERIOD = 100_000  # of a CPU quota, in microseconds: the kernel's default
 OOM = ("memory.events", "memory.oom_control")  # of either version; both have a line "oom_kill N"
@@ -161,19 +163,42 @@ def record(directory: Path, group: Group) -> list[Path]:
     known = recorded(directory)
     fresh = [path for path in dict.fromkeys(host.parent for host in group.paths) if path not in known]
     if fresh:
-        (directory / RECORD).write_text("".join(f"{path}\n" for path in (*known, *fresh)))
+        owned_files.write(directory, RECORD, "".join(f"{path}\n" for path in (*known, *fresh)))
     return fresh
 
 
 def recorded(directory: Path) -> list[Path]:
-    """The recorded groups of the run in this directory."""
-    return [Path(line) for line in read(directory / RECORD).splitlines()]
+    """The recorded groups of the run in this directory. Only groups that have its name and its user are the run's."""
+    try:
+        content, uid = owned_files.read(directory, RECORD)
+        paths = [Path(line) for line in content.decode().splitlines()]
+    except (OSError, ValueError):
+        return []
+    # Another user may write what he likes: we look for his groups only where groups can be.
+    tops = [Path("/")] if uid == os.getuid() else [Path(point) for _, point in mounted().values()]
+    name = re.compile(rf"{PREFIX}-{re.escape(directory.name)}-[0-9]+-[0-9]+")
+    return [
+        path
+        for path in paths
+        if name.fullmatch(path.name)
+        and ".." not in path.parts
+        and any(path.is_relative_to(top) for top in tops)
+        and _owner(path) in (uid, None)
+    ]
+
+
+def _owner(path: Path) -> int | None:
+    """The user who owns a group; None when it does not exist."""
+    try:
+        return path.lstat().st_uid
+    except (OSError, ValueError):
+        return None
 
 
 def reap() -> None:
-    """Remove the empty groups of runs whose owner has ended. Never raises."""
+    """Remove the empty groups of this user's runs whose owner has ended. Never raises."""
     for path in of_runs():
-        if processes.orphaned(path) and not members(path):
+        if _owner(path) == os.getuid() and processes.orphaned(path) and not members(path):
             remove(path)
 
 
@@ -326,7 +351,7 @@ def of_runs() -> list[Path]:
 
 
 def members(path: Path) -> list[int]:
-    """The ids of the processes in a run's group and in the groups of its hosts."""
+    """The ids of the processes in a run's group and in the groups of its hosts. 0 is a process that we cannot see."""
     return [int(pid) for group in (path, *_inside(path)) for pid in read(group / "cgroup.procs").split()]
 
 
@@ -334,17 +359,21 @@ def _inside(path: Path) -> Iterator[Path]:
     return (file.parent for file in path.glob("*/cgroup.procs"))
 
 
-def remove(path: Path) -> None:
+def remove(path: Path, uid: int | None = None) -> None:
     """Kill the processes of a group and of the groups inside it, and remove the groups. Never raises.
 
-    Groups in which we may not write stay.
+    Groups in which we may not write stay, and so do processes of others than the user ``uid``, by default ourselves,
+    with their groups.
     """
+    uid = os.getuid() if uid is None else uid
     limit = time.monotonic() + REMOVE_SECONDS
     while path.exists() and os.access(path.parent, os.W_OK) and time.monotonic() < limit:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, ValueError):
             for pid in members(path):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(psutil.Error):
+                    process = psutil.Process(pid)
+                    if process.uids().real == uid:
+                        process.kill()
             for inside in _inside(path):
                 inside.rmdir()
             path.rmdir()

@@ -6,6 +6,10 @@ overtakes the process that is next. A build can run between two blocks of anothe
 can run between two builds.
 Two measuring runs do not alternate block by block, because then neither run warms up. While only measuring processes
 wait, a run continues with its next block for ``STINT`` seconds.
+
+The lock files lie directly in root's sticky directory, and so do notes that say who has the machine. Every user may
+write such notes. So the owner of a note and the process id in its name have to be of one user, and nothing but the
+locks themselves decides who waits.
 """
 
 from __future__ import annotations
@@ -14,35 +18,44 @@ import contextlib
 import dataclasses
 import fcntl
 import functools
-import getpass
-import json
+import math
 import os
+import re
 import secrets
 import stat
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO
+from typing import Literal
 
+import msgspec
 import psutil
 
-from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster import formatting
+from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.system import shared_directory
+from pytest_dbcluster.system import cache, processes, shared_directory
+from pytest_dbcluster.system.shared_directory import LockFile
 
-# One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private.
+# One directory for all users of the machine, because they share its cores. Not $TMPDIR, which may be private. A
+# directory of our own in it could be made first, and replaced later, by any other user.
 PARENTS = ("/run/lock", "/tmp")
 ANYBODY_MAY = stat.S_ISVTX | stat.S_IWOTH
-NEXT, WORK, ADMIT, NOTE = "next", "work", "admit", ".json"
+NAME = "pytest-dbcluster"  # every name of ours in that directory begins with it
+NEXT, WORK, ADMIT = (f"{NAME}-{name}.lock" for name in ("next", "work", "admit"))
+NOTE = re.compile(rf"{NAME}-note-[0-9a-f]{{8}}-([0-9]{{1,10}})-([0-9]{{1,12}})")  # process id and start time
+NOTE_BYTES, RUN_LETTERS = 1000, 40  # the longest note that is read, and the longest id of a run that is shown
 BUILDING, MEASURING = "building", "measuring"
 POLL = 0.01  # seconds between two attempts, the maximum delay of a hand-over
 TOLD_AFTER, TOLD_AGAIN = 5.0, 15.0  # seconds of waiting before the first report, and between reports
 STINT = 10.0  # seconds that a run measures while another run waits to measure
 LINGER = 0.2  # seconds to begin the next block; judging the last block takes milliseconds
+# Seconds to wait for the last steps of a measurement (its checks and reports) after the run's time was used.
+FINISH_SECONDS = 20.0
 NO_LOCK = "cannot use the lock that keeps measured rounds apart"
+WAITED = "{}; it was used while this run waited for the machine: {}"
 INSIDE = "a measured round would run inside a build of {}, which may disturb it: end the build first"
 
 
@@ -50,8 +63,8 @@ INSIDE = "a measured round would run inside a build of {}, which may disturb it:
 class Holder:
     """A process that has the machine, or waits for it.
 
-    does: BUILDING or MEASURING. since: start of the turn or of the waiting, in seconds since the epoch.
-    waits: whether it still waits.
+    run, does, since and waits are what the process wrote; pid and user are checked. does: BUILDING or MEASURING. since:
+    start of the turn or of the waiting, in seconds since the epoch. waits: whether it still waits.
     """
 
     run: str
@@ -62,9 +75,18 @@ class Holder:
     waits: bool
 
     def __str__(self) -> str:
-        return (
-            f"run {self.run} of pid {self.pid} ({self.user}) has been {self.does} for {time.time() - self.since:.0f} s"
-        )
+        seconds = max(time.time() - self.since, 0)
+        return f"run {self.run} of pid {self.pid} ({self.user}) has been {self.does} for {seconds:.0f} s"
+
+
+@dataclasses.dataclass(frozen=True)
+class _Note:
+    """The content of a note. Its file's name has the process id, and its file's owner is the user."""
+
+    run: str
+    does: Literal["building", "measuring"]
+    since: float
+    waits: bool
 
 
 class MachineLock:
@@ -84,19 +106,27 @@ class MachineLock:
 
     @contextlib.contextmanager
     def turn(
-        self, does: str, *, run: str = "-", progress: Report = lambda _: None, most: float | None = None
+        self,
+        does: str,
+        *,
+        run: str = "-",
+        progress: Report = lambda _: None,
+        most: float | None = None,
+        over: Callable[[], str] | None = None,
     ) -> Iterator[None]:
         """Hold the machine for BUILDING or MEASURING during the block. Waiting is reported to ``progress``.
 
-        ``most``: the maximum time to wait, in seconds; after it the block runs without the machine. A turn inside a
-        turn of this process, or of a parent process, is part of the outer turn. Raises ConfigError for measuring
-        inside a build, and ProvisionError when the lock files cannot be used.
+        ``over``: returns why the waiting must end, empty while it need not. Then Inconclusive is raised, with who has
+        the machine. ``most``: after so many seconds of waiting the block runs without the machine; with ``over`` too,
+        they count from its first reason. A turn inside a turn of this process, or of a parent process, is part of the
+        outer turn. Raises ConfigError for measuring inside a build, and ProvisionError when the lock files cannot be
+        used.
         """
         if self._depth and does == MEASURING != self._does:
             raise ConfigError(INSIDE.format(f"this process (pid {os.getpid()})"))
         if not self._depth and not (self._still_ours() and does == MEASURING):
             self._turn.close()
-            self._take(does, run, progress, most)
+            self._take(does, _Waiting(self, does, run, progress, most, over))
         self._depth += 1
         try:
             yield
@@ -130,93 +160,157 @@ class MachineLock:
                 self._lingers = None
                 self._turn.close()
 
-    def _take(self, does: str, run: str, progress: Report, most: float | None) -> None:
+    def _take(self, does: str, wait: _Waiting) -> None:
         with contextlib.ExitStack() as held:
-            queue, work = map(held.enter_context, self._open(NEXT, WORK))
-            wait = _Waiting(self, does, run, progress, most)
-            with contextlib.closing(queue):
+            work = held.enter_context(contextlib.closing(self._lock(WORK)))
+            with contextlib.closing(self._lock(NEXT)) as queue:
                 kind = fcntl.LOCK_EX if does == MEASURING else fcntl.LOCK_SH
                 if wait.locked(queue, fcntl.LOCK_EX):
                     wait.locked(work, kind)
-            held.enter_context(self.noted(run, does, waits=False))
+            held.enter_context(self.noted(wait.run, does, waits=False))
             self._turn = held.pop_all()
         self._does, self._began = does, time.monotonic()
 
     @contextlib.contextmanager
-    def admitting(self, progress: Report) -> Iterator[None]:
-        """Hold a lock during the block, inside a turn to build: nobody else can take the memory that we saw free."""
-        (file,) = self._open(ADMIT)
+    def admitting(self, progress: Report, over: Callable[[], str] = lambda: "") -> Iterator[None]:
+        """Hold a lock during the block, inside a turn to build: nobody else can take the memory that we saw free.
+
+        Raises Inconclusive, with who holds it, when ``over`` returns a reason to wait no longer.
+        """
         tell = time.monotonic() + TOLD_AFTER
-        with file:
-            while not shared_directory.try_lock(file, fcntl.LOCK_EX):
+        with contextlib.closing(self._lock(ADMIT)) as file:
+            while not file.try_lock():
+                if reason := over():
+                    raise Inconclusive(WAITED.format(reason, _lockers(file) or "another run that starts servers"))
                 if time.monotonic() >= tell:
                     tell = time.monotonic() + TOLD_AGAIN
-                    progress("waiting: another run is starting servers, which take their memory first")
+                    who = f" ({lockers})" if (lockers := _lockers(file)) else ""
+                    progress(f"waiting: another run is starting servers, which take their memory first{who}")
                 time.sleep(POLL)
             yield
 
-    def _open(self, *names: str) -> list[IO[str]]:
-        """Open the lock files with these names. Raises ProvisionError."""
-        with shared_directory.entered(self.directory, NO_LOCK) as directory:
-            try:
-                return [os.fdopen(shared_directory.lock_file(directory, name)) for name in names]
-            except OSError as error:
-                path = self.directory / str(error.filename)
-                raise ProvisionError(f"{NO_LOCK}: {path}: {error.strerror}; remove it: rm {path}") from None
+    def _lock(self, name: str) -> LockFile:
+        return LockFile(self.directory, name, NO_LOCK)
+
+    def having(self) -> str:
+        """Who has the machine, for messages: by their notes, or else by the kernel's list of locks."""
+        noted = [str(holder) for holder in self.holders() if not holder.waits and holder.pid != os.getpid()]
+        if noted:
+            return ", ".join(noted)
+        for name in (WORK, NEXT):
+            with contextlib.closing(self._lock(name)) as file:
+                if lockers := _lockers(file):
+                    return lockers
+        return "another process has the machine"
 
     def holders(self) -> list[Holder]:
-        """The processes that have the machine or wait for it. Removes the notes of dead processes."""
-        holders = []
-        for path in sorted(self.directory.glob(f"*{NOTE}")):
-            with contextlib.suppress(OSError, ValueError, TypeError), _note(path) as file:
-                if shared_directory.try_lock(file, fcntl.LOCK_SH):
-                    path.unlink()
-                else:
-                    holders.append(Holder(**json.load(file)))
-        return holders
+        """The processes that have the machine or wait for it, by their notes.
+
+        Removes the notes of this user's dead processes; those of other users are not ours to remove.
+        """
+        with contextlib.suppress(ProvisionError), shared_directory.entered(self.directory, NO_LOCK) as directory:
+            names = [match for match in map(NOTE.fullmatch, shared_directory.names(directory)) if match]
+            return [holder for match in names if (holder := _holder(directory, match))]
+        return []
 
     @contextlib.contextmanager
     def noted(self, run: str, does: str, *, waits: bool) -> Iterator[None]:
-        """Keep a locked note about this process during the block. Other users can read the note, but not remove it."""
-        path = self.directory / f"{os.getpid()}-{secrets.token_hex(4)}"
-        holder = Holder(run, os.getpid(), _user(), does, time.time(), waits)
-        with path.open("x") as file:
-            os.fchmod(file.fileno(), 0o644)
-            fcntl.flock(file, fcntl.LOCK_EX)
-            json.dump(dataclasses.asdict(holder), file)
-            file.flush()
-            note = path.rename(path.with_name(f"{path.name}{NOTE}"))
-            try:
-                yield
-            finally:
-                note.unlink(missing_ok=True)
+        """Keep a note about this process during the block. Other users can read it, but not remove it.
+
+        Without room for it there is none: notes only say who has the machine.
+        """
+        note = {"run": run, "does": does, "since": time.time(), "waits": waits}
+        name = f"{NAME}-note-{secrets.token_hex(4)}-{processes.mark()}"
+        with shared_directory.entered(self.directory, NO_LOCK) as directory, contextlib.ExitStack() as made:
+            with contextlib.suppress(OSError):
+                file = shared_directory.created(directory, name)
+                made.callback(os.close, file)
+                made.callback(_unlink, directory, name)
+                os.write(file, msgspec.json.encode(note))
+            yield
+
+
+def _holder(directory: int, name: re.Match[str]) -> Holder | None:
+    """The process that wrote this note; None for the note of a dead process, or of another user than the process."""
+    try:
+        file = shared_directory.opened(directory, name.string)
+    except OSError:
+        return None
+    try:
+        owner, pid, born = os.fstat(file).st_uid, int(name[1]), int(name[2])
+        user = processes.user_of(pid, born)
+        if user is None and owner == os.geteuid() and not processes.is_running(pid, born):
+            _unlink(directory, name.string)
+        if user != owner:
+            return None
+        note = msgspec.json.decode(os.read(file, NOTE_BYTES), type=_Note)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return None
+    finally:
+        os.close(file)
+    if not math.isfinite(note.since):
+        return None
+    run = formatting.printable(note.run[:RUN_LETTERS])
+    return Holder(run, pid, processes.user_name(owner), note.does, note.since, note.waits)
+
+
+def _unlink(directory: int, name: str) -> None:
+    """Remove a note of ours. In a sticky directory nobody else can have put another file in its place."""
+    with contextlib.suppress(OSError):
+        os.unlink(name, dir_fd=directory)
+
+
+def _lockers(file: LockFile) -> str:
+    """The other processes that hold a lock, by the kernel's list; empty where it names none."""
+    users = {pid: processes.user_of(pid) for pid in file.lockers() if pid != os.getpid()}
+    named = [f"pid {pid} ({processes.user_name(user)})" for pid, user in users.items() if user is not None]
+    return f"{', '.join(named)} holds {file.path}" if named else ""
 
 
 class _Waiting:
     """A process that waits for a turn."""
 
-    def __init__(self, machine: MachineLock, does: str, run: str, progress: Report, most: float | None) -> None:
-        self._machine, self._does, self._run, self._progress, self._most = machine, does, run, progress, most
+    def __init__(
+        self,
+        machine: MachineLock,
+        does: str,
+        run: str,
+        progress: Report,
+        most: float | None,
+        over: Callable[[], str] | None,
+    ) -> None:
+        self.run = run
+        self._machine, self._does, self._progress, self._most, self._over = machine, does, progress, most, over
         self._began = time.monotonic()
+        self._counts_from = self._began if over is None else None  # None: the seconds of ``most`` do not count yet
         self._tell = TOLD_AFTER
 
-    def locked(self, file: IO[str], kind: int) -> bool:
+    def locked(self, file: LockFile, kind: int) -> bool:
         """Wait for a lock. False when a parent process already has the machine, or after the maximum time."""
-        if shared_directory.try_lock(file, kind):
+        if file.try_lock(kind):
             return True
         if self._covered():
             return False
-        with self._machine.noted(self._run, self._does, waits=True):
-            while not shared_directory.try_lock(file, kind):
-                waited = time.monotonic() - self._began
-                if self._most is not None and waited >= self._most:
+        with self._machine.noted(self.run, self._does, waits=True):
+            while not file.try_lock(kind):
+                if self._too_long():
                     return False
+                waited = time.monotonic() - self._began
                 if waited >= self._tell:
                     self._tell = waited + TOLD_AGAIN
-                    others = ", ".join(str(holder) for holder in self._machine.holders() if not holder.waits)
-                    self._progress(f"waiting: {others or 'another process has the machine'}")
+                    self._progress(f"waiting: {self._machine.having()}")
                 time.sleep(POLL)
         return True
+
+    def _too_long(self) -> bool:
+        """Whether the maximum time has passed. Raises Inconclusive when the waiting must end and there is none."""
+        if self._counts_from is None and self._over and (reason := self._over()):
+            if self._most is None:
+                raise Inconclusive(WAITED.format(reason, self._machine.having()))
+            self._counts_from = time.monotonic()
+        if self._counts_from is None or self._most is None:
+            return False
+        return time.monotonic() - self._counts_from >= self._most
 
     def _covered(self) -> bool:
         """Whether a parent process has the machine. It waits for us, so waiting for it would deadlock."""
@@ -227,25 +321,18 @@ class _Waiting:
         return bool(outer)
 
 
-def _note(path: Path) -> IO[str]:
-    """Open a note. A symbolic link raises OSError; a pipe reads as empty."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK))
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a user id without a name, as in a container
-        return str(os.getuid())
-
-
 def lock_directory() -> Path:
-    """The directory of the locks, in the first of PARENTS that every user may write to."""
+    """The directory of the locks: the first of PARENTS that is root's, sticky, and writable for every user.
+
+    Without one it is a directory in the cache, where this user's runs alone take turns.
+    """
     for parent in map(Path, PARENTS):
         with contextlib.suppress(OSError):
-            if parent.stat().st_mode & ANYBODY_MAY == ANYBODY_MAY:
-                return parent / "pytest-dbcluster"
-    return Path(tempfile.gettempdir()) / "pytest-dbcluster"
+            status = parent.lstat()
+            shared = stat.S_ISDIR(status.st_mode) and status.st_mode & ANYBODY_MAY == ANYBODY_MAY
+            if shared and status.st_uid == 0:
+                return parent
+    return cache.root() / "machine"
 
 
 @functools.cache
@@ -256,33 +343,42 @@ def this() -> MachineLock:
 
 @dataclasses.dataclass(frozen=True)
 class Turns:
-    """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits."""
+    """The turns of one run. ``machine`` is None when the hosts have their own cores; then nobody waits.
+
+    ``over``: returns why the run must wait no longer, such as its used time; empty while it may.
+    """
 
     machine: MachineLock | None
     run: str = "-"
     progress: Report = lambda _: None
+    over: Callable[[], str] = lambda: ""
 
     @classmethod
-    def on(cls, offers: frozenset[str], run: str, progress: Report) -> Turns:
+    def on(cls, offers: frozenset[str], run: str, progress: Report, over: Callable[[], str] = lambda: "") -> Turns:
         """The turns of a run on hosts with these powers. Only hosts with ``shared-cores`` need turns."""
-        return cls(this() if "shared-cores" in offers else None, run, progress)
+        return cls(this() if "shared-cores" in offers else None, run, progress, over)
 
     def building(self, most: float | None = None) -> AbstractContextManager[None]:
         """A turn to start, populate, check or end clusters, and for all other work that uses cores and the disk.
 
-        ``most``: the maximum time to wait, in seconds; None waits without a limit.
+        ``most``: the maximum time to wait, in seconds, after which the block runs without the machine; None waits until
+        the run's time is used, and then raises Inconclusive.
         """
-        return self._turn(BUILDING, most)
+        return self._turn(BUILDING, most, self.over if most is None else None)
+
+    def finishing(self) -> AbstractContextManager[None]:
+        """A turn to build for the last steps of a measurement: it waits FINISH_SECONDS more than the run's time."""
+        return self._turn(BUILDING, FINISH_SECONDS, self.over)
 
     def admitting(self) -> AbstractContextManager[None]:
         """A lock inside ``building``: check free memory and disk, and start the servers that take them."""
-        return self.machine.admitting(self.progress) if self.machine else contextlib.nullcontext()
+        return self.machine.admitting(self.progress, self.over) if self.machine else contextlib.nullcontext()
 
     def measuring(self) -> AbstractContextManager[None]:
-        """A turn to measure rounds: nobody builds and nobody else measures."""
-        return self._turn(MEASURING, None)
+        """A turn to measure rounds: nobody builds, nobody else measures. Raises Inconclusive as ``building`` does."""
+        return self._turn(MEASURING, None, self.over)
 
-    def _turn(self, does: str, most: float | None) -> AbstractContextManager[None]:
+    def _turn(self, does: str, most: float | None, over: Callable[[], str] | None) -> AbstractContextManager[None]:
         if self.machine is None:
             return contextlib.nullcontext()
-        return self.machine.turn(does, run=self.run, progress=self.progress, most=most)
+        return self.machine.turn(does, run=self.run, progress=self.progress, most=most, over=over)

@@ -1,18 +1,16 @@
-"""Free ports on a shared address. Lock files keep two runs from choosing the same port."""
+"""Free ports on a shared address. Two runs never choose the same port, whoever their users are."""
 
 from __future__ import annotations
 
-import os
 import random
 import socket
-import tempfile
 from pathlib import Path
-from typing import IO
 
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.system import shared_directory
 
 LOWEST, HIGHEST = 10_000, 65_000
+ATTEMPTS = 200
+NAME = "pytest-dbcluster-port"
 
 
 def ephemeral_range() -> tuple[int, int]:
@@ -36,46 +34,42 @@ def is_free(port: int, address: str = "127.0.0.1") -> bool:
 
 
 class PortLocks:
-    """Ports that this process holds until ``close`` or its end. The kernel releases the locks of a dead process.
+    """Ports that this process holds until ``close`` or its end.
 
-    A port and the one above it are both ours: Galera takes base_port + 1 when nobody tells it otherwise.
+    A port is held by a local socket with an abstract name (unix(7)). Such a name is known to all users in the network
+    whose ports we share, whatever their TMPDIR is. It is no file, and the kernel gives it back with its process.
+    ``name``: the beginning of these names.
     """
 
-    def __init__(self, directory: Path | None = None) -> None:
-        # One directory for all users of the machine, because they share its ports.
-        self.directory = directory or Path(tempfile.gettempdir()) / "pytest-dbcluster-ports"
-        self._held: dict[int, IO[bytes]] = {}
+    def __init__(self, name: str = NAME) -> None:
+        self.name = name
+        self._held: dict[int, socket.socket] = {}
 
     def take(self) -> int:
-        """A free port that no other process holds. Raises ProvisionError after 200 attempts."""
-        with shared_directory.entered(self.directory, "cannot use the lock files of ports") as directory:
-            return self._take(directory)
-
-    def _take(self, directory: int) -> int:
+        """A free port that no other process holds. Raises ProvisionError after ATTEMPTS."""
         low, high = ephemeral_range()
         ports = [port for port in range(LOWEST, HIGHEST) if not low <= port <= high]
-        for port in random.SystemRandom().sample(ports, min(200, len(ports))):
-            if port not in self._held and self._lock(directory, port):
+        for port in random.SystemRandom().sample(ports, min(ATTEMPTS, len(ports))):
+            if port not in self._held and self._lock(port):
                 if is_free(port):
                     return port
                 self._held.pop(port).close()
-        raise ProvisionError(f"no free port on 127.0.0.1 in 200 attempts (locks in {self.directory})")
+        raise ProvisionError(
+            f"no free port on 127.0.0.1 in {ATTEMPTS} attempts; those that runs hold: grep {self.name} /proc/net/unix"
+        )
 
     def close(self) -> None:
         """Release every port."""
-        for file in self._held.values():
-            file.close()
+        for held in self._held.values():
+            held.close()
         self._held.clear()
 
-    def _lock(self, directory: int, port: int) -> bool:
+    def _lock(self, port: int) -> bool:
+        holder = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         try:
-            # O_NONBLOCK: opening a pipe must not block.
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
-            file = os.fdopen(os.open(f"{port}.lock", flags, 0o666, dir_fd=directory), "rb")
-        except OSError:  # a link, or another user's lock file: that user may use the port
+            holder.bind(f"\0{self.name}-{port}")
+        except OSError:  # another process holds it, whoever its user is
+            holder.close()
             return False
-        if not shared_directory.try_lock(file):
-            file.close()
-            return False
-        self._held[port] = file
+        self._held[port] = holder
         return True

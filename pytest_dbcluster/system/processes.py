@@ -5,6 +5,7 @@ The kernel reuses the ids of ended processes. Id and start time together identif
 
 from __future__ import annotations
 
+import pwd
 from pathlib import Path
 
 import psutil
@@ -20,10 +21,31 @@ def is_running(pid: int, born: float) -> bool:
     """
     try:
         return abs(psutil.Process(pid).create_time() - born) <= BIRTH_SECONDS
-    except psutil.NoSuchProcess:
+    except (psutil.NoSuchProcess, ValueError, OverflowError):  # also for numbers that are no process id or time
         return False
     except psutil.Error:
         return True
+
+
+def user_of(pid: int, born: float | None = None) -> int | None:
+    """The effective user id of the process with this id, and this start time where it is known.
+
+    None if we see no such process running.
+    """
+    try:
+        process = psutil.Process(pid)
+        same = born is None or abs(process.create_time() - born) <= BIRTH_SECONDS
+        return process.uids().effective if same and process.status() != psutil.STATUS_ZOMBIE else None
+    except (psutil.Error, ValueError, OverflowError):
+        return None
+
+
+def user_name(uid: int) -> str:
+    """The name of a user, or the number of a user without a name, as in a container."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OverflowError):
+        return str(uid)
 
 
 def mark() -> str:

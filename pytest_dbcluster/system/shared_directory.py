@@ -1,34 +1,42 @@
-"""Directories that all users of a machine share. They lie where any of them may put something else by their name.
+"""Lock files that all users of a machine share, in a directory where any of them may put something else by their name.
 
-So we never follow a link there, and we give permissions to all users only for files that we made. The locks are kernel
-locks (flock); the kernel releases the locks of a dead process.
+So the directory has to be sticky and root's (or our own): there nobody else can replace or remove what is ours. We
+never follow a link, never write to a file that we did not make, and lock plain files alone. The locks are kernel locks
+(flock); the kernel releases the locks of a dead process. Anybody's lock counts, whoever made the file.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.system import processes
 
-OPEN_TO_ALL = 0o1777
+OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# O_NONBLOCK: opening a pipe must not block. O_NOCTTY: a terminal must not become ours.
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+TRIES, TRY_AGAIN = 100, 0.01  # attempts to open a file that its maker has not opened to all yet, seconds between them
+NOT_PLAIN = "it is no plain file with a single name"
 
 
 @contextlib.contextmanager
 def entered(directory: Path, what: str) -> Iterator[int]:
-    """Open a directory and yield its descriptor. A missing directory is created, writable for all users.
+    """Open a directory and yield its descriptor. A missing directory is created, for this user alone.
 
-    Raises ProvisionError, also for a symbolic link. ``what``: the beginning of the message.
+    Raises ProvisionError, also for a symbolic link, and for a directory in which another user could replace our files.
+    ``what``: the beginning of the message.
     """
-    made = False
     try:
         with contextlib.suppress(FileExistsError):
-            directory.mkdir()
-            made = True
+            directory.mkdir(0o700, parents=True)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError as error:
         reason = f"{directory}: {error.strerror}"
@@ -36,26 +44,125 @@ def entered(directory: Path, what: str) -> Iterator[int]:
             reason = f"{directory} is a symbolic link, which any user may have put there; remove it: rm {directory}"
         raise ProvisionError(f"{what}: {reason}") from None
     try:
-        if made:  # an existing directory keeps the mode that its owner chose
-            os.fchmod(descriptor, OPEN_TO_ALL)
+        if reason := _unsafe(os.fstat(descriptor)):
+            raise ProvisionError(f"{what}: {directory} {reason}")
         yield descriptor
     finally:
         os.close(descriptor)
 
 
-def lock_file(directory: int, name: str) -> int:
-    """Open a lock file in the directory with this descriptor, and create it if needed. Returns a descriptor.
+def _unsafe(status: os.stat_result) -> str:
+    """Why other users could replace our files in the directory with this status; empty when they cannot."""
+    if status.st_uid not in (0, os.geteuid()):
+        return f"belongs to {processes.user_name(status.st_uid)}, who could replace our files there"
+    if status.st_mode & OTHERS_WRITE and not status.st_mode & stat.S_ISVTX:
+        return "is writable for other users, who could replace our files there: chmod +t"
+    return ""
 
-    The file is readable for all users, which is enough to lock it. Raises OSError, also for a symbolic link.
+
+def opened(directory: int, name: str) -> int:
+    """Open a plain file in the directory with this descriptor for reading, and return its descriptor.
+
+    Raises OSError, also for a link and for a file with several names: its other name may be in use for something else.
     """
-    # No O_CREAT for an existing file: fs.protected_regular forbids that for files of other users.
-    with contextlib.suppress(FileExistsError):
-        if name not in os.listdir(directory):
-            made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDONLY, dir_fd=directory)
-            os.fchmod(made, 0o644)
-            os.close(made)
-    # O_NONBLOCK: opening a pipe must not block.
-    return os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    descriptor = os.open(name, READ, dir_fd=directory)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    if not status.st_nlink:  # it was removed just now
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), name)
+    raise OSError(errno.EINVAL, NOT_PLAIN, name)
+
+
+def names(directory: int) -> list[str]:
+    """The names in the directory with this descriptor, sorted. Raises OSError."""
+    with os.scandir(directory) as entries:
+        return sorted(entry.name for entry in entries)
+
+
+def created(directory: int, name: str) -> int:
+    """Create an empty file that all users may read, and return a descriptor for writing. Raises OSError."""
+    made = os.open(name, os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_WRONLY, 0o644, dir_fd=directory)
+    os.fchmod(made, 0o644)  # whatever the umask is
+    return made
+
+
+class LockFile:
+    """A file for a lock that all users share. It is readable for all, which is enough to lock it.
+
+    Raises ProvisionError when the file cannot be used; the message begins with ``what``.
+    """
+
+    def __init__(self, directory: Path, name: str, what: str) -> None:
+        self.path = directory / name
+        self._what = what
+        self._open = contextlib.ExitStack()
+        self._reopen()
+
+    def _reopen(self) -> None:
+        self.close()
+        with contextlib.ExitStack() as opening:
+            self._directory = opening.enter_context(entered(self.path.parent, self._what))
+            try:
+                self._file = _opened_or_created(self._directory, self.path.name)
+            except OSError as error:
+                raise ProvisionError(f"{self._what}: {self.path}: {self._reason(error)}") from None
+            opening.callback(os.close, self._file)
+            self._open = opening.pop_all()
+
+    def _reason(self, error: OSError) -> str:
+        try:
+            owner = processes.user_name(os.stat(self.path.name, dir_fd=self._directory, follow_symlinks=False).st_uid)
+        except OSError:
+            return str(error.strerror)
+        if self.path.is_symlink():
+            return f"it is a symbolic link of {owner}; remove it: rm {self.path}"
+        return f"{error.strerror}; it belongs to {owner}; remove it: rm {self.path}"
+
+    def try_lock(self, kind: int = fcntl.LOCK_EX) -> bool:
+        """Try to take the lock without waiting. False if another process holds it, or has just replaced the file."""
+        if not self._there():
+            self._reopen()
+        return try_lock(self._file, kind) and self._there()
+
+    def _there(self) -> bool:
+        """Whether the open file still has its name. Its owner may remove it, and so may a clean-up of old files."""
+        try:
+            named = os.stat(self.path.name, dir_fd=self._directory, follow_symlinks=False)
+        except OSError:
+            return False
+        return os.path.samestat(named, os.fstat(self._file))
+
+    def lockers(self) -> list[int]:
+        """The ids of the processes that hold the lock, by the kernel's own list; empty where we cannot see them."""
+        status = os.fstat(self._file)
+        device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+        with contextlib.suppress(OSError):
+            # 1: FLOCK  ADVISORY  WRITE 4711 00:17:1234 0 EOF
+            lines = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+            return [int(line[4]) for line in lines if line[1] == "FLOCK" and line[5] == device and int(line[4]) > 0]
+        return []
+
+    def close(self) -> None:
+        """Release the lock and close the file."""
+        self._open.close()
+
+
+def _opened_or_created(directory: int, name: str) -> int:
+    """Open the file, without creating it where it exists: fs.protected_regular forbids that for files of others."""
+    for attempt in range(1, TRIES + 1):
+        try:
+            return opened(directory, name)
+        except FileNotFoundError:
+            with contextlib.suppress(FileExistsError):
+                os.close(created(directory, name))
+                continue
+        except PermissionError:  # its maker opens it to all at once after creating it
+            if attempt == TRIES:
+                raise
+        time.sleep(TRY_AGAIN)
+    raise OSError(errno.EAGAIN, "somebody creates and removes it all the time", name)
 
 
 def try_lock(file: int | IO[Any], kind: int = fcntl.LOCK_EX) -> bool:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
-from pytest_dbcluster.system import processes
+from pytest_dbcluster.system import owned_files, processes
 
 PREFIX = "dbcluster-workers-"
 
@@ -25,6 +24,6 @@ def reap() -> list[Path]:
     for directory in Path(tempfile.gettempdir()).glob(f"{PREFIX}*-*-*"):
         with contextlib.suppress(FileNotFoundError):  # another process has just removed it
             if directory.lstat().st_uid == os.getuid() and processes.orphaned(directory):
-                shutil.rmtree(directory, ignore_errors=True)
+                owned_files.remove_tree(directory, os.getuid())
                 removed.append(directory)
     return removed

@@ -45,15 +45,18 @@ class Running:
 
 
 class Pool:
-    """All clusters of a run. resolution: turns the specs of the run into variants."""
+    """All clusters of a run. resolution: turns the specs of the run into variants.
 
-    def __init__(self, resolution: Resolution) -> None:
+    over: returns why the run must start nothing more, and wait for nothing, such as its used time; empty while it may.
+    """
+
+    def __init__(self, resolution: Resolution, over: Callable[[], str] = lambda: "") -> None:
         self.resolution = resolution
         self.provisioner = resolution.provisioner
         self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
         self._clients: dict[ReleaseName | None, Host] = {}
-        self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress)
+        self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
         """The running cluster of each variant, in order; missing clusters are started.
@@ -61,7 +64,7 @@ class Pool:
         Clusters that none of these variants needs may be ended. Raises Unsupported when memory or disk do not suffice.
         """
         keys = [variant.cluster_key for variant in variants]
-        usable = [key for key, running in self._running.items() if not running.cluster.dirty]
+        usable = [key for key, running in self._running.items() if not running.cluster.unusable]
         if len(usable) < len(self._running) or not set(keys) <= set(usable) or len(usable) > _maximum_clusters(keys):
             with self.turns.building():
                 self._change(variants, keys)
@@ -70,8 +73,8 @@ class Pool:
         return [self._running[key] for key in keys]
 
     def _change(self, variants: Sequence[Variant], keys: Sequence[tuple[object, ...]]) -> None:
-        """End the clusters that are dirty or unused, and start those that are missing."""
-        for key in [key for key, old in self._running.items() if old.cluster.dirty]:
+        """End the clusters that are dirty, lost or unused, and start those that are missing."""
+        for key in [key for key, old in self._running.items() if old.cluster.unusable]:
             self._end(key)
         unused = [key for key in self._running if key not in keys]
         while unused and len({*self._running, *keys}) > _maximum_clusters(keys):
@@ -194,7 +197,7 @@ class Pool:
         One host serves the whole run, unless the provisioner brings the programs of each release.
         """
         asked = release.asked if self.provisioner.brings_programs else None
-        if asked not in self._clients:
+        if asked not in self._clients or self._clients[asked].lost():
             spec = ClusterSpec("standalone", release=asked, name="client")
             self._clients[asked] = self.provisioner.acquire(spec)[0]
         return self._clients[asked]

@@ -260,7 +260,7 @@ class Testbed(RoundSource):
         """
         if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
             return
-        with self._pool.turns.building():
+        with self._pool.turns.finishing():
             for running in {id(running): running for running in self._pool.running(self._everywhere)}.values():
                 self._check(running)
 

@@ -84,13 +84,14 @@ def test_files_that_say_nothing_are_left_alone(data):
 
 def test_a_run_that_ends_while_it_is_looked_at_is_no_error(data, monkeypatch):
     """Its owner removes its directory; nothing is left to be reaped."""
-    run, read = make(data, "ending"), json.loads
+    run, read = make(data, "ending"), runs.owned_files.read
 
-    def read_and_lose(text):
+    def read_and_lose(directory, name):
+        found = read(directory, name)
         shutil.rmtree(run)
-        return read(text)
+        return found
 
-    monkeypatch.setattr(runs.json, "loads", read_and_lose)
+    monkeypatch.setattr(runs.owned_files, "read", read_and_lose)
 
     assert runs.reap() == []
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 
 from pytest_dbcluster.errors import Inconclusive
@@ -68,3 +70,26 @@ def test_no_floor_is_measured_when_the_runs_budget_is_used():
 
     reason = fast.no_slower_than(slow, by=0.1).verdict.reason
     assert reason == f"{USED}, before two instances of slow were compared"
+
+
+@pytest.mark.parametrize("blocks", [0, 2, 5])
+def test_a_block_that_waits_past_the_runs_time_ends_the_claim(blocks):
+    """What was drawn before is shown, with who has the machine; without a block there is nothing to show."""
+    source, words = two(), f"{USED}; it was used while this run waited for the machine: run 4f of pid 4711 (alice)"
+
+    def alone():
+        if asked.pairs == blocks:
+            raise Inconclusive(words)
+        return contextlib.nullcontext()
+
+    source.alone = alone
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    if not blocks:
+        with pytest.raises(Inconclusive, match="pid 4711"):
+            fast.against(slow)
+        return
+    answer = fast.against(slow)
+
+    assert (answer.verdict.reason, answer.verdict.pairs) == (words, blocks)
+    assert source.checks == 1

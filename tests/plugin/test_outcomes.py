@@ -55,6 +55,28 @@ def test_a_claim_that_holds_passes(run, pytester):
     )
 
 
+LOUD = """
+    from pytest_dbcluster import errors
+
+    def test_broken(measure):
+        raise errors.ProvisionError("a log says \\x1b[2J\\nand more")
+
+    def test_skipped(measure):
+        raise errors.Unsupported("a release lacks \\x1b[31m")
+"""
+
+
+def test_an_error_that_quotes_a_log_does_not_control_the_terminal(run):
+    """Escape sequences are shown as such, in the failures and in the reasons of skipped tests."""
+    result = run("-rs", "--color=no", source=LOUD)
+
+    result.assert_outcomes(failed=1, skipped=1)
+    output = result.stdout.str()
+    assert "\x1b" not in output
+    assert "a log says \\x1b[2J\nand more" in output
+    assert "a release lacks \\x1b[31m" in output
+
+
 def test_an_undecided_claim_is_neither_pass_nor_failure(run):
     """It is shown as I and counted apart, and the run succeeds."""
     result = run("--db-max-pairs=8", **UNDECIDED)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import subprocess
 import types
 from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system import machine_lock, processes
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.clusters import variant_of
@@ -62,6 +66,27 @@ def test_who_leaves_does_not_wait_for_long(session, monkeypatch, worker, seconds
     session.close()
 
     assert asked == [seconds]
+
+
+def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path, own_machine):
+    """Nothing was started, and who has the machine is named with its process id."""
+    settings = dataclasses.replace(Settings.read(pytestconfig.option, tmp_path), run_budget=0.001)
+    made = DBSession(settings, pytestconfig)
+    with own_machine.turn(BUILDING):
+        file = own_machine.directory / machine_lock.WORK
+    with subprocess.Popen(["flock", file, "cat"], stdin=subprocess.PIPE) as other:
+        lock = machine_lock.LockFile(own_machine.directory, machine_lock.WORK, "no lock")
+        wait.until(lambda: [] if lock.lockers() else ["no lock"], "the lock", seconds=20)
+        with pytest.raises(Inconclusive) as caught:
+            made.testbed(SLAP, [ClusterSpec("standalone")], ReleaseName("mariadb", "10.11"))
+        lock.close()
+        other.stdin.close()
+    made.close()
+
+    assert str(caught.value) == (
+        "the run's budget of 0.001 s is used (--db-run-budget); it was used while this run waited for the machine: "
+        f"pid {other.pid} ({processes.user_name(os.getuid())}) holds {file}"
+    )
 
 
 def test_an_end_that_fails_is_a_line(session, said, monkeypatch):

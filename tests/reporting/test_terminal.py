@@ -69,6 +69,21 @@ def event(variant="galera3", pair=7, *, seconds=0.26, warm_up=False, void="", **
     return RoundProgress("test", "mysqlslap write c50", done, pair, warm_up, **{**given, **changes})
 
 
+def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
+    """Who holds a lock, what a server logged: their control characters are shown; lines of a message stay lines."""
+    screen = Screen(isatty=True)
+    show = reporter(screen)
+    show.line("waiting: \x1b[2J\nhere")
+    show.progress(event("\x1b[31mred", void="\x9b2J"))
+    terminal.summary(screen, [record()], ["a note\x1b[0m"])
+
+    shown = "".join(screen.shown)
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert r"waiting: \x1b[2J" in shown
+    assert r"void: \x9b2J" in shown
+    assert r"a note\x1b[0m" in shown
+
+
 def test_a_terminal_follows_the_claim_on_one_line():
     """Each round replaces the line: load, pair, variant, seconds, ratio, next look, time used."""
     screen = Screen(isatty=True)

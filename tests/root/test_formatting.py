@@ -34,6 +34,25 @@ def test_memory_is_binary():
     assert formatting.gibibytes(2**31) == "2.0 GiB"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain \u00fc \u00d7 \u6587", "plain \u00fc \u00d7 \u6587"),
+        ("\x1b[2J\r\x07\x9b1m\x7f", r"\x1b[2J\r\x07\x9b1m\x7f"),
+        ("\u202egnp.exe\u2028\ud800", r"\u202egnp.exe\u2028\ud800"),
+        ("a\nb\tc", r"a\nb\tc"),
+    ],
+)
+def test_what_controls_a_terminal_is_shown_as_its_escape(text, shown):
+    """Letters of every language stay; what moves the cursor, changes colours or turns the direction does not."""
+    assert formatting.printable(text) == shown
+
+
+def test_lines_of_a_message_stay_lines():
+    """An error may quote several lines of a log; escape sequences among them are shown."""
+    assert formatting.printable("one\n\ttwo\x1b[0m", lines=True) == "one\n\ttwo\\x1b[0m"
+
+
 @pytest.mark.parametrize(("number", "shown"), [(0, "0 nodes"), (1, "1 node"), (3, "3 nodes")])
 def test_one_alone_has_no_plural(number, shown):
     """One has the singular, every other number the plural."""

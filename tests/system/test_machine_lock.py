@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import sys
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.system.machine_lock import BUILDING, MEASURING, MachineLock, Turns
 
@@ -230,21 +231,21 @@ def test_who_has_waited_long_enough_goes_on(directory, other):
 
 
 def test_every_user_of_the_machine_may_lock(directory):
-    """Whatever the mask of the one who came first: the directory is open to all, and files are locked by reading."""
+    """Whatever the mask of the one who came first is: files are locked by reading, and notes are read."""
+    directory.mkdir()
     before = os.umask(0o077)
     try:
         with MachineLock(directory).turn(MEASURING):
-            modes = {path.name: path.stat().st_mode & 0o7777 for path in directory.iterdir() if path.suffix == ""}
-            (note,) = directory.glob("*.json")
+            modes = {path.name: path.stat().st_mode & 0o7777 for path in directory.glob("*.lock")}
+            (note,) = directory.glob("pytest-dbcluster-note-*")
 
-            assert modes == {"next": 0o644, "work": 0o644}
+            assert modes == {"pytest-dbcluster-next.lock": 0o644, "pytest-dbcluster-work.lock": 0o644}
             assert note.stat().st_mode & 0o777 == 0o644
     finally:
         os.umask(before)
-    assert directory.stat().st_mode & 0o7777 == 0o1777
 
 
-@pytest.mark.parametrize("planted", ["machine", "machine/next"])
+@pytest.mark.parametrize("planted", ["machine", "machine/pytest-dbcluster-next.lock"])
 def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, planted):
     """The error says which to remove, and what it leads to is neither made nor changed."""
     target, link = tmp_path / "target", tmp_path / planted
@@ -262,11 +263,69 @@ def test_no_link_is_followed_where_all_users_may_put_one(directory, tmp_path, pl
     assert not target.exists() or target.stat().st_mode & 0o7777 == 0o700
 
 
-def test_a_directory_that_somebody_made_keeps_its_mode(directory):
-    """Only what we have just made is opened to all."""
-    directory.mkdir(mode=0o700)
-    with MachineLock(directory).turn(MEASURING):
-        assert directory.stat().st_mode & 0o7777 == 0o700
+def test_a_directory_keeps_its_mode(directory):
+    """One that is missing is made for this user alone; only root makes one for all."""
+    for mode in (0o700, 0o1777):
+        with MachineLock(directory).turn(MEASURING):
+            assert directory.stat().st_mode & 0o7777 == mode
+        directory.chmod(0o1777)
+
+
+def test_waiting_ends_with_the_time_of_the_run(directory, other):
+    """The claim is inconclusive, and the message names who has the machine, with the process id."""
+    first = other(MEASURING, "4f")
+    assert said(first) == "has it"
+    turns = Turns(MachineLock(directory), over=lambda: "the run's budget of 5 s is used (--db-run-budget)")
+
+    for turn in (turns.building, turns.measuring):
+        with pytest.raises(Inconclusive) as caught:
+            turn().__enter__()
+        assert re.fullmatch(
+            r"the run's budget of 5 s is used \(--db-run-budget\); it was used while this run waited for the machine: "
+            rf"run 4f of pid {first.pid} \(\w+\) has been measuring for \d+ s",
+            str(caught.value),
+        )
+    assert [one.pid for one in MachineLock(directory).holders()] == [first.pid]
+
+
+def test_who_has_the_machine_for_itself_does_not_look_at_the_time(directory):
+    """Only waiting is bounded."""
+    with Turns(MachineLock(directory), over=lambda: "used").measuring():
+        assert len(MachineLock(directory).holders()) == 1
+
+
+def test_the_last_steps_of_a_measurement_wait_a_little_longer(directory, other, monkeypatch):
+    """A verdict that is there is not lost: its checks run without the machine when nobody gives it away."""
+    monkeypatch.setattr(machine_lock, "FINISH_SECONDS", 0.05)
+    first = other(MEASURING)
+    assert said(first) == "has it"
+    asked = []
+
+    def over():
+        asked.append(True)
+        return "used" if len(asked) > 20 else ""
+
+    with Turns(MachineLock(directory), over=over).finishing():
+        assert {one.pid for one in MachineLock(directory).holders()} == {first.pid, os.getpid()}
+    assert len(asked) == 21  # until then the seconds did not count
+
+
+def test_waiting_for_memory_ends_with_the_time_of_the_run(directory):
+    """Another run that starts servers holds this lock; the kernel knows its process id."""
+    directory.mkdir()
+    (directory / machine_lock.ADMIT).touch()
+    with subprocess.Popen(["flock", directory / machine_lock.ADMIT, "sleep", "600"], start_new_session=True) as holder:
+        try:
+            here = machine_lock.LockFile(directory, machine_lock.ADMIT, "no lock")
+            wait.until(lambda: [] if here.lockers() else ["no lock"], "the lock", seconds=20)
+            with pytest.raises(Inconclusive) as caught:
+                Turns(MachineLock(directory), over=lambda: "used").admitting().__enter__()
+            here.close()
+        finally:
+            os.killpg(holder.pid, signal.SIGKILL)
+
+    assert str(caught.value).startswith("used; it was used while this run waited for the machine: pid ")
+    assert str(caught.value).endswith(f"holds {directory / machine_lock.ADMIT}")
 
 
 def test_hosts_with_cores_of_their_own_wait_for_nobody(directory, other):

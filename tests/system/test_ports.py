@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 import socket
 
 import pytest
@@ -10,6 +10,16 @@ import pytest
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.system import ports
 from pytest_dbcluster.system.ports import PortLocks
+from tests.support import users
+
+HOLD = """
+import sys
+from pytest_dbcluster.system import ports
+ports.LOWEST, ports.HIGHEST = int(sys.argv[2]), int(sys.argv[2]) + 2
+locks = ports.PortLocks(sys.argv[1])
+print(locks.take(), flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture
@@ -21,10 +31,16 @@ def few(monkeypatch):
     return [low, low + 1, low + 2]
 
 
-def test_a_port_lies_outside_of_the_kernels_own_range(tmp_path):
+@pytest.fixture
+def name():
+    """The beginning of names that no other run of this machine uses."""
+    return f"pytest-dbcluster-test-{secrets.token_hex(4)}"
+
+
+def test_a_port_lies_outside_of_the_kernels_own_range(name):
     """There any program may get it at any time."""
     low, high = ports.ephemeral_range()
-    locks = PortLocks(tmp_path)
+    locks = PortLocks(name)
     taken = [locks.take() for _ in range(20)]
     locks.close()
 
@@ -32,9 +48,9 @@ def test_a_port_lies_outside_of_the_kernels_own_range(tmp_path):
     assert len(set(taken)) == 20
 
 
-def test_a_port_that_somebody_holds_is_not_chosen(tmp_path, few):
+def test_a_port_that_somebody_holds_is_not_chosen(name, few):
     """Neither one with a listening socket nor one that another run has locked."""
-    one, other = PortLocks(tmp_path), PortLocks(tmp_path)
+    one, other = PortLocks(name), PortLocks(name)
     with socket.socket() as held:
         held.bind(("127.0.0.1", few[1]))
         held.listen()
@@ -43,14 +59,16 @@ def test_a_port_that_somebody_holds_is_not_chosen(tmp_path, few):
         assert {first, second} == {few[0], few[2]}
         with pytest.raises(ProvisionError) as caught:
             other.take()
-    assert str(caught.value) == f"no free port on 127.0.0.1 in 200 attempts (locks in {tmp_path})"
+    assert str(caught.value) == (
+        f"no free port on 127.0.0.1 in 200 attempts; those that runs hold: grep {name} /proc/net/unix"
+    )
     one.close()
     other.close()
 
 
-def test_closing_gives_every_port_back(tmp_path, few):
+def test_closing_gives_every_port_back(name, few):
     """To this run and to others."""
-    one, other = PortLocks(tmp_path), PortLocks(tmp_path)
+    one, other = PortLocks(name), PortLocks(name)
     assert sorted(one.take() for _ in range(3)) == few
     one.close()
 
@@ -58,35 +76,34 @@ def test_closing_gives_every_port_back(tmp_path, few):
     other.close()
 
 
-def test_a_lock_of_another_user_is_respected(tmp_path, few, monkeypatch):
-    """A file that cannot be opened belongs to somebody whose port it may be."""
-    locks = PortLocks(tmp_path)
-    opened = os.open
+def test_all_users_see_who_holds_a_port(name, few, monkeypatch):
+    """Whatever their TMPDIR is: it may be private, and the ports are not. The kernel's list shows the holder."""
+    if reason := users.missing():
+        pytest.skip(reason)
+    monkeypatch.setattr(ports, "HIGHEST", few[0] + 2)
+    with users.begin(users.ALICE, HOLD, name, few[0], loads=users.SYSTEM, TMPDIR="/nowhere") as alice:
+        theirs = int(alice.stdout.readline())
+        locks = PortLocks(name)
+        ours = locks.take()
+        with pytest.raises(ProvisionError):
+            locks.take()
+        with open("/proc/net/unix") as listed:  # noqa: PTH123  (a file of the kernel)
+            assert f"@{name}-{theirs}\n" in listed.read()
+        alice.stdin.close()
+        alice.wait(20)
 
-    def refuse(path, *how, **more):
-        if path == f"{few[0]}.lock":
-            raise PermissionError
-        return opened(path, *how, **more)
-
-    monkeypatch.setattr(os, "open", refuse)
-
-    assert {locks.take(), locks.take()} == {few[1], few[2]}
-    locks.close()
+        assert {ours, locks.take()} == {few[0], few[0] + 1}
+        assert ours != theirs
+        locks.close()
 
 
-def test_no_link_is_followed(tmp_path, few):
-    """Any user may put one where the locks are: the directory is refused, and a port whose lock is one is not ours."""
-    (tmp_path / "elsewhere").mkdir(mode=0o700)
-    (tmp_path / "link").symlink_to("elsewhere")
-    (tmp_path / f"{few[0]}.lock").symlink_to("victim")
-    with pytest.raises(ProvisionError) as caught:
-        PortLocks(tmp_path / "link").take()
+def test_nothing_is_left_on_disk(name, tmp_path, monkeypatch):
+    """There is no file to be made first, replaced by a link, or left by a killed run."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    locks = PortLocks(name)
+    locks.take()
 
-    assert str(caught.value).endswith(f"remove it: rm {tmp_path / 'link'}")
-    assert (tmp_path / "elsewhere").stat().st_mode & 0o7777 == 0o700
-    locks = PortLocks(tmp_path)
-    assert {locks.take(), locks.take()} == {few[1], few[2]}
-    assert not (tmp_path / "victim").exists()
+    assert list(tmp_path.iterdir()) == []
     locks.close()
 
 

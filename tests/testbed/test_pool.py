@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 import signal
@@ -17,6 +18,7 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system.machine_lock import MachineLock, Turns
@@ -86,6 +88,22 @@ def test_a_dirty_cluster_is_not_used_again(pool):
     assert new is not old
     assert not old.nodes[0].running
     assert new.problems() == []
+
+
+def test_clusters_of_a_dead_supervisor_are_not_used_again(tmp_path, data):
+    """It died between two tests: cluster and client host of the next one are new, under another supervisor."""
+    with contextlib.closing(LocalProvisioner()) as own:
+        lost = Pool(Resolution(own, fragments=tmp_path, below={}, progress=lambda line: None))
+        (old,) = running(lost, ONE)
+        client = lost.client(old.nodes[0].release)
+        own._run.client._process.kill()
+        own._run.client._process.wait(20)
+        (new,) = running(lost, ONE)
+
+        assert new is not old
+        assert new.problems() == []
+        assert lost.client(old.nodes[0].release) is not client
+        lost.close()
 
 
 def test_the_cluster_that_was_used_last_stays_longest(pool):

@@ -51,8 +51,8 @@ ENDLESS, SHORT = 4_000, 4
 class Run:
     """A run of pytest in a place of its own, as a process of its own."""
 
-    def __init__(self, place, queries, environment, *further):
-        (place / "test_claim.py").write_text(SUITE.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
+    def __init__(self, place, queries, environment, *further, suite=SUITE):
+        (place / "test_claim.py").write_text(suite.format(queries=queries, rows=5000 if queries == ENDLESS else 100))
         with (place / "conftest.py").open("a") as conftest:
             conftest.write(conftests.OWN_MACHINE + conftests.NO_CHARTS)
         self.place = place

@@ -9,6 +9,8 @@ import sys
 import textwrap
 from collections.abc import Sequence
 
+from pytest_dbcluster.formatting import printable
+
 GAP = "  "
 INDENT = "    "
 # Columns that may be wrapped, with their minimum width in characters; the first is narrowed first.
@@ -52,8 +54,11 @@ def text(block: Block, width: int) -> list[Line]:
 
 
 def plain(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """The rows under the names of their columns, nothing wrapped; each column is as wide as its widest cell."""
-    block = Block("", tuple(columns), tuple(Row(tuple(cells)) for cells in rows))
+    """The rows under the names of their columns, nothing wrapped; each column is as wide as its widest cell.
+
+    Cells may have texts of other users and of files: what would control the terminal is shown as its escape.
+    """
+    block = Block("", tuple(columns), tuple(Row(tuple(map(printable, cells))) for cells in rows))
     return "\n".join(line for line, _ in text(block, sys.maxsize))
 
 

@@ -14,3 +14,11 @@ def test_a_plain_table_wraps_nothing():
         "x",
     ]
     assert layout.plain(("release", "size"), []) == "release  size"
+
+
+def test_a_cell_does_not_control_the_terminal():
+    """Names of other users' clusters are cells; a row stays a row, and columns stay aligned."""
+    assert layout.plain(("name", "state"), [("\x1b[31m\n", "kept")]).split("\n") == [
+        "name        state",
+        r"\x1b[31m\n  kept",
+    ]
