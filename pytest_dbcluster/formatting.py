@@ -1,7 +1,8 @@
-"""Sizes, durations and counts as text for messages and tables, and the type of progress reports."""
+"""Sizes, durations, counts and file names as text, and the type of progress reports."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 # Called with one line of progress at a time; the callee shows the line to the user.
@@ -38,3 +39,12 @@ def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def file_name(text: str) -> str:
+    """Text of a user as one part of a path: letters, digits, dots and underscores, 60 characters at most.
+
+    Every path that is made of a user's name uses this. The part is never empty, hidden or ``..``, so a file or
+    directory of that name lies where we make it.
+    """
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60] or "unnamed"
