@@ -1,7 +1,8 @@
-"""Sizes, durations, counts and texts of others for messages and tables, and the type of progress reports."""
+"""Sizes, durations, counts, texts of others and file names as text, and the type of progress reports."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 # Called with one line of progress at a time; the callee shows the line to the user.
@@ -53,3 +54,12 @@ def printable(text: str, *, lines: bool = False) -> str:
         letter if letter.isprintable() or letter in kept else letter.encode("unicode_escape").decode()
         for letter in text
     )
+
+
+def file_name(text: str) -> str:
+    """Text of a user as one part of a path: letters, digits, dots and underscores, 60 characters at most.
+
+    Every path that is made of a user's name uses this. The part is never empty, hidden or ``..``, so a file or
+    directory of that name lies where we make it.
+    """
+    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60] or "unnamed"

@@ -32,9 +32,12 @@ def names(kind: str) -> dict[str, str]:
     return dict(sorted(modules.items()))
 
 
-def unknown(kind: str, name: str, known: Sequence[str]) -> ConfigError:
-    """Return a ConfigError for an unknown name, which lists the known names and suggests the closest."""
-    close = difflib.get_close_matches(name, known, n=1)
+def unknown(kind: str, name: object, known: Sequence[str]) -> ConfigError:
+    """Return a ConfigError for an unknown name, which lists the known names and suggests the closest.
+
+    ``name`` is what the user gave, of any type.
+    """
+    close = difflib.get_close_matches(str(name), known, n=1)
     hint = f"; did you mean {close[0]}?" if close else ""
     return ConfigError(f"unknown {kind} {name!r}; known: {', '.join(known)}{hint}")
 

@@ -10,10 +10,10 @@ import dataclasses
 import math
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_dbcluster import storage_profiles
+from pytest_dbcluster import calls, registry, storage_profiles
 from pytest_dbcluster.errors import ConfigError
 
 VENDORS = ("mariadb", "mysql")
@@ -38,7 +38,7 @@ class ReleaseName:
     @classmethod
     def parse(cls, text: str) -> ReleaseName:
         """Parse NAME:VERSION or NAME:VERSION=DIRECTORY. Raises ConfigError."""
-        match = re.fullmatch(r"([a-z]+):([0-9][0-9A-Za-z.]*|path)(?:=(.+))?", text.strip())
+        match = re.fullmatch(r"([a-z]+):([0-9][0-9A-Za-z.]*|path)(?:=(.+))?", str(text).strip())
         if not match:
             raise ConfigError(
                 f"a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or "
@@ -64,6 +64,7 @@ def normal_option(name: str) -> str:
     return name.strip().lstrip("-").replace("-", "_").lower()
 
 
+@calls.written("HostNeeds(cores=1, memory=2**29, iops=200)")
 @dataclasses.dataclass(frozen=True, slots=True)
 class HostNeeds:
     """The limits of each node's host; None for no limit.
@@ -111,6 +112,9 @@ def _check(name: str, value: object, kind: str, numbers: type | types.UnionType)
         raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes {kind}, above 0")
 
 
+NO_LIMITS = HostNeeds()
+
+
 def memory_bytes(value: int | str) -> int:
     """A number of bytes from a number or a my.cnf text: ``512M`` is 512 times 2^20. Raises ConfigError."""
     match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
@@ -127,42 +131,88 @@ def memory_text(number: int) -> str:
     return f"{number // BINARY[unit]}{unit}"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@calls.written('ClusterSpec("galera", nodes=3, options={"innodb_io_capacity": 2000})', instead={"version": "release"})
+@dataclasses.dataclass(frozen=True, slots=True, init=False)
 class ClusterSpec:
     """A cluster as a frozen, hashable value.
 
-    topology: name of the topology. nodes: number of servers, from 1. release: None for the release of the run
-    (``--db-release``). options: my.cnf options of the servers, sorted by normal name. cnf: names of fragments in
+    topology: name of the topology. nodes: number of servers, from 1. release: such as ``"mariadb:11.8"``; None for the
+    release of the run (``--db-release``). options: my.cnf options of the servers, as a mapping; kept as pairs, sorted
+    by normal name. A spec made with a mapping and without a name gets the short name that ``with_options`` gives. cnf:
+    names of fragments in
     ``fixtures/mycnf``; a later fragment overrides an earlier one, and ``options`` override all; they are read when the
     cluster starts. proxy: name of the proxy, None for none. needs: limits of the hosts. parity: None for the parity
     profile of the run (``--db-parity``). instance: number that separates equal clusters; each instance starts afresh
-    with its own data. name: short name, not part of the comparison of specs. Raises ConfigError for a wrong ``nodes``.
+    with its own data. name: short name, not part of the comparison of specs. Raises ConfigError for a wrong argument.
     """
 
     topology: str
-    nodes: int = 1
-    release: ReleaseName | None = None
-    options: tuple[tuple[str, str], ...] = ()
-    cnf: tuple[str, ...] = ()
-    proxy: str | None = None
-    needs: HostNeeds = HostNeeds()
-    parity: str | None = None
-    instance: int = 0
-    name: str = dataclasses.field(default="", compare=False)
+    nodes: int
+    release: ReleaseName | None
+    options: tuple[tuple[str, str], ...]
+    cnf: tuple[str, ...]
+    proxy: str | None
+    needs: HostNeeds
+    parity: str | None
+    instance: int
+    name: str = dataclasses.field(compare=False)
 
-    def __post_init__(self) -> None:
+    def __init__(
+        self,
+        topology: str,
+        nodes: int = 1,
+        release: ReleaseName | str | None = None,
+        options: Mapping[str, object] | Iterable[tuple[str, object]] = (),
+        cnf: Iterable[str] = (),
+        proxy: str | None = None,
+        needs: HostNeeds = NO_LIMITS,
+        parity: str | None = None,
+        instance: int = 0,
+        name: str = "",
+    ) -> None:
+        if not isinstance(cnf, Iterable):
+            raise ConfigError(f"cnf={cnf!r} of a {topology} cluster: it takes names of my.cnf fragments")
+        pairs = _pairs(options)
+        if not name and isinstance(options, Mapping):
+            name = _label(pairs)
+        values = {
+            "topology": topology,
+            "nodes": nodes,
+            "release": ReleaseName.parse(release) if isinstance(release, str) else release,
+            "options": tuple(sorted(pairs.items())),
+            "cnf": (cnf,) if isinstance(cnf, str) else tuple(cnf),
+            "proxy": proxy,
+            "needs": needs,
+            "parity": parity,
+            "instance": instance,
+            "name": name,
+        }
+        for field, value in values.items():
+            object.__setattr__(self, field, value)
+        self._check_values()
+
+    def _check_values(self) -> None:
+        """Raise ConfigError for values of a wrong type, and for names and numbers that no cluster can have."""
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
             raise ConfigError(f"nodes={self.nodes!r} of a {self.topology} cluster: a cluster has 1 node or more")
+        for field, kind, example in (
+            ("topology", str, "the name of a topology, such as galera"),
+            ("release", ReleaseName | None, 'a release such as "mariadb:11.8"'),
+            ("proxy", str | None, "the name of a proxy, such as haproxy, or None"),
+            ("needs", HostNeeds, "HostNeeds(...), such as HostNeeds(cores=1)"),
+            ("name", str, "a short text"),
+        ):
+            if not isinstance(value := getattr(self, field), kind):
+                raise ConfigError(f"{field}={value!r} of a {self.topology} cluster: it takes {example}")
+        if self.parity is not None and self.parity not in PARITIES:
+            raise registry.unknown("parity", self.parity, PARITIES)
+        if not self.name.isprintable() or (self.name and not self.name.strip()):
+            raise ConfigError(f"name={self.name!r} of a {self.topology} cluster: a name is one line of printable text")
 
     def with_options(self, options: Mapping[str, object] | None = None, /, **more: object) -> ClusterSpec:
         """The same cluster with these server options, which override its own; True becomes ON, False becomes OFF."""
-        merged = dict(self.options)
-        given = {**(options or {}), **more}
-        merged.update({normal_option(name): option_text(value) for name, value in given.items()})
-        label = "_".join(f"{normal_option(name)}_{option_text(value)}" for name, value in given.items())
-        return dataclasses.replace(
-            self, options=tuple(sorted(merged.items())), name=re.sub(r"[^\w.]+", "_", label)[:60]
-        )
+        given = {**_pairs(options or {}), **_pairs(more)}
+        return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=_label(given))
 
     def with_cnf(self, name: str) -> ClusterSpec:
         """The same cluster with the fragment ``fixtures/mycnf/NAME.cnf`` after its others; the short name is NAME."""
@@ -225,6 +275,27 @@ class ClusterSpec:
 
     def __str__(self) -> str:
         return self.short_name
+
+
+def _pairs(options: object) -> dict[str, str]:
+    """Options as normal name -> my.cnf text, from a mapping or from pairs. Raises ConfigError for anything else."""
+    try:
+        given = dict(options)  # type: ignore[call-overload]
+    except (TypeError, ValueError):
+        raise ConfigError(
+            f'options={options!r} of a cluster: it takes a mapping, such as {{"innodb_io_capacity": 2000}}'
+        ) from None
+    for name, value in given.items():
+        if not isinstance(name, str) or not isinstance(value, str | int | float):
+            raise ConfigError(
+                f"option {name}={value!r} of a cluster: a name is a text, and a value a text, a number, True or False"
+            )
+    return {normal_option(name): option_text(value) for name, value in given.items()}
+
+
+def _label(options: Mapping[str, str]) -> str:
+    """The short name that options give: ``innodb_io_capacity_3000``."""
+    return re.sub(r"[^\w.]+", "_", "_".join(f"{name}_{value}" for name, value in options.items()))[:60]
 
 
 def option_text(value: object) -> str:

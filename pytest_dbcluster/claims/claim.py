@@ -19,6 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 
 STALLS = "no_more_stalls_than"  # counts rounds that took more than twice their median; compares no ratio
 GUARDS = ("no_slower_than", "same_as")
+FASTER = 2.0  # a margin of ``beats`` lies below it: 2 would be 200 %, and mostly is a mistake for 2 %
 OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
 
 
@@ -135,9 +136,10 @@ def beats(by: float = 0.0) -> Claim:
     """The candidate is faster than the baseline by more than the fraction ``by``: ratio > 1 + by.
 
     Holds when the whole sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, and fails when it
-    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError for a negative ``by``.
+    lies below. Either verdict is wrong with a chance of at most alpha. Raises ConfigError unless 0 <= by < 2, because
+    ``scales`` claims more.
     """
-    return _claim("beats", "by", by, 0.0, math.inf, zero=True)
+    return _claim("beats", "by", by, 0.0, FASTER, zero=True)
 
 
 def no_slower_than(by: float) -> Claim:
@@ -177,9 +179,9 @@ def lower(by: float = 0.0) -> Claim:
 def ordered(step: float = 0.0) -> Claim:
     """Each variant is faster than the variant before it by more than the fraction ``step``; see ``judge_ordered``.
 
-    Raises ConfigError for a negative ``step``.
+    Raises ConfigError unless 0 <= step < 2.
     """
-    return _claim("ordered", "step", step, 0.0, math.inf, zero=True)
+    return _claim("ordered", "step", step, 0.0, FASTER, zero=True)
 
 
 def differs() -> Claim:
@@ -195,5 +197,14 @@ def _claim(kind: str, option: str, margin: float, minimum: float, below: float, 
         hint = "; a guard needs its margin, .05 and .10 are usual" if kind in GUARDS else ""
         raise ConfigError(f"{kind}({option}={margin!r}): {option} must be a number, {allowed}{hint}")
     if not (minimum < margin < below or (zero and margin == minimum)):
-        raise ConfigError(f"{kind}({option}={margin!r}): {option} is out of range, {allowed}")
+        raise ConfigError(f"{kind}({option}={margin!r}): {option} is out of range, {allowed}{_percent(kind, margin)}")
     return Claim(kind, float(margin))
+
+
+def _percent(kind: str, margin: float) -> str:
+    """What a margin of 1 or more means, for people who meant per cent; empty for other margins."""
+    if kind == "scales" or not 1 <= margin < math.inf:
+        return ""
+    times = f", {1 + margin:g} times as fast," if kind in ("beats", "ordered") else ""
+    more = f"; {1 + margin:g} times as fast is scales(..., at_least={1 + margin:g})" if kind == "beats" else ""
+    return f"; it is a fraction: {margin:g} means {100 * margin:g} %{times} and {margin:g} % is {margin / 100:g}{more}"

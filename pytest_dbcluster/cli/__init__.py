@@ -1,6 +1,7 @@
-"""The command ``dbcluster``: releases, images, the cache, clusters started by hand, and a check of this machine.
+"""The command ``dbcluster``: a first project, releases, images, the cache, clusters by hand, a check of this machine.
 
 - ``main``: the parser, the help texts, and the small commands ``releases`` and ``fetch``.
+- ``init``: the command ``init``, with the texts that it writes.
 - ``clusters``: the commands ``up``, ``ps``, ``down`` and ``reap``.
 - ``cache``, ``images``, ``doctor``: the commands ``cache``, ``image`` and ``doctor``.
 - ``text``: progress lines and sizes, for several commands.

@@ -9,6 +9,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 
+from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import known_size, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
 from pytest_dbcluster.formatting import printable
@@ -20,6 +21,11 @@ PLANNED = {
     "history": "show how recorded results changed over time",
     "report": "write a report of recorded results",
 }
+FIRST_STEPS = """\
+first steps:
+  dbcluster init my_project     writes a first test, then: cd my_project && pytest
+  dbcluster up galera           starts three nodes to look at; dbcluster down ends them
+`dbcluster COMMAND --help` lists the options of a command, `pytest --help` the --db-... options of a test run."""
 INTERRUPTED = 130  # what a shell reports for SIGINT
 
 
@@ -42,7 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dbcluster",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         description="Set up and inspect real database clusters on this machine, as pytest-dbcluster uses them.",
+        epilog=FIRST_STEPS,
     )
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
 
@@ -51,15 +59,17 @@ def _parser() -> argparse.ArgumentParser:
         command.set_defaults(run=run, command=name)
         return command
 
-    add("releases", _releases, "list the releases and tools that can be downloaded, are in the cache, or are installed")
+    init = add("init", _init, "write a first test, its my.cnf and a GitHub workflow into a directory")
+    init.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="default: this directory")
+    add("releases", _releases, "list the server releases and tools: downloaded, installed, or to be downloaded")
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
-    add("ps", _ps, "list the runs and kept clusters of this machine, of all users")
-    down = add("down", _down, "end kept clusters")
+    add("ps", _ps, "list the clusters of all users of this machine: of test runs, and those left running by up")
+    down = add("down", _down, "end clusters that up, or pytest --db-keep, left running")
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
-    down.add_argument("--all", action="store_true", help="end every kept cluster of yours")
-    add("reap", _reap, "end the servers of your dead runs, and remove their containers and files")
+    down.add_argument("--all", action="store_true", help="end all clusters of yours that were left running")
+    add("reap", _reap, "remove what your killed runs left behind: their servers, containers and files")
     add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
     cached = add("cache", _cache, "list the entries of the cache with their sizes, or remove them")
     cached.add_argument(
@@ -73,31 +83,52 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
-    up.add_argument("topology", metavar="TOPOLOGY", help="such as galera, standalone")
+    up.epilog = (
+        "example: dbcluster up galera --proxy haproxy --option innodb_flush_log_at_trx_commit=2 --name mine; "
+        "dbcluster down mine ends it"
+    )
+    up.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
     up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
     up.add_argument(
-        "--release", default=DEFAULT_RELEASE, metavar="NAME:VERSION", help=f"server release (default {DEFAULT_RELEASE})"
+        "--release",
+        default=DEFAULT_RELEASE,
+        metavar="NAME:VERSION[=DIRECTORY]",
+        help=f"server release (default {DEFAULT_RELEASE}); `dbcluster releases` lists them; =DIRECTORY uses an "
+        "unpacked server",
     )
-    up.add_argument("--proxy", metavar="NAME", help="a proxy in front of the nodes, such as haproxy")
     up.add_argument(
-        "--provisioner", default="local", metavar="NAME", help="where the cluster runs: local (default) or container"
+        "--proxy",
+        metavar="NAME",
+        help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
-    up.add_argument(
-        "--image",
-        action="append",
-        default=[],
-        metavar="NAME:VERSION=IMAGE",
-        help="image for the containers of a release; repeatable",
-    )
+    _add_where(up)
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
-    up.add_argument("--cnf", metavar="FILE", help="a my.cnf with server options; --option overrides them")
+    up.add_argument(
+        "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
+    )
     up.add_argument(
         "--parity",
         choices=PARITIES,
         default=PARITIES[0],
         help="vendor: each server's own defaults (default); normalised: options that make vendors comparable",
     )
-    up.add_argument("--name", default="", help="the name of the cluster in dbcluster ps and down")
+    up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
+
+
+def _add_where(up: argparse.ArgumentParser) -> None:
+    up.add_argument(
+        "--provisioner",
+        default="local",
+        metavar="NAME",
+        help="where the cluster runs: local, as processes of this machine (default), or container",
+    )
+    up.add_argument(
+        "--image",
+        action="append",
+        default=[],
+        metavar="NAME:VERSION=IMAGE",
+        help="image for the containers of a release, with --provisioner container; repeatable",
+    )
 
 
 def _add_image(image: argparse.ArgumentParser) -> None:
@@ -112,6 +143,12 @@ def _add_image(image: argparse.ArgumentParser) -> None:
     remove = actions.add_parser("remove", help="remove images that build made")
     remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
     remove.set_defaults(run=_image_remove)
+
+
+def _init(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import init
+
+    return init.run_init(arguments)
 
 
 def _up(arguments: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.hosts import cleanup, runs
 from pytest_dbcluster.hosts.local_host import OTHER_DIRECTORY, LocalHost, SupervisorClient
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
@@ -57,7 +58,7 @@ class LocalRun:
         assert self.client
         with self._acquiring:
             self._clusters += 1
-            return self.directory / f"{self._clusters}-{spec.short_name}"
+            return self.directory / f"{self._clusters}-{file_name(spec.short_name)}"
 
     def host(self, name: str, directory: Path) -> LocalHost:
         """A host of this machine with this directory. Creates the directory. Raises ProvisionError."""

@@ -130,7 +130,7 @@ def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
     if given and provisioner != "container":
         raise ConfigError(
             f"an image was given ({given[0]}), but the provisioner {provisioner} uses no images; "
-            "use --db-provisioner container"
+            "take the provisioner container"
         )
     images = {}
     for text in given:

@@ -33,7 +33,8 @@ class Answer:
     """A claim with its verdict, to be used as ``assert answer``.
 
     ``bool(answer)`` is True when the claim holds, else it raises: ClaimFailed (an AssertionError) when the claim fails,
-    Inconclusive when it is inconclusive. It is never False, so ``assert not a.beats(b)`` never passes.
+    Inconclusive when it is inconclusive. It is never False, so ``assert not a.beats(b)`` never passes. ``answer ==
+    True`` is the same as ``bool(answer)``; ``answer is True`` is always False, as for every object but True.
 
     variants: candidate and baseline, or all variants of an order, fastest first; each with the rounds of the verdict.
     metric: the metric of the claim. usual: the default metric of the workload. load: the name of the workload. seed:
@@ -104,6 +105,11 @@ class Answer:
         if self.verdict.outcome is Outcome.FAILS:
             raise ClaimFailed(self.message)
         raise Inconclusive(self.message)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self) is other if isinstance(other, bool) else self is other
+
+    __hash__ = object.__hash__
 
     def __repr__(self) -> str:
         return f"<{self.text}: {self.verdict.outcome.value}>"

@@ -7,6 +7,7 @@ value, and never one value with another.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -46,9 +47,10 @@ class Curve:
         """Ask one claim at every point: ``assert curve.every(lambda a, b: b.beats(a))``.
 
         Draws rounds at every point before it returns, also after a point that fails, is inconclusive, or comes after
-        the end of the run's time. ``claim`` takes one series per variant. Raises ConfigError when ``claim`` does not
-        return an Answer.
+        the end of the run's time. ``claim`` takes one series per variant. Raises ConfigError when ``claim`` takes
+        another number of arguments, or does not return an Answer.
         """
+        self._check_claim(claim)
         answers: list[tuple[object, Answer]] = []
         missing: list[tuple[object, str]] = []
         for value, *series in self:
@@ -64,6 +66,16 @@ class Curve:
                 )
             answers.append((value, answer))
         return Every(self, answers, missing)
+
+    def _check_claim(self, claim: Callable[..., Answer]) -> None:
+        variants = len(self.points[0].measurement.rounds)
+        try:
+            inspect.signature(claim).bind(*range(variants))
+        except TypeError as error:
+            raise ConfigError(
+                f"curve.every takes a function of {variants} series, one for each cluster, such as "
+                f"lambda a, b: b.beats(a); got {claim!r}: {error}"
+            ) from None
 
     def draw(self, blocks: int = BLOCKS) -> None:
         """Draw blocks at every point until it has ``blocks`` blocks, for the table and the chart, without a claim.
@@ -137,13 +149,15 @@ def loads(load: object, given: Mapping[str, Sequence[object]]) -> tuple[str, lis
         fields = ", ".join(given) or "none"
         raise ConfigError(f"measure.sweep(load, on=[...], threads=(1, 4, 16)) goes over one field, got {fields}")
     [(name, values)] = given.items()
-    known: list[str] = [field.name for field in dataclasses.fields(load)] if dataclasses.is_dataclass(load) else []
+    if isinstance(load, type) or not dataclasses.is_dataclass(load):
+        raise ConfigError(f"measure.sweep(workload, on=[...]) takes a workload, such as SysBench(), got {load!r}")
+    known: list[str] = [field.name for field in dataclasses.fields(load)]
     if name in SAME and name not in known:
         name = next((other for other in SAME if other in known), name)
     if name not in known:
         raise registry.unknown(f"field of {load}", name, known)
     is_list = isinstance(values, list | tuple | range) and len(values) > 0
-    if not is_list or len(set(values)) < len(values):
+    if not is_list or any(value in values[:number] for number, value in enumerate(values)):
         raise ConfigError(f"measure.sweep(..., {name}={values!r}) takes a list of values, each value once")
     return name, [(value, dataclasses.replace(load, **{name: value})) for value in values]  # type: ignore[type-var]
 

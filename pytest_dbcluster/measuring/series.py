@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NoReturn
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.claim import Claim
@@ -53,6 +54,7 @@ class Series:
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self.rounds)} rounds>"
 
+    @calls.written("fast.beats(slow, by=0.1)")
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:
         """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
@@ -67,6 +69,7 @@ class Series:
         """
         return self._claim(claims.beats(by), other, metric)
 
+    @calls.written("candidate.no_slower_than(baseline, by=0.05)")
     def no_slower_than(self, other: Series, by: float, *, metric: str | None = None) -> Answer:
         """Guard that this variant is slower than the other by less than the fraction ``by``: ratio > 1 - by.
 
@@ -74,6 +77,7 @@ class Series:
         """
         return self._claim(claims.no_slower_than(by), other, metric)
 
+    @calls.written("candidate.same_as(baseline, within=0.05)")
     def same_as(self, other: Series, within: float, *, metric: str | None = None) -> Answer:
         """Guard that neither variant is slower than the other by the fraction ``within``.
 
@@ -81,10 +85,12 @@ class Series:
         """
         return self._claim(claims.same_as(within), other, metric)
 
+    @calls.written("four.scales(one, at_least=2)")
     def scales(self, other: Series, at_least: float, *, metric: str | None = None) -> Answer:
         """Claim that this variant is more than ``at_least`` times as fast as the other."""
         return self._claim(claims.scales(at_least), other, metric)
 
+    @calls.written('candidate.lower("fsyncs_per_commit", than=baseline)')
     def lower(self, counter: str, than: Series, by: float = 0.0) -> Answer:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
@@ -95,6 +101,7 @@ class Series:
             raise registry.unknown("counter", counter, counters.NAMES)
         return self._claim(claims.lower(by), than, counter)
 
+    @calls.written("candidate.no_more_stalls_than(baseline)")
     def no_more_stalls_than(self, other: Series) -> Answer:
         """Guard that this variant stalls no more often than the other, judged once, after 40 pairs.
 
@@ -102,6 +109,7 @@ class Series:
         """
         return self._claim(Claim(verdict.STALLS_KIND, 0.0), other, None)
 
+    @calls.written("candidate.against(baseline)")
     def against(self, other: Series, *, metric: str | None = None) -> Answer:
         """Measure and print the ratio to the other variant without a claim; ``bool`` of the answer is always True.
 
@@ -125,9 +133,28 @@ class Series:
         self.measurement.source.permit(metric)
         return ask(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
 
+    @calls.written('candidate.values("throughput")')
     def values(self, metric: str) -> list[float]:
-        """One value per round drawn so far: operations/s, milliseconds of a latency, or a counter."""
+        """One value per round drawn so far: operations/s, milliseconds of a latency, or a counter.
+
+        Raises ConfigError before the first claim, which draws the rounds, and for an unknown metric.
+        """
+        if not self.rounds:
+            raise ConfigError(
+                f"{self.name}.values({metric!r}): no round is drawn yet; a claim draws them, so make it first, such as "
+                f"assert fast.beats(slow), or a comparison without a claim: {self.name}.against(other)"
+            )
         return self.measurement.shown(self.number, metric)
+
+    if not TYPE_CHECKING:  # so mypy goes on refusing ``fast > slow``
+
+        def _compared(self, other: object) -> NoReturn:
+            raise ConfigError(
+                f"{self.name} is compared with <, <=, > or >=, but a series is no number: make a claim, such as "
+                f"assert {self.name}.beats({getattr(other, 'name', 'other')})"
+            )
+
+        __lt__ = __le__ = __gt__ = __ge__ = _compared
 
 
 def series_of(measurement: Measurement) -> list[Series]:
@@ -135,21 +162,23 @@ def series_of(measurement: Measurement) -> list[Series]:
     return [Series(measurement, number) for number in range(len(measurement.rounds))]
 
 
+@calls.written("ordered(slow, middle, fast, step=0.05)")
 def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None) -> Answer:
     """Claim that each of 2 to 5 series is faster than the series before it by more than the fraction ``step``.
 
     Holds when every step holds at alpha (.0005), fails when one step fails at alpha / number of steps. Draws and
     raises as ``Series`` says.
     """
-    if len(slowest_first) < 2 or any(item.measurement is not slowest_first[0].measurement for item in slowest_first):
+    measurements = {id(item.measurement) if isinstance(item, Series) else None for item in slowest_first}
+    if len(slowest_first) < 2 or len(measurements) > 1 or None in measurements:
         raise ConfigError("ordered(...) takes two or more series of one measure(..., on=[...]), the slowest first")
     if len(slowest_first) > MAX_STEPS + 1:
         raise ConfigError(f"ordered takes 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
     if twice := next((series for k, series in enumerate(slowest_first) if series in slowest_first[:k]), None):
         raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
-    measurement = slowest_first[0].measurement
+    claim, measurement = claims.ordered(step), slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
     measurement.source.permit(metric)
     numbers = [series.number for series in reversed(slowest_first)]
-    return ask(claims.ordered(step), measurement, numbers, metric)
+    return ask(claim, measurement, numbers, metric)

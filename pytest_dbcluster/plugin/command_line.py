@@ -23,7 +23,7 @@ def add_options(group: Any) -> None:
         "--db-provisioner",
         default="local",
         metavar="NAME",
-        help="where clusters run: local (default) or container; vm and ec2 are planned",
+        help="where clusters run: local, as processes of this machine (default), or container; vm and ec2 are planned",
     )
     add(
         "--db-image",
@@ -34,14 +34,15 @@ def add_options(group: Any) -> None:
     add(
         "--db-storage",
         metavar="PROFILE",
-        help=f"storage of clusters whose spec has none: {', '.join(storage_profiles.PROFILES)} "
-        "(default: this machine's disk without limits)",
+        help="limit each node's disk to the writes per second of a volume, where the spec of the cluster has no limit: "
+        f"{', '.join(storage_profiles.PROFILES)} (default: no limit)",
     )
     add(
         "--db-profile",
         default="quick",
         metavar="quick|paper",
-        help="quick keeps the workload's tables between rounds (default); paper runs the published command lines",
+        help="quick: short rounds on tables that are kept between them (default); paper: the command lines of "
+        "published measurements, which take longer",
     )
     add(
         "--db-parity",
@@ -56,7 +57,7 @@ def add_options(group: Any) -> None:
         type=int,
         default=critical_values.LOOKS[-1],
         metavar="N",
-        help="maximum number of pairs of rounds for one claim (default and upper limit: 160)",
+        help="maximum number of pairs for one claim; a pair is a round of each variant (default and upper limit: 160)",
     )
     add(
         "--db-budget",
@@ -83,10 +84,19 @@ def add_options(group: Any) -> None:
         metavar="N",
         help="seed for the order of rounds (default random); printed with each claim",
     )
-    add("--db-strict", action="store_true", help="an inconclusive claim fails its test")
+    add(
+        "--db-strict",
+        action="store_true",
+        help="an inconclusive claim fails its test (default: the test is shown as I, neither passed nor failed)",
+    )
     add(
         "--db-keep",
         action="store_true",
-        help="leave the last clusters running (with -n: those of each worker), and print how to connect",
+        help="leave the last clusters running (with -n: those of each worker); print how to connect and to end them",
     )
-    add("--db-results", default="reports/latest", metavar="DIR", help="results directory (default reports/latest)")
+    add(
+        "--db-results",
+        default="reports/latest",
+        metavar="DIR",
+        help="directory of the results; those of the run before are removed (default reports/latest)",
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_dbcluster import calls
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
 from pytest_dbcluster.measuring.curve import Curve, Point
@@ -15,6 +16,12 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.session import DBSession
     from pytest_dbcluster.workloads.workload import Workload
+
+ALONE = (
+    "measure(workload, on=[{spec}]) has nothing to compare {spec} with: a claim needs two variants. Compare two "
+    "clusters, default, other = measure(workload, on=[{spec}, other_spec]), or two workloads on one cluster, "
+    "measure({{name: workload, other_name: other_workload}}, on=[{spec}])"
+)
 
 
 class Measure:
@@ -29,6 +36,7 @@ class Measure:
         self._item = item
         self._asked = asked
 
+    @calls.written("default, other = measure(workload, on=[spec, other_spec])")
     def __call__(
         self,
         workload: Workload | Mapping[str, Workload],
@@ -42,12 +50,15 @@ class Measure:
         across_durability: True permits variants with different guarantees of a commit that come from topology, vendor
         or release and not from the test's options. instances: the number of fresh clusters of each variant, used in
         turn by block; by default 2 when topologies or releases are compared, else 1. Raises ConfigError for variants
-        that cannot be compared, Inconclusive when the run's time is used.
+        that cannot be compared, and for a single one, Inconclusive when the run's time is used.
         """
+        if isinstance(on, list | tuple) and len(on) == 1 and not isinstance(workload, Mapping):
+            raise ConfigError(ALONE.format(spec=on[0]))
         measurement = self._measurement(workload, on, across_durability, instances)
         self._asked.append([measurement])
         return series_of(measurement)
 
+    @calls.written("curve = measure.sweep(workload, on=[spec, other_spec], threads=(1, 4, 16))")
     def sweep(
         self,
         workload: Workload,

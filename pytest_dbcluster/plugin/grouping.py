@@ -23,14 +23,22 @@ Item = TypeVar("Item")
 
 def keys(item: Any, release: object) -> frozenset[str]:
     """The keys of a test. ``release``: the release of the run, for a test without a release of its own."""
-    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    on = params.get("db_release") or release
+    on = _params(item).get("db_release") or release
     names = [str(name) for mark in item.iter_markers(MARK) for name in mark.args]
     if names:
         return frozenset(f"{name} on {on}" for name in names)
-    specs = _specs([*vars(item.module).values(), *params.values()])
     module = item.nodeid.partition("::")[0]
-    return frozenset([f"{module} on {on}", *(_shape(spec, on) for spec in specs)])
+    return frozenset([f"{module} on {on}", *(_shape(spec, on) for spec in specs(item))])
+
+
+def specs(item: Any) -> list[ClusterSpec]:
+    """The specs among the constants of a test's module and the test's parameters."""
+    return list(_specs([*vars(item.module).values(), *_params(item).values()]))
+
+
+def _params(item: Any) -> Mapping[str, Any]:
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return params
 
 
 def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +159,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
-    settings(config)
+    checked = settings(config)
     if not __debug__:
         raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
     for item in measuring:
@@ -166,6 +167,13 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
+    if not config.option.collectonly:  # listing tests stays fast
+        from pytest_dbcluster.plugin import refusals
+
+        try:
+            refusals.check(checked, measuring)
+        except errors.ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
 
 
 def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
@@ -211,10 +219,21 @@ def db_profile(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
-    """``measure(workload, on=[spec, ...])`` returns a series for each spec; claims about them draw the rounds.
-
-    ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))`` returns a curve. See ``plugin.fixture.Measure``.
-    """
+    """Measures workloads on clusters: one series of rounds for each cluster, and claims about two series.
+    slow, fast = measure(workload, on=[spec, other_spec]) gives the series, and
+    curve = measure.sweep(workload, on=[spec, other_spec], threads=(1, 4, 16)) gives a curve. Assert claims about series
+    of one call; the claim draws the rounds:
+        fast.beats(slow, by=0.1)                     faster, here by more than 10 %
+        new.no_slower_than(old, by=0.05)             slower by less than 5 %
+        new.same_as(old, within=0.05)                neither is slower by 5 %
+        four.scales(one, at_least=2)                 more than 2 times as fast
+        ordered(slow, middle, fast)                  each is faster than the one before it
+        new.lower("fsyncs_per_commit", than=old)     a counter is lower
+        new.no_more_stalls_than(old)                 no more rounds that take twice as long
+        new.against(old)                             no claim: measures and prints the ratio; needs no assert
+        curve.every(lambda slow, fast: fast.beats(slow))    a claim at each point of a curve
+    metric="p95" and the like: see Measure and Series of pytest_dbcluster. Annotate the fixture: measure: Measure.
+    """  # noqa: D205  (pytest --fixtures prints the first paragraph)
     from pytest_dbcluster.plugin.fixture import Measure
 
     asked: list[list[Measurement]] = request.node.stash.setdefault(MEASUREMENTS, [])
@@ -277,6 +296,29 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
     if mark is None or mark.args:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
         report.user_properties.append((RELEASE, str(chosen or settings(item.config).releases[0])))
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """Show wrong input of a module, such as a ClusterSpec without nodes, by file, line and message alone."""
+    report = yield
+    call = getattr(report, "call", None)
+    if call is None or call.excinfo is None or not call.excinfo.errisinstance(errors.ConfigError):
+        return report
+    lines = [entry for entry in call.excinfo.traceback if entry.path == collector.path]
+    where = f"{lines[-1].path.name}:{lines[-1].lineno + 1}: " if lines else ""
+    report.longrepr = f"{where}{call.excinfo.value}"
+    return report
+
+
+def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
+    """Explain ``assert a.beats(b) is True``, which is red whatever the answer."""
+    module = sys.modules.get("pytest_dbcluster.measuring.answer")
+    if module is None or not isinstance(left, module.Answer):
+        return None
+    return [f"{left!r} {op} {right!r}", "", f"an answer is an object of its own: write assert {left.text}"]
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -142,6 +142,7 @@ class DBSession:
         instances: int | None = None,
     ) -> Testbed:
         """The testbed that runs the rounds of this workload. Raises ConfigError for specs that cannot be compared."""
+        comparability.check_workloads(list(workload.values()) if isinstance(workload, Mapping) else [workload])
         self._begun = True
         wanted = {(spec, release) for spec in on}
         # Fetching programs and querying servers about their options is needed once for each spec and release.

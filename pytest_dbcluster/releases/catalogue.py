@@ -36,6 +36,10 @@ NOT_FETCHED = (
 )  # fmt: skip
 
 
+# The oldest version of each vendor that can be measured: statements and statuses of older servers have other names.
+OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
+
+
 @dataclasses.dataclass(frozen=True)
 class Origin:
     """A suite that has a version, and the names of the packages in this suite."""
@@ -89,3 +93,14 @@ OFFERS = (
 def offer(product: str, version: str) -> Offer | None:
     """The offer of this version; None if the version is unknown."""
     return next((known for known in OFFERS if (known.product, known.version) == (product, version)), None)
+
+
+def too_old(product: str, version: str, series: tuple[int, ...]) -> str:
+    """Why a server of this version cannot be measured, as ``(5, 7)``; empty when it can, or when that is not known.
+
+    A series is not older than its oldest version: nothing is said about ``8.0``, but 8.0.29 is too old.
+    """
+    if not series or series >= OLDEST[product][: len(series)]:
+        return ""
+    oldest = " and ".join(f"{name} {'.'.join(map(str, numbers))}" for name, numbers in OLDEST.items())
+    return f"{product} {version} is too old to be measured: the oldest versions are {oldest}"

@@ -42,11 +42,46 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
 
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
+    check_age(name)
     if name.directory:
         return local_programs.in_directory(name)
     if name.version == "path":
         return local_programs.on_path(name)
     return cached.lookup(name.product, name.version) or _fetched(name, progress or (lambda line: None), mirror)
+
+
+def check_age(name: ReleaseName) -> None:
+    """Raise ConfigError for a server that is older than the oldest one that can be measured."""
+    from pytest_dbcluster.releases import catalogue
+
+    if name.product in VENDORS and (old := catalogue.too_old(name.product, name.version, name.series)):
+        raise ConfigError(old)
+
+
+def unknown(name: ReleaseName) -> ConfigError:
+    """Return the error for a release that nobody offers and that names no directory."""
+    from pytest_dbcluster.releases import catalogue
+
+    known = ", ".join(candidate.name for candidate in catalogue.OFFERS)
+    return ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
+
+
+def check(name: ReleaseName) -> None:
+    """Raise ConfigError for a release that this machine cannot have: too old, unknown, or without its directory.
+
+    Downloads and starts nothing.
+    """
+    from pytest_dbcluster.releases import catalogue
+
+    check_age(name)
+    if name.directory:
+        if not Path(name.directory).expanduser().is_dir():
+            raise ConfigError(f"{name}={name.directory}: there is no directory {name.directory}")
+    elif name.version != "path" and catalogue.offer(name.product, name.version) is None:
+        from pytest_dbcluster.releases import fetched
+
+        if fetched.lookup(name.product, name.version) is None:
+            raise unknown(name)
 
 
 def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release:
@@ -55,8 +90,7 @@ def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release
 
     offer = catalogue.offer(name.product, name.version)
     if offer is None:
-        known = ", ".join(candidate.name for candidate in catalogue.OFFERS)
-        raise ConfigError(f"unknown release {name}; known: {known}; others as {name}=DIRECTORY")
+        raise unknown(name)
     mirror = mirror or os.environ.get("DBCLUSTER_MIRROR")
     candidates = sources.candidates(offer, sources.host_entries(), mirror)
     try:

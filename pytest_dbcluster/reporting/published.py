@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DIRECTORY = Path("fixtures") / "published"
 BASELINE = "default"
+MARKED = 'published("FILE", table=N, columns={name: column}, figures={metric: key})'
 Figure = str | tuple[str, str]  # one or two dotted keys of the file
 
 
@@ -44,6 +45,11 @@ class Published:
         if not mark:
             return None
         named = {option: mark.kwargs.get(option, {}) for option in ("columns", "figures")}
+        known = (*named, "table")
+        if len(mark.args) != 1 or not all(isinstance(given, Mapping) for given in named.values()):
+            raise ConfigError(f"the mark of {item.nodeid} is written {MARKED}")
+        if unknown := [name for name in mark.kwargs if name not in known]:
+            raise registry.unknown("argument of the mark published", unknown[0], known)
         return cls.read(root, *mark.args, **named)
 
     @classmethod
@@ -56,10 +62,10 @@ class Published:
         .5 is the ratio 1.5. Two keys give the quotient of their ratios. Raises ConfigError for an unknown file
         (listing the known ones), a file without seconds, and a key without a number.
         """
-        path = root / DIRECTORY / f"{name}.toml"
-        if not path.exists():
-            known = sorted(entry.stem for entry in path.parent.glob("*.toml"))
+        known = sorted(entry.stem for entry in (root / DIRECTORY).glob("*.toml"))
+        if name not in known:  # also a name that leads to another directory
             raise registry.unknown("published measurement", name, known)
+        path = root / DIRECTORY / f"{name}.toml"
         document = tomllib.loads(path.read_text())
         if "columns" not in document and not figures:
             raise ConfigError(f"published measurement {name!r} has no [columns.NAME] with seconds for each mode")

@@ -10,11 +10,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.reporting import charts, rounds_csv, schema
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
@@ -105,7 +105,7 @@ class Results:
         """The paths for the next claim."""
         self._begin()
         self._count += 1
-        name = f"{self._count:02}-{_file_name(record.text)}-{_file_name(record.load)}"
+        name = f"{self._count:02}-{file_name(record.text)}-{file_name(record.load)}"
         rounds, chart = self.directory / "rounds" / f"{name}.csv", self.directory / "charts" / f"{name}.svg"
         return ResultFiles(rounds, chart, self._count)
 
@@ -113,7 +113,7 @@ class Results:
         """The paths for the next curve."""
         self._begin()
         self._curves += 1
-        name = f"{self._curves:02}-{_file_name(record.load)}-{record.field}.csv"
+        name = f"{self._curves:02}-{file_name(record.load)}-{record.field}.csv"
         table = self.directory / "curves" / name
         return ResultFiles(table, _curve_chart(table), self._curves)
 
@@ -208,7 +208,3 @@ def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:
     releases = dict.fromkeys(record.release for record in records)
     first = records[0]
     return {"release": ", ".join(releases), "profile": first.profile, "seed": str(first.seed), **first.fingerprint}
-
-
-def _file_name(text: str) -> str:
-    return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60]

@@ -38,7 +38,7 @@ def check(metric: str, arrival_rate: ArrivalRate | None, load: str) -> None:
     Latencies need an open loop, at 70 % of capacity or less. For a rate in operations/s the capacity is measured and
     may differ in the next run, so a rate above 70 % makes the claim inconclusive instead; see ``near_capacity``.
     """
-    name, of_type, _ = metric.partition(":")
+    name, of_type, _ = str(metric).partition(":")
     if name not in NAMES:
         raise registry.unknown("metric", metric, NAMES)
     if of_type and name not in BY_TYPE:

@@ -40,10 +40,19 @@ class ArrivalRate:
 
     @classmethod
     def of(cls, asked: float | str | None) -> ArrivalRate | None:
-        """The arrival rate of a workload's field ``rate``; None for a closed loop. Raises ConfigError."""
+        """The arrival rate of a workload's field ``rate``; None for a closed loop.
+
+        Raises ConfigError, also for less than one operation a second: whoever writes 0.7 means 70 %.
+        """
         if asked is None:
             return None
-        return cls(asked, None if share_of(asked) else float(asked))
+        share = share_of(asked)
+        if share is None and float(asked) < 1:
+            raise ConfigError(
+                f"rate={asked!r} is {asked} operations a second; {100 * float(asked):g} % of what the slowest variant "
+                f'can do is written rate="{100 * float(asked):g} %"'
+            )
+        return cls(asked, None if share else float(asked))
 
     @property
     def share(self) -> float | None:

@@ -7,12 +7,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Workload
 
 Value = TypeVar("Value")
+
+
+def check_workloads(workloads: Sequence[object]) -> None:
+    """Raise ConfigError for anything but workloads, and for a rate that nobody can mean. Starts nothing."""
+    for workload in workloads:
+        if not isinstance(workload, Workload):
+            raise ConfigError(
+                f'measure(workload, on=[...]) takes a workload, such as MySQLSlap("write"), got {workload!r}'
+            )
+        if isinstance(workload, OpenLoop):
+            open_loop.ArrivalRate.of(workload.rate)
 
 
 def metric(workloads: Sequence[Workload]) -> str:

@@ -1,4 +1,4 @@
-"""Checks of numbers that a test gives a workload, done when the workload is constructed."""
+"""Checks of values that a test gives a workload, done when the workload is constructed."""
 
 from __future__ import annotations
 
@@ -21,3 +21,9 @@ def round_seconds(field: str, given: object) -> None:
         raise ConfigError(f"{field}={given!r}: it takes a number of seconds above 0")
     if not 0 < given < math.inf:
         raise ConfigError(f"{field}={given!r}: it takes a finite number of seconds above 0")
+
+
+def truth(field: str, given: object) -> None:
+    """Raise ConfigError unless ``given`` is True or False; every text, such as "no", would count as True."""
+    if not isinstance(given, bool):
+        raise ConfigError(f"{field}={given!r}: it takes True or False")

@@ -15,9 +15,10 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import calls, registry
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ RESULT = re.compile(
 )
 
 
+@calls.written('MySQLSlap("write", concurrency=50)', instead={"threads": "concurrency", "clients": "concurrency"})
 @dataclasses.dataclass(frozen=True)
 class MySQLSlap(Workload):
     """One mode of mysqlslap with the published parameters.
@@ -75,9 +77,11 @@ class MySQLSlap(Workload):
             raise registry.unknown("mysqlslap mode", self.mode, MODES)
         if self.to is not None and self.to not in ENDPOINTS:
             raise registry.unknown("mysqlslap endpoint", self.to, ENDPOINTS)
-        for name in ("concurrency", "queries", "rows", "int_columns", "char_columns"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"mysqlslap {name}={getattr(self, name)}: it takes 1 or more")
+        for name in ("concurrency", "queries", "rows", "int_columns", "char_columns", "iterations"):
+            arguments.whole(f"mysqlslap {name}", getattr(self, name), 1)
+        arguments.round_seconds("mysqlslap seconds", self.seconds)
+        if self.quick_queries is not None:
+            arguments.whole("mysqlslap quick_queries", self.quick_queries, 1)
         if self.quick_queries is None:
             defaults = QUICK_QUERIES if self.queries == PUBLISHED_QUERIES else {}
             object.__setattr__(self, "quick_queries", defaults.get(self.mode, self.queries))

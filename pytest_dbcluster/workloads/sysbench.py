@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import calls, registry
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.workload import Setting, Workload
@@ -49,6 +49,7 @@ DIGIT = f"(SELECT 0 AS d {' '.join(f'UNION ALL SELECT {digit}' for digit in rang
 GROUP = "LPAD(FLOOR(RAND() * 1e11), 11, '0')"  # sysbench fills c and pad with groups of eleven digits
 
 
+@calls.written('SysBench("oltp_read_write", threads=16)', instead={"concurrency": "threads", "tables": "table_count"})
 @dataclasses.dataclass(frozen=True)
 class SysBench(Workload):
     """One OLTP script of sysbench. One event of the script counts as one transaction.
@@ -92,11 +93,14 @@ class SysBench(Workload):
         for least, names in enumerate((FROM_ZERO, FROM_ONE)):
             for name in names:
                 arguments.whole(f"sysbench {name}", getattr(self, name), least)
+        for name in ("prepared", "skip_trx", "range_selects"):
+            arguments.truth(f"sysbench {name}", getattr(self, name))
         arguments.whole("sysbench seed", self.seed, 0)
         arguments.round_seconds("sysbench seconds", self.seconds)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
-        ArrivalRate.of(self.rate)
+        if self.rate is not None:
+            open_loop.share_of(self.rate)
 
     def __str__(self) -> str:
         rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""

@@ -26,15 +26,35 @@ def test_a_guard_without_a_number_is_refused(make, option, margin):
     ("make", "margin", "text"),
     [
         (no_slower_than, 0, "no_slower_than(by=0): by is out of range, 0 < by < 1"),
-        (no_slower_than, 5, "no_slower_than(by=5): by is out of range, 0 < by < 1"),
-        (same_as, 1.0, "same_as(within=1.0): within is out of range, 0 < within < 1"),
-        (beats, -0.1, "beats(by=-0.1): by is out of range, 0 <= by < inf"),
-        (beats, math.nan, "beats(by=nan): by is out of range, 0 <= by < inf"),
-        (beats, "much", "beats(by='much'): by must be a number, 0 <= by < inf"),
+        (
+            no_slower_than,
+            5,
+            "no_slower_than(by=5): by is out of range, 0 < by < 1; it is a fraction: 5 means 500 % and 5 % is 0.05",
+        ),
+        (
+            same_as,
+            1.0,
+            "same_as(within=1.0): within is out of range, 0 < within < 1; it is a fraction: 1 means 100 % and 1 % is "
+            "0.01",
+        ),
+        (beats, -0.1, "beats(by=-0.1): by is out of range, 0 <= by < 2"),
+        (beats, math.nan, "beats(by=nan): by is out of range, 0 <= by < 2"),
+        (beats, math.inf, "beats(by=inf): by is out of range, 0 <= by < 2"),
+        (beats, "much", "beats(by='much'): by must be a number, 0 <= by < 2"),
+        (
+            beats,
+            10,
+            "beats(by=10): by is out of range, 0 <= by < 2; it is a fraction: 10 means 1000 %, 11 times as fast, and "
+            "10 % is 0.1; 11 times as fast is scales(..., at_least=11)",
+        ),
         (scales, 0, "scales(at_least=0): at_least is out of range, 0 < at_least < inf"),
         (scales, math.inf, "scales(at_least=inf): at_least is out of range, 0 < at_least < inf"),
-        (lower, 1, "lower(by=1): by is out of range, 0 <= by < 1"),
-        (claims.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < inf"),
+        (
+            lower,
+            1,
+            "lower(by=1): by is out of range, 0 <= by < 1; it is a fraction: 1 means 100 % and 1 % is 0.01",
+        ),
+        (claims.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < 2"),
     ],
 )
 def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import registry
 from pytest_dbcluster.cli import images, main
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases import find
@@ -29,13 +30,18 @@ from tests.support.command import ROOT, dbcluster
         ),
         (["up", "galera", "--nodes", "0"], "nodes=0 of a galera cluster: a cluster has 1 node or more"),
         (["up", "galera", "--release", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
-        (["up", "galera", "--release", "mariadb:1.0"], "unknown release mariadb:1.0; known: mariadb:10.5"),
+        (["up", "galera", "--release", "mariadb:12.99"], "unknown release mariadb:12.99; known: mariadb:10.5"),
+        (["up", "galera", "--release", "mysql:5.7"], "mysql 5.7 is too old to be measured: "),
+        (["up", "galera", "--nodes", "2", "--name", "\n"], "name='\\n' of a galera cluster: a name is one line of"),
+        (["up", "async_replication", "--nodes", "1"], "async_replication needs 2 nodes or more, a primary and its"),
+        (["up", "galera", "--image", "mariadb:10.11=x"], "an image was given (mariadb:10.11=x), but the provisioner "),
         (["up", "galera", "--option", "x"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--option", "=1"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--cnf", "/nowhere/my.cnf"], "there is no /nowhere/my.cnf"),
         (["up", "galera", "--option", "innodb_flush_log=2"], "unknown option 'innodb_flush_log' of mariadb:10.11"),
         (["up", "standalone", "--nodes", "2"], "a standalone server is one node, not 2"),
-        (["fetch", "mariadb:1.0"], "unknown release mariadb:1.0; known: mariadb:10.5"),
+        (["fetch", "mariadb:12.99"], "unknown release mariadb:12.99; known: mariadb:10.5"),
+        (["fetch", "mysql:5.7"], "mysql 5.7 is too old to be measured: the oldest versions are mariadb 10.5 and mysql"),
         (["image", "build", "mariadb"], "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY"),
         (["image", "build", "mariadb:11.8", "mariadb:1.0"], "unknown release 'mariadb:1.0'; known: mariadb:10.5"),
         (["down", "zz"], "no run has the id or name 'zz'; there is: none"),
@@ -133,7 +139,7 @@ def test_every_command_has_a_help_text():
     """--help lists each command with what it does."""
     text = dbcluster("--help").stdout
 
-    for name in ("releases", "fetch", "up", "ps", "down", "reap", "doctor", "cache", "image", *main.PLANNED):
+    for name in ("init", "releases", "fetch", "up", "ps", "down", "reap", "doctor", "cache", "image", *main.PLANNED):
         assert re.search(rf"^ +{name} +\w+", text, re.MULTILINE), name
 
 
@@ -147,3 +153,15 @@ def test_help_loads_no_driver():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT, check=True)
 
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_help_tells_a_newcomer_where_to_begin():
+    """The first steps are commands that exist; every topology and proxy is named by the help of up."""
+    text = dbcluster("--help").stdout
+    assert "dbcluster init my_project" in text
+    assert "dbcluster up galera" in text
+    assert "pytest --help" in text
+
+    up = dbcluster("up", "--help").stdout
+    assert [name for kind in ("topology", "proxy") for name in registry.names(kind) if name not in up] == []
+    assert "dbcluster down mine" in " ".join(up.split())

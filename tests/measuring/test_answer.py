@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import statistics
 
 import pytest
@@ -54,6 +55,36 @@ def test_the_opposite_of_a_failed_claim_is_no_pass():
 
     with pytest.raises(ClaimFailed):
         _ = not flush_2.beats(default)
+
+
+def test_an_answer_equals_its_truth():
+    """``== True`` is the claim itself: it holds, fails or is inconclusive as without it, and counts as read."""
+    default, flush_2 = series(1.0, 0.5)
+    answer = flush_2.beats(default)
+    assert answer == True  # noqa: E712
+    assert answer != False  # noqa: E712
+    assert answer.read
+
+    default, flush_2 = series(0.5, 1.0)
+    for compare in (operator.eq, operator.ne):
+        for truth in (True, False):
+            with pytest.raises(ClaimFailed):
+                compare(flush_2.beats(default), truth)
+
+    default, flush_2 = series(1.0, 1.0, sd=0.3, cap=8)
+    with pytest.raises(Inconclusive):
+        assert flush_2.beats(default) == True  # noqa: E712
+
+
+def test_answers_are_otherwise_themselves():
+    """Two answers are never equal, and comparing them reads neither."""
+    default, flush_2 = series(1.0, 0.5)
+    one, other = flush_2.beats(default), flush_2.beats(default)
+
+    assert one == one
+    assert one != other
+    assert len({one, other}) == 2
+    assert [one.read, other.read] == [False, False]
 
 
 def test_a_comparison_beside_is_always_true_and_draws_few_pairs():

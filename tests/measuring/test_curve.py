@@ -204,7 +204,28 @@ def test_the_title_of_a_curve_is_what_its_points_share(names, title):
     assert Curve(Load(), "threads", points).load == title
 
 
-def test_a_load_without_fields_has_nothing_to_sweep():
-    """The closed list is empty."""
-    with pytest.raises(ConfigError, match=r"^unknown field of load 'threads'; known: $"):
-        curve.loads("load", {"threads": (1, 2)})
+@pytest.mark.parametrize("load", ["load", None, MySQLSlap])
+def test_only_a_workload_is_swept(load):
+    """A name is none, nor is its class."""
+    with pytest.raises(ConfigError) as caught:
+        curve.loads(load, {"threads": (1, 2)})
+    assert str(caught.value) == (
+        f"measure.sweep(workload, on=[...]) takes a workload, such as SysBench(), got {load!r}"
+    )
+
+
+def test_values_that_have_no_hash_are_refused_as_others():
+    """A list is no number of threads."""
+    with pytest.raises(ConfigError, match=r"^mysqlslap concurrency=\[1\]: it takes a whole number, 1 or more$"):
+        curve.loads(SLAP, {"concurrency": ([1], [2])})
+
+
+@pytest.mark.parametrize("claim", [lambda one: one, lambda one, other, third: one, lambda: None])
+def test_a_claim_takes_a_series_for_each_cluster(claim):
+    """Else no point is measured."""
+    made = sweep(2.0)
+    with pytest.raises(
+        ConfigError, match=r"^curve\.every takes a function of 2 series, one for each cluster, such as "
+    ):
+        made.every(claim)
+    assert made.points[0].measurement.pairs == 0

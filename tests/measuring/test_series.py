@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
@@ -130,3 +132,65 @@ def test_an_order_takes_five_series_at_most():
         ordered(*series_of(measurement(source)))
     assert str(caught.value) == "ordered takes 2 to 5 variants, not 6"
     assert source.rounds == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "words"),
+    [
+        (
+            lambda slow, fast: fast.no_slower_than(slow, within=0.05),
+            "candidate.no_slower_than(...): there is no argument within=; write by= in place of "
+            "within=; it is written candidate.no_slower_than(baseline, by=0.05)",
+        ),
+        (
+            lambda slow, fast: fast.same_as(slow, by=0.05),
+            "candidate.same_as(...): there is no argument by=; write within= in place of by=; it is "
+            "written candidate.same_as(baseline, within=0.05)",
+        ),
+        (
+            lambda slow, fast: fast.scales(slow, by=2),
+            "four.scales(...): there is no argument by=; write at_least= in place of by=; ",
+        ),
+        (lambda slow, fast: fast.no_slower_than(slow), "candidate.no_slower_than(...): missing a required argument: "),
+        (lambda slow, fast: fast.beats(slow, 0.1, "p95"), "fast.beats(...): too many positional arguments; "),
+        (
+            lambda slow, fast: ordered(slow, fast, by=0.1),
+            "ordered(...): there is no argument by=; write step= in place of by=; ",
+        ),
+        (lambda slow, fast: ordered(slow, "fast"), "ordered(...) takes two or more series of one measure"),
+        (lambda slow, fast: ordered(None, None), "ordered(...) takes two or more series of one measure"),
+        (lambda slow, fast: fast.lower(slow, than=slow), "unknown counter <slow: 0 rounds>; known: "),
+        (lambda slow, fast: fast.beats(slow, metric=95), "unknown metric 95; known: throughput"),
+        (lambda slow, fast: fast.beats(slow, by=10), "beats(by=10): by is out of range, 0 <= by < 2; it is a fraction"),
+    ],
+)
+def test_a_wrong_claim_is_one_sentence(claim, words):
+    """It says how the claim is written, and no round is drawn."""
+    source = two()
+    with pytest.raises(ConfigError) as caught:
+        claim(*series_of(measurement(source)))
+
+    assert str(caught.value).startswith(words)
+    assert source.rounds == []
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge])
+def test_a_series_is_no_number(compare):
+    """The error writes the claim that was meant."""
+    slow, fast = series_of(measurement(two()))
+    with pytest.raises(ConfigError) as caught:
+        assert compare(fast, slow)
+
+    assert str(caught.value).startswith("fast is compared with <, <=, > or >=, but a series is no number: make a claim")
+    assert "assert fast.beats(slow)" in str(caught.value)
+
+
+def test_there_are_no_values_before_the_first_claim():
+    """An empty list would be taken for a result."""
+    slow, fast = series_of(measurement(two()))
+    with pytest.raises(ConfigError) as caught:
+        fast.values("throughput")
+    assert str(caught.value).startswith("fast.values('throughput'): no round is drawn yet; a claim draws them, so make")
+
+    assert fast.beats(slow)
+    assert len(fast.values("throughput")) == len(fast.rounds) > 0

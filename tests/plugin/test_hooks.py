@@ -10,6 +10,7 @@ import pytest
 
 from pytest_dbcluster.errors import CommandFailed, Unsupported
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.measuring.series import Series
 from pytest_dbcluster.plugin.session import DBSession
 from tests.support.fakes import FakeSource, noisy
 
@@ -317,3 +318,107 @@ def test_a_test_knows_the_profile_of_its_run(run, profile):
     run(f"def test_it(db_profile):\n    assert db_profile == '{profile}'\n", f"--db-profile={profile}").assert_outcomes(
         passed=1
     )
+
+
+@pytest.mark.parametrize(
+    ("head", "options", "words"),
+    [
+        ("", ["--db-release=mysql:5.7", "-n1"], "mysql 5.7 is too old to be measured: *"),
+        (
+            "",
+            ["--db-release=mysql:5.7"],
+            "mysql 5.7 is too old to be measured: the oldest versions are mariadb 10.5 and*",
+        ),
+        ("", ["--db-release=mariadb:11.9"], "unknown release mariadb:11.9; known: *"),
+        (
+            "from pytest_dbcluster import ClusterSpec\nPAIR = ClusterSpec('async_replication')\n",
+            [],
+            "test_suite.py: async_replication1: async_replication needs 2 nodes or more*",
+        ),
+    ],
+)
+def test_what_cannot_be_ends_the_run_before_a_test_begins(run, head, options, words):
+    """As a usage error, also with workers."""
+    result = run(head + HOLDS, *options)
+
+    assert fnmatch.fnmatch(refusal(result), words)
+    assert result.parseoutcomes() == {}
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("X = ClusterSpec('galera', nodes=0)", "nodes=0 of a galera cluster: a cluster has 1 node or more"),
+        (
+            "X = ClusterSpec('galera', node=3)",
+            "ClusterSpec(...): there is no argument node=; write nodes=",
+        ),
+        (
+            "import pytest\n\n@pytest.mark.releases(5)\ndef test_other(measure):\n    pass",
+            "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or ",
+        ),
+    ],
+)
+def test_wrong_input_of_a_module_is_one_line(run, body, words):
+    """With its file, and without a traceback through this package."""
+    result = run(f"from pytest_dbcluster import ClusterSpec\n{body}\n{HOLDS}")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    (line,) = [line for line in result.outlines if words in line and not line.startswith("ERROR")]
+    assert line.partition(words)[0] in ("test_suite.py:2: ", "")
+    result.stdout.no_fnmatch_line("*spec.py*")
+    result.stdout.no_fnmatch_line("*calls.py*")
+
+
+def test_an_error_of_a_module_itself_keeps_its_traceback(run):
+    """What is not ours is shown as pytest shows it."""
+    result = run(f"def inner():\n    return 1 / 0\n\ninner()\n{HOLDS}")
+
+    result.stdout.fnmatch_lines(["test_suite.py:4: in <module>", "*ZeroDivisionError*"])
+
+
+def test_an_answer_is_true_without_is(run):
+    """`is True` is red whatever the answer; the message writes the assert that was meant."""
+    result = run(HOLDS.replace("fast.beats(slow)", "fast.beats(slow) is True"))
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E*assert <v1.beats(v0): holds> is True", "E*an answer is an object of its own: write assert v1.beats(v0)"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "outcome"),
+    [
+        (HOLDS.replace("(slow)", "(slow) == True"), "passed"),
+        (FAILS.replace("(fast)", "(fast) == True"), "failed"),
+        (OPEN.replace("(other)", "(other) == True"), "inconclusive"),
+    ],
+)
+def test_an_answer_compared_with_true_is_the_answer(run, source, outcome):
+    """What holds passes, what fails is red with its message, what is inconclusive is shown as I."""
+    result = run(source, "--db-max-pairs=8")
+
+    assert result.parseoutcomes() == {outcome: 1}
+    if outcome == "failed":
+        result.stdout.fnmatch_lines(["FAILED v0.beats(v1)*metric throughput*"])
+
+
+def test_the_list_of_fixtures_names_every_claim(run):
+    """`pytest --fixtures` says what measure gives, and how each claim is written."""
+    result = run(PLAIN, "--fixtures")
+    text = result.stdout.str().partition("measure -- ")[2].partition("\n\n")[0]
+
+    claims = [name for name, value in vars(Series).items() if callable(value) and not name.startswith("_")]
+    assert {"beats", "no_slower_than", "same_as", "scales", "lower", "no_more_stalls_than", "against"} <= set(claims)
+    assert [name for name in claims if name != "values" and f".{name}(" not in text] == []
+    for words in ("on=[spec, other_spec]) gives", "ordered(", "measure.sweep(", "curve.every(", "measure: Measure"):
+        assert words in text, words
+
+
+def test_an_empty_results_directory_is_refused(run, pytester):
+    """It would be the root of the project, whose own summary.md is no result."""
+    (pytester.path / "summary.md").write_text("mine")
+
+    assert refusal(run(HOLDS, "--db-results=")) == "--db-results: it takes a directory, such as reports/latest"
+    assert (pytester.path / "summary.md").read_text() == "mine"

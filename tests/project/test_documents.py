@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import re
 import subprocess
@@ -12,9 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from fixtures import clusters
+from fixtures.loads import WRITING, slap
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.clusters import topology
+from pytest_dbcluster.clusters.servers.options import read_cnf
 from pytest_dbcluster.hosts import provisioner
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
@@ -143,11 +147,37 @@ def test_documents_name_releases_that_can_be_fetched():
     assert named[README] == named[MAKEFILE]
 
 
-def test_readme_shows_the_flush_test_as_it_is():
-    """The test in the README is the one that `make bench` runs, from its first import to its last line."""
-    text = (ROOT / "suites" / "galera" / "test_flush.py").read_text()
+EXAMPLE = re.search(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL)[1]
 
-    assert f"```python\n{text[text.index('import ') :]}```" in README
+
+def test_readme_shows_a_test_that_works_in_an_empty_directory(tmp_path):
+    """Pasted, it is collected by pytest and passes mypy: it imports nothing of this checkout but the package."""
+    (tmp_path / "test_pasted.py").write_text(EXAMPLE)
+    pytest_words = ["pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    mypy_words = ["mypy", "--strict", "--cache-dir", str(ROOT / ".mypy_cache"), "test_pasted.py"]
+    done = [
+        subprocess.run([sys.executable, "-m", *words], cwd=tmp_path, capture_output=True, text=True, check=False)
+        for words in (pytest_words, mypy_words)
+    ]
+
+    assert [one.returncode for one in done] == [0, 0], [one.stdout + one.stderr for one in done]
+    assert [line for line in done[0].stdout.splitlines() if "::" in line] == [
+        f"test_pasted.py::test_flush_2_beats_the_default[{mode}]" for mode in WRITING
+    ]
+
+
+def test_readme_shows_the_flush_claims(tmp_path, monkeypatch):
+    """The test in the README measures what `make bench` measures: clusters, options, workloads and claims."""
+    (tmp_path / "readme_example.py").write_text(EXAMPLE)
+    monkeypatch.syspath_prepend(tmp_path)
+    example, suite = importlib.import_module("readme_example"), ROOT / "suites" / "galera" / "test_flush.py"
+
+    assert example.GALERA == clusters.GALERA
+    assert dict(example.FLUSH_2.options) == read_cnf(ROOT / "fixtures" / "mycnf" / "flush_2.cnf")["mysqld"]
+    assert (example.FLUSH_2.short_name, example.FLUSH_2.nodes) == (clusters.FLUSH_2.short_name, clusters.FLUSH_2.nodes)
+    assert [example.MySQLSlap(mode) for mode in WRITING] == [slap(mode) for mode in WRITING]
+    claims = [line for line in suite.read_text().splitlines() if line.startswith("    assert ")]
+    assert [line for line in EXAMPLE.splitlines() if line.startswith("    assert ")] == claims
 
 
 def test_readme_links_to_files_that_exist():
@@ -199,3 +229,10 @@ def test_the_main_job_is_the_flush_claims_alone():
 
     assert {line.split("::")[0] for line in selected} == {"suites/galera/test_flush.py"}
     assert len(selected) == 3
+
+
+def test_readme_names_the_oldest_versions():
+    """They are those of the messages."""
+    oldest = {product: ".".join(map(str, version)) for product, version in catalogue.OLDEST.items()}
+
+    assert f"(MySQL {oldest['mysql']}, MariaDB {oldest['mariadb']} and newer)" in README

@@ -86,6 +86,31 @@ def test_an_unknown_version_lists_the_known_ones():
         find.find("mariadb:12.9")
 
 
+@pytest.mark.parametrize("name", ["mysql:5.7", "mysql:8.0.29", "mariadb:10.4", "mysql:5.7=/opt/mysql-5.7"])
+def test_a_server_that_is_too_old_says_which_are_not(name):
+    """A directory would not help, so the error offers none; the same versions are named everywhere."""
+    for look in (find.find, find.check):
+        with pytest.raises(ConfigError) as caught:
+            look(ReleaseName.parse(name))
+        assert str(caught.value) == (
+            f"{name.partition('=')[0].replace(':', ' ')} is too old to be measured: the oldest versions are "
+            "mariadb 10.5 and mysql 8.0.30"
+        )
+
+
+def test_a_release_is_checked_without_a_download(tmp_path):
+    """What can be fetched, was fetched, or lies in a directory that exists."""
+    for name in ("mariadb:10.11", "mysql:path", f"mysql:8.4={tmp_path}"):
+        find.check(ReleaseName.parse(name))
+
+    for name, words in {
+        "mysql:8.4": r"^unknown release mysql:8\.4; known: .*; others as mysql:8\.4=DIRECTORY$",
+        "mysql:8.4=/none": r"^mysql:8\.4=/none: there is no directory /none$",
+    }.items():
+        with pytest.raises(ConfigError, match=words):
+            find.check(ReleaseName.parse(name))
+
+
 def test_without_network_the_error_says_the_ways_out(tmp_path):
     """Directory, PATH, mirror and a cache from elsewhere are named, after apt's reason."""
     with pytest.raises(ProvisionError) as caught:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 
 import pytest
@@ -168,6 +169,27 @@ def test_a_figure_that_is_not_there_says_what_is(figures, place, words):
         Published.read(figures, "nodes", columns={}, figures={"goodput": place})
 
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keywords", "words"),
+    [
+        ((), {}, 'the mark of test_a.py::test_it is written published("FILE", table=N, columns={name: column}, '),
+        (("nodes",), {"columns": ["one"]}, 'the mark of test_a.py::test_it is written published("FILE", '),
+        (("nodes",), {"collumns": {}}, "unknown argument of the mark published 'collumns'; known: columns, figures, "),
+        (("../../elsewhere",), {}, "unknown published measurement '../../elsewhere'; known: nodes"),
+        ((5,), {}, "unknown published measurement 5; known: nodes"),
+    ],
+)
+def test_a_wrong_mark_is_one_sentence(figures, arguments, keywords, words):
+    """A name that leads to another directory is unknown too."""
+    (figures / "elsewhere.toml").write_text(FIGURES)
+    mark = types.SimpleNamespace(args=arguments, kwargs=keywords)
+    item = types.SimpleNamespace(nodeid="test_a.py::test_it", get_closest_marker=lambda name: mark)
+    with pytest.raises(ConfigError) as caught:
+        Published.of(item, figures)
+
+    assert str(caught.value).startswith(words)
 
 
 @pytest.mark.parametrize("name", ["galera-node-count", "galera-applier-threads"])

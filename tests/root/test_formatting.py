@@ -62,3 +62,22 @@ def test_one_alone_has_no_plural(number, shown):
 def test_a_noun_that_ends_in_s_has_its_plural():
     """A second s would be wrong."""
     assert (formatting.counted(1, "process"), formatting.counted(2, "process")) == ("1 process", "2 processes")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("../../../../evil", "evil"),
+        ("/etc/passwd", "etc_passwd"),
+        ("..", "unnamed"),
+        ("", "unnamed"),
+        (".hidden", "hidden"),
+        ("a b\n\x1b[31mc", "a_b_31mc"),
+        ("flush_2.beats(default, by=0.1)", "flush_2.beats_default_by_0.1"),
+        ("gr\u00f6\u00dfer", "gr_er"),
+        ("x" * 300, "x" * 60),
+    ],
+)
+def test_a_name_is_one_part_of_a_path(text, name):
+    """Whatever a user writes: no other directory, no hidden file, no length that a file system refuses."""
+    assert formatting.file_name(text) == name

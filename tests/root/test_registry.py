@@ -54,3 +54,9 @@ def test_a_planned_name_is_not_unknown():
 def test_a_kind_has_a_folder_of_ours(kind):
     """Each of them holds implementations alone, so none is without a name."""
     assert registry.names(kind)
+
+
+@pytest.mark.parametrize("name", [None, 5, ["galera"]])
+def test_a_name_of_another_type_is_unknown(name):
+    """It is shown as it was given."""
+    assert str(registry.unknown("topology", name, ["galera"])).startswith(f"unknown topology {name!r}; known: galera")

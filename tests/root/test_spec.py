@@ -56,6 +56,55 @@ def test_options_have_one_spelling_and_one_order():
     assert one.options == (("innodb_io_capacity", "200"), ("sql_mode", ""))
 
 
+def test_options_may_be_given_at_once():
+    """A mapping works as with_options does, the short name too; a name that is given stays."""
+    spec = ClusterSpec("galera", nodes=3, options={"innodb-io-capacity": 200, "SQL_MODE": ""})
+
+    assert spec == GALERA.with_options({"innodb-io-capacity": 200, "SQL_MODE": ""})
+    assert hash(spec) == hash(GALERA.with_options(innodb_io_capacity=200, sql_mode=""))
+    assert spec.short_name == "innodb_io_capacity_200_sql_mode_"
+    assert ClusterSpec("galera", options={"a": True}, name="mine").short_name == "mine"
+    assert ClusterSpec("galera", options={"a": True}).options == (("a", "ON"),)
+    assert ClusterSpec("galera", nodes=3, options={}).short_name == "galera3"
+
+
+def test_a_release_may_be_a_text():
+    """As it is written for --db-release."""
+    assert ClusterSpec("galera", release="mariadb:11.8").release == ReleaseName("mariadb", "11.8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"release": 11.8}, 'release=11.8 of a galera cluster: it takes a release such as "mariadb:11.8"'),
+        ({"release": "11.8"}, "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, "),
+        ({"proxy": True}, "proxy=True of a galera cluster: it takes the name of a proxy, such as haproxy, or None"),
+        ({"needs": {"cores": 1}}, "needs={'cores': 1} of a galera cluster: it takes HostNeeds(...), such as "),
+        ({"options": ["a=1"]}, "options=['a=1'] of a cluster: it takes a mapping, such as "),
+        ({"options": {"a": None}}, "option a=None of a cluster: a name is a text, and a value a text, a number, "),
+        ({"options": {"a": ["b"]}}, "option a=['b'] of a cluster: a name is a text, and a value a text, a number, "),
+        ({"options": {5: 1}}, "option 5=1 of a cluster: a name is a text, and a value a text, a number, "),
+        ({"cnf": 5}, "cnf=5 of a galera cluster: it takes names of my.cnf fragments"),
+        ({"parity": "same"}, "unknown parity 'same'; known: vendor, normalised"),
+        ({"name": 5}, "name=5 of a galera cluster: it takes a short text"),
+        ({"name": "a\nb"}, "name='a\\nb' of a galera cluster: a name is one line of printable text"),
+        ({"name": "\x1b[31m"}, "name='\\x1b[31m' of a galera cluster: a name is one line of printable text"),
+        ({"node": 3}, "ClusterSpec(...): there is no argument node=; write nodes= in place of node=; "),
+    ],
+)
+def test_a_wrong_argument_is_named(arguments, words):
+    """Where the spec is written, with what it takes."""
+    with pytest.raises(ConfigError) as caught:
+        ClusterSpec("galera", **arguments)
+
+    assert str(caught.value).startswith(words)
+
+
+def test_one_fragment_may_stand_alone():
+    """A text is one name, not a name for each letter."""
+    assert ClusterSpec("galera", cnf="flush_2").cnf == ("flush_2",)
+
+
 def test_later_options_win():
     """As in a my.cnf."""
     assert GALERA.with_options(a=1).with_options(a=2).options == (("a", "2"),)

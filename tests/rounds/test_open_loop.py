@@ -12,6 +12,7 @@ from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds import open_loop as rates
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.rounds.test_metrics import open_loop
 
 
@@ -38,6 +39,24 @@ def test_a_closed_loop_has_no_pace():
     assert ArrivalRate.of(500) == ArrivalRate(500, 500.0)
     assert ArrivalRate.of(500).line == "open loop: 500/s, as asked"
     assert ArrivalRate.of("70 %").rate is None
+
+
+@pytest.mark.parametrize("asked", [0.7, 0.05])
+def test_a_fraction_is_no_share(asked):
+    """Nobody measures less than one operation a second: the error writes the share that was meant."""
+    with pytest.raises(ConfigError) as caught:
+        ArrivalRate.of(asked)
+    share = f"{100 * asked:g} %"
+    assert str(caught.value) == (
+        f"rate={asked} is {asked} operations a second; {share} of what the slowest variant can do is written "
+        f'rate="{share}"'
+    )
+
+
+def test_a_measured_rate_may_be_small():
+    """A share of a slow variant may be less than one operation a second."""
+    assert ArrivalRate.of("70 %").found({"one": 1.0}).rate == pytest.approx(0.7)
+    assert SysBench(rate="70 %").at_rate(0.7).rate == 0.7
 
 
 def test_the_slowest_variant_sets_the_rate_of_all():

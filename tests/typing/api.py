@@ -20,6 +20,7 @@ from pytest_dbcluster import (
 
 GALERA = ClusterSpec("galera", nodes=3, release=ReleaseName.parse("mariadb:10.11"), needs=HostNeeds(cores=1))
 FLUSH_2 = GALERA.with_options(innodb_flush_log_at_trx_commit=2)
+AT_ONCE = ClusterSpec("galera", nodes=3, release="mariadb:11.8", options={"innodb_io_capacity": 200, "sql_mode": ""})
 
 
 def test_claims(measure: Measure) -> None:

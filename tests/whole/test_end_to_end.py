@@ -9,6 +9,7 @@ import sys
 import psutil
 import pytest
 
+from pytest_dbcluster.cli import main
 from tests.support import conftests
 
 SUITE = """\
@@ -49,19 +50,19 @@ def test_lower_cannot_be_per_commit(measure):
 
 
 def test_topology(measure):
-    measure(READ, on=[ClusterSpec("galara", nodes=3)])
+    measure(READ, on=[ClusterSpec("galara", nodes=3), ONE])
 
 
 def test_option(measure):
-    measure(READ, on=[ONE.with_options(innodb_flush_log_at_trx_comit=2)])
+    measure(READ, on=[ONE.with_options(innodb_flush_log_at_trx_comit=2), ONE])
 
 
 def test_release(measure):
-    measure(READ, on=[ONE.on_release(ReleaseName("mariadb", "9.9"))])
+    measure(READ, on=[ONE.on_release(ReleaseName("mariadb", "11.99")), ONE])
 
 
 def test_fragment(measure):
-    measure(READ, on=[ONE.with_cnf("flush2")])
+    measure(READ, on=[ONE.with_cnf("flush2"), ONE])
 
 
 def test_not_a_list(measure):
@@ -160,7 +161,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
             "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; "
             "did you mean innodb_flush_log_at_trx_commit?",
         ),
-        ("test_release", "unknown release mariadb:9.9; known: "),
+        ("test_release", "unknown release mariadb:11.99; known: "),
         ("test_fragment", "there is no "),
         ("test_promise", "a commit of standalone1 is not worth the same as one of galera2, and the test did not set"),
         (
@@ -210,6 +211,29 @@ def test_every_claim_is_in_the_results(result, place):
     assert "| `cached.beats(standalone1)` | mysqlslap read c2 |" in summary
     assert "| `standalone1.beats(cached)` | mysqlslap read c2 |" in summary
     assert '| `flush_2.lower("fsyncs_per_commit", than=standalone1)` | mysqlslap write c2 |' in summary
+
+
+def test_the_project_of_init_gives_a_verdict(place, tmp_path):
+    """What `dbcluster init` writes measures real servers as it stands, with its my.cnf."""
+    project = tmp_path / "project"
+    assert main.main(["init", str(project)]) == 0
+    (project / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    words = ["-k", "writes", "--db-max-pairs=6", "--db-seed=4", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words],
+        cwd=project,
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(place / "runs")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr  # on tmpfs a flush costs nothing, and the claim is open
+    assert (
+        "| `candidate.beats(standalone1)` | mysqlslap write c50 |"
+        in (project / "reports" / "latest" / "summary.md").read_text()
+    )
+    assert "innodb_flush_log_at_trx_commit: 1 -> 2" in (project / "reports" / "latest" / "claims.jsonl").read_text()
 
 
 def test_nothing_is_left(result, place):

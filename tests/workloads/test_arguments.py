@@ -1,4 +1,4 @@
-"""Numbers that a test gives: whole ones and seconds, and the words for all else."""
+"""Values that a test gives: whole numbers, seconds and truth values, and the words for all else."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ import math
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.workloads.arguments import round_seconds, whole
+from pytest_dbcluster.workloads.arguments import round_seconds, truth, whole
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
 
 
 @pytest.mark.parametrize("given", ["4", True, 2.5, 4.0, None])
@@ -44,3 +47,47 @@ def test_a_round_takes_a_while_and_ends(given):
 
     with pytest.raises(ConfigError, match=r": it takes a finite number of seconds above 0$"):
         round_seconds("tpcc seconds", given)
+
+
+@pytest.mark.parametrize("given", ["no", 0, 1, None])
+def test_what_is_no_truth_value_is_refused(given):
+    """A text such as "no" would count as True."""
+    truth("tpcc thinking", False)
+    truth("tpcc thinking", True)
+
+    with pytest.raises(ConfigError) as caught:
+        truth("tpcc thinking", given)
+
+    assert str(caught.value) == f"tpcc thinking={given!r}: it takes True or False"
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: MySQLSlap("write", rows="5000"), "mysqlslap rows='5000': it takes a whole number, 1 or more"),
+        (lambda: MySQLSlap("write", iterations=0), "mysqlslap iterations=0: it takes 1 or more"),
+        (lambda: MySQLSlap("write", seconds="5"), "mysqlslap seconds='5': it takes a number of seconds above 0"),
+        (lambda: MySQLSlap("write", quick_queries=1.5), "mysqlslap quick_queries=1.5: it takes a whole number, 1 or"),
+        (lambda: MySQLSlap(None), "unknown mysqlslap mode None; known: key, mixed, read, update, write"),
+        (
+            lambda: MySQLSlap("write", threads=4),
+            "MySQLSlap(...): there is no argument threads=; write concurrency= in place of threads=; ",
+        ),
+        (
+            lambda: SysBench(tables=4),
+            "SysBench(...): there is no argument tables=; write table_count= in place of tables=; ",
+        ),
+        (lambda: SysBench(range_selects="no"), "sysbench range_selects='no': it takes True or False"),
+        (
+            lambda: TPCC(warehouse=2),
+            "TPCC(...): there is no argument warehouse=; write warehouses= in place of warehouse=; ",
+        ),
+        (lambda: TPCC(partitioned="no"), "tpcc partitioned='no': it takes True or False"),
+    ],
+)
+def test_a_wrong_argument_of_a_workload_is_one_sentence(make, words):
+    """It is raised where the workload is written."""
+    with pytest.raises(ConfigError) as caught:
+        make()
+
+    assert str(caught.value).startswith(words)

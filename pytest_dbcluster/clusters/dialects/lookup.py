@@ -12,14 +12,14 @@ from pytest_dbcluster.clusters.dialects.implied_options import implied_options
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.releases import catalogue
 
 _DIALECTS = {"mariadb": MARIADB, "mysql": MYSQL}
-_OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
 # (vendor, first version, first version after the range, fields that differ from the newest version's)
 _VERSIONS: tuple[tuple[str, tuple[int, ...], tuple[int, ...], dict[str, Any]], ...] = (
     (
         "mysql",
-        (8, 0, 30),
+        catalogue.OLDEST["mysql"],
         (9,),  # performance_schema.variables_metadata came with 9.0
         {
             "variables": "SELECT LOWER(v.variable_name), v.variable_value, 0, '', COALESCE(i.min_value, ''), "
@@ -40,9 +40,8 @@ def dialect(vendor: str, version: str = "") -> Dialect:
         raise Unsupported(f"{vendor} servers are not known; known: {', '.join(_DIALECTS)}")
     series = numbers(version)
     result = dataclasses.replace(_DIALECTS[vendor], implied=implied_options(vendor, series))
-    if series and series < _OLDEST[vendor][: len(series)]:
-        oldest = ".".join(map(str, _OLDEST[vendor]))
-        raise Unsupported(f"{vendor} {version} is too old: statements and statuses are known from {oldest} on")
+    if old := catalogue.too_old(vendor, version, series):
+        raise Unsupported(old)
     for name, first, end, changes in _VERSIONS:
         if name == vendor and series and first[: len(series)] <= series < end:
             result = dataclasses.replace(result, **changes)

@@ -26,8 +26,8 @@ class PrimaryAndReplicas(Topology):
         if nodes >= self.minimum_nodes:
             return ""
         return (
-            f"{self.name} is a primary and its replicas, and {nodes} node has none; ask for nodes=2 or more, or take "
-            "standalone"
+            f"{self.name} needs 2 nodes or more, a primary and its replicas, not {nodes}: give it nodes=2, or take the "
+            "topology standalone"
         )
 
     def options(self, node: Node, peers: Sequence[Node]) -> Mapping[str, str]:

@@ -11,9 +11,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import calls, registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
-from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
@@ -36,6 +36,7 @@ READ_ONLY = ("order_status", "stock_level")
 POPULATE_SECONDS = 120.0  # for the items, and for each warehouse
 
 
+@calls.written("TPCC(warehouses=2, threads=16)", instead={"concurrency": "threads", "terminals": "threads"})
 @dataclasses.dataclass(frozen=True)
 class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three.
@@ -74,12 +75,15 @@ class TPCC(Workload):
                 raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), choices)
         for name, least in {"warehouses": 1, "threads": 1, "attempts": 1, "seed": 0}.items():
             arguments.whole(f"tpcc {name}", getattr(self, name), least)
+        for name in ("thinking", "partitioned", "foreign_keys", "acknowledged"):
+            arguments.truth(f"tpcc {name}", getattr(self, name))
         arguments.round_seconds("tpcc seconds", self.seconds)
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.partitioned and self.to != "all":
             raise ConfigError(f"tpcc partitioned=True and to={self.to!r}: it takes to='all'")
-        ArrivalRate.of(self.rate)
+        if self.rate is not None:
+            open_loop.share_of(self.rate)
 
     def __str__(self) -> str:
         rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""

@@ -250,7 +250,7 @@ def idle(release):
 
 def test_one_node_is_no_primary_with_replicas():
     """The error says what to ask for; a run refuses it before anything starts."""
-    words = "is a primary and its replicas, and 1 node has none; ask for nodes=2 or more, or take standalone"
+    words = "needs 2 nodes or more, a primary and its replicas, not 1: give it nodes=2, or take the topology standalone"
     assert Ring().wrong_size(1) == f"ring {words}"
     assert Ring().wrong_size(2) == ""
     with pytest.raises(ConfigError) as caught:

@@ -226,3 +226,14 @@ def test_a_left_run_outlives_its_owner_until_it_is_ended(tmp_path, monkeypatch):
     assert runs.end(run) == 1
     assert not alive(process.pid)
     assert not local.directory.exists()
+
+
+@pytest.mark.parametrize("name", ["../../../../evil", "/tmp/evil", "..", "a b/c", "x" * 300])
+def test_a_name_leads_to_no_other_directory(local, tmp_path, name):
+    """The directory of a cluster lies in that of its run, whatever the cluster is called."""
+    host = local.acquire(ClusterSpec("standalone", name=name))[0]
+    directory = Path(host.directory).resolve()
+
+    assert directory.is_dir()
+    assert directory.parent.parent == (tmp_path / "runs" / local.run_id).resolve()
+    assert list(tmp_path.rglob("*evil")) == list((tmp_path / "runs" / local.run_id).glob("*evil"))

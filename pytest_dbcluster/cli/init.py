@@ -1,0 +1,161 @@
+"""``dbcluster init``: write a first test, its my.cnf and a GitHub workflow into a directory.
+
+No file is overwritten. The texts are those of a small project that works as it is: one server, two claims.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import json
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.spec import DEFAULT_RELEASE
+
+PACKAGE = "pytest-dbcluster"
+TEST, CNF, WORKFLOW = "test_performance.py", "fixtures/mycnf/candidate.cnf", ".github/workflows/performance.yml"
+PYTEST_INI = "pytest.ini"
+# One of these makes its directory the root of pytest, below which fixtures/mycnf and reports/latest lie.
+CONFIGURATIONS = (PYTEST_INI, ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
+TEST_TEXT = '''\
+"""Is the candidate my.cnf better than the server's defaults? Put your own cluster, options and workloads here."""
+
+from pytest_dbcluster import ClusterSpec, Measure, MySQLSlap
+
+DEFAULT = ClusterSpec("standalone")  # a cluster is, for example, ClusterSpec("galera", nodes=3, proxy="haproxy")
+CANDIDATE = DEFAULT.with_cnf("candidate")  # fixtures/mycnf/candidate.cnf
+
+
+def test_writes_are_faster(measure: Measure) -> None:
+    """Inserts are faster with the candidate."""
+    default, candidate = measure(MySQLSlap("write"), on=[DEFAULT, CANDIDATE])
+
+    assert candidate.beats(default)
+
+
+def test_reads_are_no_slower(measure: Measure) -> None:
+    """Reads by key lose less than 10 %."""
+    default, candidate = measure(MySQLSlap("key"), on=[DEFAULT, CANDIDATE])
+
+    assert candidate.no_slower_than(default, by=0.1)
+'''
+CNF_TEXT = """\
+# The options that the tests compare with the server's defaults.
+[mysqld]
+# A commit writes the log and does not flush it. A crash of the machine loses up to a second of commits.
+innodb_flush_log_at_trx_commit = 2
+"""
+PYTEST_TEXT = """\
+[pytest]
+# The directory of this file is the root: fixtures/mycnf and reports/latest lie below it.
+addopts = -ra
+"""
+WORKFLOW_TEXT = """\
+# Measures the claims of this project for each pull request. Machines of GitHub are small and shared: expect wide
+# intervals. An inconclusive claim does not fail the job; add --db-strict if it should.
+name: performance
+
+on:
+  pull_request:
+  workflow_dispatch:
+
+permissions:
+  contents: read
+
+env:
+  PYTEST_DBCLUSTER: {requirement}
+  XDG_CACHE_HOME: /home/runner/.cache
+
+jobs:
+  claims:
+    runs-on: ubuntu-24.04
+    # The servers come from Debian's mirrors.
+    container:
+      image: debian:12
+      options: --init
+    timeout-minutes: 30
+    steps:
+      - run: apt-get update && apt-get install --yes git python3 python3-venv
+      - uses: actions/checkout@v4
+      - uses: actions/cache@v4
+        with:
+          path: ${{{{ env.XDG_CACHE_HOME }}}}/pytest-dbcluster/releases
+          key: dbcluster-releases-{release}
+      - run: python3 -m venv .venv && .venv/bin/pip install "$PYTEST_DBCLUSTER"
+      - run: .venv/bin/pytest --db-release {release} --db-budget 60
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with:
+          name: results
+          path: reports/latest
+          if-no-files-found: ignore
+"""
+
+
+def requirement() -> str:
+    """What ``pip install`` takes on another machine: the URL that this package was installed from, or its name."""
+    try:
+        text = importlib.metadata.distribution(PACKAGE).read_text("direct_url.json")
+    except importlib.metadata.PackageNotFoundError:
+        text = None
+    origin = json.loads(text) if text else {}
+    url = str(origin.get("url", ""))
+    if not url.startswith("https://"):  # a directory of this machine, or an index
+        return f"{PACKAGE}[all]"
+    vcs = origin.get("vcs_info")
+    return f"{PACKAGE}[all] @ " + (f"{vcs['vcs']}+{url}@{vcs['commit_id']}" if vcs else url)
+
+
+def files(directory: Path) -> dict[str, str]:
+    """The files to write, path -> text; without pytest.ini where pytest has a configuration already."""
+    workflow = WORKFLOW_TEXT.format(requirement=json.dumps(requirement()), release=DEFAULT_RELEASE)
+    texts = {TEST: TEST_TEXT, CNF: CNF_TEXT, WORKFLOW: workflow}
+    configured = any((directory / name).exists() for name in CONFIGURATIONS)
+    return texts if configured else {**texts, PYTEST_INI: PYTEST_TEXT}
+
+
+def write(directory: Path, texts: Mapping[str, str]) -> None:
+    """Write these files below the directory, which is made where it is missing.
+
+    Raises ConfigError, before anything is written, when one of the files exists; ProvisionError when one cannot be
+    written, with those that were written before it.
+    """
+    if present := [name for name in texts if (directory / name).exists() or (directory / name).is_symlink()]:
+        raise ConfigError(
+            f"{directory} has {', '.join(present)} already, and nothing is overwritten; name another directory"
+        )
+    written: list[str] = []
+    for name, text in texts.items():
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("x") as file:  # follows no link, and overwrites nothing that came meanwhile
+                file.write(text)
+        except OSError as error:
+            done = f"; written before: {', '.join(written)}" if written else ""
+            raise ProvisionError(f"cannot write {path}: {error.strerror}{done}") from error
+        written.append(name)
+
+
+def run_init(arguments: argparse.Namespace) -> int:
+    """``dbcluster init [DIRECTORY]``: write the files of a small project, and print what to do next."""
+    directory = Path(arguments.directory)
+    texts = files(directory)
+    write(directory, texts)
+    print(f"wrote into {directory.absolute()}:")
+    about = {
+        TEST: "two claims about one server, with and without the my.cnf",
+        CNF: "the options that the claims are about",
+        WORKFLOW: "runs the claims on GitHub",
+        PYTEST_INI: "makes the directory the root of pytest",
+    }
+    print("\n".join(f"  {name:{max(map(len, texts))}}  {about[name]}" for name in texts))
+    change = "" if directory.absolute() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
+    print(f"run it:   {change}pytest      (downloads {DEFAULT_RELEASE} the first time, then takes about a minute)")
+    print(f"then:     put your options into {CNF}, and your cluster and workloads into {TEST}")
+    if requirement() == f"{PACKAGE}[all]":
+        print(f"on GitHub: {PACKAGE} is not on PyPI yet; set PYTEST_DBCLUSTER in {WORKFLOW} to the URL of your copy")
+    return 0

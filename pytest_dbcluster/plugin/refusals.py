@@ -1,0 +1,50 @@
+"""Wrong releases and clusters that are known before a run begins, so that no test has to fail because of them.
+
+A spec that a test makes in its body is not known here; ``testbed.resolution`` refuses it when the test asks for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.clusters import proxy as proxies
+from pytest_dbcluster.clusters import topology as topologies
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.plugin import grouping
+from pytest_dbcluster.plugin.settings import Settings
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.spec import ClusterSpec
+
+ON_THIS_MACHINE = "local"  # the provisioner that finds or fetches programs here; others bring their own
+
+
+def check(settings: Settings, items: Sequence[Any]) -> None:
+    """Raise ConfigError for releases of the run and clusters of its tests that cannot be. Starts nothing."""
+    for name in settings.releases:
+        if settings.releases.count(name) > 1:
+            raise ConfigError(f"--db-release {name} was given twice")
+        find.check_age(name)
+        if settings.provisioner == ON_THIS_MACHINE:
+            find.check(name)
+    checked: set[ClusterSpec] = set()
+    for item in items:
+        for spec in grouping.specs(item):
+            if spec not in checked and (wrong := _wrong(spec)):
+                raise ConfigError(f"{item.nodeid.partition('::')[0]}: {spec}: {wrong}")
+            checked.add(spec)
+
+
+def _wrong(spec: ClusterSpec) -> str:
+    """Why a spec cannot be a cluster; empty when it can, and for what is only planned, which skips its test."""
+    try:
+        if spec.release:
+            find.check_age(spec.release)
+        if spec.proxy:
+            registry.find("proxy", spec.proxy, planned=proxies.PLANNED)
+        return topologies.topology(spec.topology).wrong_size(spec.nodes)
+    except ConfigError as error:
+        return str(error)
+    except Unsupported:
+        return ""

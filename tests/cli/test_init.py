@@ -1,0 +1,134 @@
+"""dbcluster init: a project that works as it is written, and nothing overwritten."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.cli import init, main
+from pytest_dbcluster.clusters.servers.options import read_cnf
+from tests.support.command import ROOT
+
+
+def written(directory: Path) -> dict[str, str]:
+    """The files below a directory."""
+    return {str(path.relative_to(directory)): path.read_text() for path in directory.rglob("*") if path.is_file()}
+
+
+@pytest.fixture
+def project(tmp_path, capsys):
+    """A project that the command wrote into a directory that was not there."""
+    assert main.main(["init", str(tmp_path / "mine" / "project")]) == 0
+    capsys.readouterr()
+    return tmp_path / "mine" / "project"
+
+
+def test_a_project_is_a_test_a_my_cnf_and_a_workflow(project):
+    """And the file that makes the directory the root of pytest."""
+    assert sorted(written(project)) == sorted([init.TEST, init.CNF, init.WORKFLOW, init.PYTEST_INI])
+    assert read_cnf(project / init.CNF) == {"mysqld": {"innodb_flush_log_at_trx_commit": "2"}}
+
+
+def test_pytest_collects_the_project(project):
+    """Two claims, from a directory that has nothing of this checkout."""
+    command = [sys.executable, "-W", "error", "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [line for line in done.stdout.splitlines() if "::" in line] == [
+        "test_performance.py::test_writes_are_faster",
+        "test_performance.py::test_reads_are_no_slower",
+    ]
+
+
+def test_mypy_knows_the_fixture_in_a_project_of_ones_own(project):
+    """The package is typed where it is installed: strict, and a wrong type is seen."""
+    wrong = project / "test_wrong.py"
+    wrong.write_text(
+        (project / init.TEST).read_text()
+        + "    assert candidate.beats(default, by='much')\n"
+        + "    measure(MySQLSlap('key'), on=DEFAULT)\n"
+        + "    assert candidate > default\n"
+    )
+    cache = ["--cache-dir", str(ROOT / ".mypy_cache")]
+    command = [sys.executable, "-m", "mypy", "--strict", *cache, init.TEST, wrong.name]
+    done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+    assert re.findall(r"^(\S+):\d+: error: .*\[([a-z-]+)\]$", done.stdout, re.MULTILINE) == [
+        ("test_wrong.py", "arg-type"),
+        ("test_wrong.py", "arg-type"),
+        ("test_wrong.py", "operator"),
+    ], done.stdout
+
+
+@pytest.mark.parametrize("name", [init.TEST, init.CNF, init.WORKFLOW, init.PYTEST_INI])
+def test_nothing_is_overwritten(tmp_path, capsys, name):
+    """One file that is there, also as a link to nothing, is named, and no other is written."""
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).symlink_to(tmp_path / "elsewhere")
+
+    assert main.main(["init", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == (
+        f"dbcluster: {tmp_path} has {name} already, and nothing is overwritten; name another directory\n"
+    )
+    assert written(tmp_path) == {}
+
+
+def test_a_project_that_configures_pytest_keeps_its_configuration(tmp_path):
+    """A pytest.ini would take the place of what is in pyproject.toml."""
+    (tmp_path / "pyproject.toml").touch()
+
+    assert main.main(["init", str(tmp_path)]) == 0
+    assert not (tmp_path / init.PYTEST_INI).exists()
+
+
+def test_a_directory_that_is_a_file_is_one_sentence(tmp_path, capsys):
+    """What cannot be written is named with the reason."""
+    (tmp_path / "file").touch()
+
+    assert main.main(["init", str(tmp_path / "file")]) == 1
+    assert re.fullmatch(r"dbcluster: cannot write .*/file/test_performance\.py: .*\n", capsys.readouterr().err)
+
+
+def test_the_next_step_is_printed(tmp_path, capsys, monkeypatch):
+    """The command to type, from where the user is."""
+    assert main.main(["init", str(tmp_path / "my project")]) == 0
+    assert f"run it:   cd '{tmp_path / 'my project'}' && pytest " in capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    assert main.main(["init"]) == 0
+    assert "run it:   pytest " in capsys.readouterr().out
+
+
+ORIGINS = {
+    "": "pytest-dbcluster[all]",
+    '{"url": "file:///home/me/checkout", "dir_info": {"editable": true}}': "pytest-dbcluster[all]",
+    '{"url": "https://example.org/x.git", "vcs_info": {"vcs": "git", "commit_id": "abc"}}': (
+        "pytest-dbcluster[all] @ git+https://example.org/x.git@abc"
+    ),
+    '{"url": "https://example.org/x.whl", "archive_info": {}}': "pytest-dbcluster[all] @ https://example.org/x.whl",
+}
+
+
+@pytest.mark.parametrize(("text", "requirement"), ORIGINS.items())
+def test_the_workflow_installs_the_package_from_where_it_came(tmp_path, monkeypatch, text, requirement):
+    """A directory of this machine is of no use there, and is not named."""
+    installed = types.SimpleNamespace(read_text=lambda name: text or None)
+    monkeypatch.setattr(init.importlib.metadata, "distribution", lambda name: installed)
+
+    assert init.requirement() == requirement
+    assert f'  PYTEST_DBCLUSTER: "{requirement}"\n' in init.files(tmp_path)[init.WORKFLOW]
+
+
+def test_the_workflow_runs_options_that_exist(project):
+    """Its commands are ours, its expressions GitHub's."""
+    text = (project / init.WORKFLOW).read_text()
+
+    assert set(re.findall(r"--db-[a-z]+(?:-[a-z]+)*", text)) == {"--db-release", "--db-budget", "--db-strict"}
+    assert "path: ${{ env.XDG_CACHE_HOME }}/pytest-dbcluster/releases\n" in text
+    assert re.findall(r"(?<!\$)\{\w", text) == []
