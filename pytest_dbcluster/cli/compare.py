@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import secrets
 import statistics
 import time
@@ -105,21 +106,27 @@ def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
 def workload_of(text: str, threads: int | None) -> Workload:
     """The workload of ``tpcc``, ``sysbench:oltp_read_write`` or ``mysqlslap:mixed``. Raises ConfigError."""
     name, _, mode = text.partition(":")
-    fields = {} if threads is None else {"concurrency" if name == "mysqlslap" else "threads": threads}
+    workload: TPCC | SysBench | MySQLSlap
     match name:
         case "tpcc":
             if mode:
                 raise ConfigError(f"--workload {text}: tpcc has no modes; write --workload tpcc")
-            return TPCC(**fields)
+            workload = TPCC()
         case "sysbench":
             if mode not in SCRIPTS:
                 raise registry.unknown("script of sysbench", mode, SCRIPTS)
-            return SysBench(mode, **fields)
+            workload = SysBench(mode)
         case "mysqlslap":
             if mode not in MODES:
                 raise registry.unknown("mode of mysqlslap", mode, MODES)
-            return MySQLSlap(mode, **fields)
-    raise registry.unknown("workload", name, ("tpcc", "sysbench", "mysqlslap"))
+            workload = MySQLSlap(mode)
+        case _:
+            raise registry.unknown("workload", name, ("tpcc", "sysbench", "mysqlslap"))
+    if threads is None:
+        return workload
+    if isinstance(workload, MySQLSlap):
+        return dataclasses.replace(workload, concurrency=threads)
+    return dataclasses.replace(workload, threads=threads)
 
 
 def differences(
