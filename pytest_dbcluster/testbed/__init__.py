@@ -5,7 +5,7 @@ that can change at run time share one cluster; a *switch* turns the cluster from
 the running clusters of a run. A *data set* is a populated data directory in the cache, from which clusters start.
 
 - ``testbed``: ``Testbed``, the round source of a run. ``Testbed.round`` prepares a cluster for a round.
-- ``round_runner``: one round. ``measured`` runs it: a reading, the workload (which reports its seconds), drain, a reading.
+- ``round_runner``: one round. ``measured`` runs it: a reading, the workload (it reports its seconds), drain, a reading.
 - ``sampler``: CPU, disk, network and server counters of a round.
 - ``resolution``: looks up and checks a spec once, and makes it a variant.
 - ``pool``: starts clusters when they are needed, and reuses them.
