@@ -18,7 +18,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.cli.comparison import WIDEST, Compared, Comparison, Result, overall, slower, told_margin
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import duration
+from pytest_dbcluster.formatting import counted, duration
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.reporting.tables import layout
@@ -33,6 +33,7 @@ from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
+WIDTH = 60  # characters shown of a value
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
     Result.WORSE: "{candidate} is worse than {baseline}",
@@ -132,14 +133,31 @@ def workload_of(text: str, threads: int | None) -> Workload:
 def differences(
     variables: Mapping[str, tuple[str, str]], durability: tuple[str, str], names: tuple[str, ...]
 ) -> list[str]:
-    """What differs between the running servers: each variable with both values, and what a commit guarantees."""
-    if not variables:
-        return ["differs in effect: no server variable"]
-    rows = [(name, *values) for name, values in sorted(variables.items())]
-    lines = ["differs in effect:", *layout.plain(("variable", *names), rows).splitlines()]
+    """What differs between the running servers: each variable with both values, and what a commit guarantees.
+
+    Variables that only one server has are counted, because another release has dozens of them.
+    """
+    both = [(name, *map(_short, pair)) for name, pair in sorted(variables.items()) if all(pair) and _tells(name)]
+    lines = ["", "differs in effect:", *layout.plain(("variable", *names), both).splitlines()]
+    if not both:
+        lines = ["", "differs in effect: no server variable"]
+    for side, name in enumerate(names):
+        if own := [variable for variable, pair in variables.items() if pair[side] and not pair[1 - side]]:
+            lines.append(
+                f"only {name} has a value for {counted(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
+            )
     if durability[0] != durability[1]:
         lines.append(f"a commit guarantees: {names[0]} {durability[0]}; {names[1]} {durability[1]}")
-    return ["", *lines]
+    return lines
+
+
+def _tells(variable: str) -> bool:
+    """Whether a variable says something about behaviour, and not only where or which the server is."""
+    return not variable.startswith(("version_", "performance_schema_max_")) and not variable.endswith("dir")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
 
 
 def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:

@@ -104,3 +104,58 @@ def test_wrong_arguments_end_with_2():
 
     assert (done.returncode, done.stdout) == (2, "")
     assert "takes two my.cnf files" in done.stderr
+
+
+def test_variables_with_two_values_are_listed_and_others_counted():
+    """Another release has dozens of variables of its own; each variable with two values says what differs."""
+    variables = {
+        "sync_binlog": ("0", "1"),
+        "optimizer_disk_read_cost": ("", "10.24"),
+        "date_format": ("%Y-%m-%d", ""),
+        "version_comment": ("Debian 12", "Debian 13"),
+        "plugin_dir": ("/a", "/b"),
+        "optimizer_switch": ("index_merge=on", "index_merge=off," * 20),
+    }
+
+    lines = compare.differences(variables, ("flushed", "flushed"), ("old", "new"))
+
+    assert lines[1:3] == ["differs in effect:", "variable          old             new"]
+    assert [line.split()[0] for line in lines[3:5]] == ["optimizer_switch", "sync_binlog"]
+    assert len(lines[3].split()[2]) == 60
+    assert lines[5:] == [
+        "only old has a value for 1 variable: date_format",
+        "only new has a value for 1 variable: optimizer_disk_read_cost",
+    ]
+
+
+def test_what_a_commit_guarantees_is_said_where_it_differs():
+    """A candidate that is faster because it flushes less says so."""
+    variables = {"innodb_flush_log_at_trx_commit": ("1", "2")}
+
+    lines = compare.differences(variables, ("flushed at commit", "flushed each second"), ("current", "candidate"))
+
+    assert lines[-1] == "a commit guarantees: current flushed at commit; candidate flushed each second"
+
+
+def test_equal_servers_differ_in_nothing():
+    """Two files with the same effect are called that."""
+    assert compare.differences({}, ("x", "x"), ("a", "b")) == ["", "differs in effect: no server variable"]
+
+
+@pytest.mark.parametrize("after", ["1", "2"])
+def test_two_files_are_compared_on_real_servers(tmp_path, after):
+    """One command reads both files, measures, names what differs, and ends with a sentence and its exit code."""
+    for name, value in (("current", "1"), ("candidate", after)):
+        text = f"[mysqld]\ninnodb_flush_log_at_trx_commit = {value}\n"
+        (tmp_path / f"{name}.cnf").write_text(text)
+    files = [f"--cnf={tmp_path / name}.cnf" for name in ("current", "candidate")]
+
+    done = dbcluster("compare", *files, "--workload=mysqlslap:write", "--seconds=20", seconds=180)
+
+    lines = done.stdout.splitlines()
+    ends = {0: "candidate is no worse than current: ", 3: "candidate is worse than current: ", 4: "could not tell "}
+    assert done.returncode in ends, done.stderr
+    assert lines[-1].startswith(ends[done.returncode])
+    assert any(line.split()[:1] == ["mysqlslap"] and "throughput" in line for line in lines)
+    shown = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
+    assert shown == ([["innodb_flush_log_at_trx_commit", "1", "2"]] if after == "2" else [])
