@@ -17,7 +17,6 @@ from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 PLANNED = {
-    "compare": "compare two recorded runs",
     "history": "show how recorded results changed over time",
     "report": "write a report of recorded results",
 }
@@ -27,10 +26,14 @@ first steps:
   dbcluster up galera           starts three nodes to look at; dbcluster down ends them
 `dbcluster COMMAND --help` lists the options of a command, `pytest --help` the --db-... options of a test run."""
 INTERRUPTED = 130  # what a shell reports for SIGINT
+COMPARE_SECONDS = 300.0  # of a whole comparison, with the starts of its clusters
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors."""
+    """Run one command. The exit code is 0 for success, 2 for wrong input, 130 for Ctrl-C, 1 for other errors.
+
+    ``compare`` also returns 3 (worse) and 4 (could not tell).
+    """
     arguments = _parser().parse_args(argv)
     run: Callable[[argparse.Namespace], int] = arguments.run
     try:
@@ -65,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
+    _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
     add("ps", _ps, "list the clusters of all users of this machine: of test runs, and those left running by up")
     down = add("down", _down, "end clusters that up, or pytest --db-keep, left running")
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
@@ -131,6 +135,41 @@ def _add_where(up: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_compare(compare: argparse.ArgumentParser) -> None:
+    compare.epilog = "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments"
+    option = compare.add_argument
+    option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    option(
+        "--release",
+        action="append",
+        default=[],
+        metavar="NAME:VERSION",
+        help=f"a server release; give two to compare them, the current one first (default {DEFAULT_RELEASE})",
+    )
+    option("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
+    option(
+        "--workload",
+        action="append",
+        default=[],
+        metavar="NAME[:MODE]",
+        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE; repeatable (default sysbench:oltp_read_write and tpcc)",
+    )
+    option("--threads", type=int, metavar="N", help="connections of each workload (default: the workload's own)")
+    option(
+        "--seconds",
+        type=float,
+        default=COMPARE_SECONDS,
+        metavar="S",
+        help=f"time of the whole comparison, with the starts of its clusters (default {COMPARE_SECONDS:g})",
+    )
+    option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
+    option(
+        "--provisioner", default="local", metavar="NAME", help="where the clusters run: local (default) or container"
+    )
+    option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
+
+
 def _add_image(image: argparse.ArgumentParser) -> None:
     actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
     build = actions.add_parser("build", help="make images from Debian packages and load them into the container engine")
@@ -155,6 +194,12 @@ def _up(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import clusters
 
     return clusters.run_up(arguments)
+
+
+def _compare(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import compare
+
+    return compare.run_compare(arguments)
 
 
 def _ps(arguments: argparse.Namespace) -> int:

@@ -1,0 +1,210 @@
+"""``dbcluster compare``: is this my.cnf, or this release, worse than that one? One command, one sentence, an exit code.
+
+``comparison`` measures and judges; this module reads the arguments and prints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import secrets
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.cli.comparison import WIDEST, Compared, Comparison, Result, overall, slower, told_margin
+from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
+from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SCRIPTS, SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
+from pytest_dbcluster.workloads.workload import Workload
+
+DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
+LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
+WIDTH = 60  # characters shown of a value
+ENDS = {
+    Result.NO_WORSE: "{candidate} is no worse than {baseline}",
+    Result.WORSE: "{candidate} is worse than {baseline}",
+    Result.UNKNOWN: "could not tell whether {candidate} is worse than {baseline}",
+}
+
+
+def run_compare(arguments: argparse.Namespace) -> int:
+    """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
+    end = time.monotonic() + arguments.seconds
+    specs = specs_of(arguments)
+    workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
+    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
+    images = given_images(arguments.image, arguments.provisioner)
+    chosen = provisioner_class(arguments.provisioner)
+    provisioner = chosen(chosen=dict(images)) if images else chosen()
+    resolution = Resolution(provisioner, fragments=Path(), below={}, progress=tell)
+    pool = Pool(resolution)
+    names = tuple(str(spec) for spec in specs)
+    tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")
+    with contextlib.ExitStack() as stack:
+        stack.callback(provisioner.close)
+        stack.callback(_end, pool)
+        with pool.turns.building():
+            variants = [resolution.resolve(spec) for spec in specs]
+        for line in resolution.overridden:
+            print(line)
+        comparison = Comparison(variants, pool, end=end, seed=seed, progress=tell)
+        compared = comparison.workloads(workloads)
+    for line in [*differences(comparison.differences, comparison.durability, names), *table(compared, names)]:
+        print(line)
+    print(sentence(compared, names))
+    return int(overall(compared).value)
+
+
+def _end(pool: Pool) -> None:
+    with pool.turns.building(most=LEAVE_SECONDS):
+        pool.close()
+
+
+def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
+    """The two clusters to compare, baseline first. Raises ConfigError where the arguments do not name two."""
+    files = [Path(name) for name in arguments.cnf]
+    releases = [ReleaseName.parse(name) for name in arguments.release or [DEFAULT_RELEASE]]
+    if len(files) > 2 or len(releases) > 2 or max(len(files), len(releases)) < 2:
+        raise ConfigError(
+            "dbcluster compare takes two my.cnf files (--cnf current.cnf --cnf candidate.cnf), two releases "
+            f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got {len(files)} files and "
+            f"{len(arguments.release)} releases"
+        )
+    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    specs = []
+    for number, name in enumerate(_names(files, releases)):
+        spec = ClusterSpec(arguments.topology, nodes=nodes, release=releases[number % len(releases)])
+        spec = spec.with_cnf(files[number % len(files)]) if files else spec
+        specs.append(spec.named(name))
+    return specs
+
+
+def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
+    """A short name for each variant: the file's stem, its directory too where stems are equal, or the release."""
+    if len(files) < 2:
+        return [str(release).replace(":", "_") for release in releases]
+    stems = [file.stem for file in files]
+    if stems[0] != stems[1]:
+        return stems
+    names = [f"{file.resolve().parent.name}_{file.stem}" for file in files]
+    return names if names[0] != names[1] else [f"{stems[0]}_1", f"{stems[1]}_2"]
+
+
+def workload_of(text: str, threads: int | None) -> Workload:
+    """The workload of ``tpcc``, ``sysbench:oltp_read_write`` or ``mysqlslap:mixed``. Raises ConfigError."""
+    name, _, mode = text.partition(":")
+    workload: TPCC | SysBench | MySQLSlap
+    match name:
+        case "tpcc":
+            if mode:
+                raise ConfigError(f"--workload {text}: tpcc has no modes; write --workload tpcc")
+            workload = TPCC()
+        case "sysbench":
+            if mode not in SCRIPTS:
+                raise registry.unknown("script of sysbench", mode, SCRIPTS)
+            workload = SysBench(mode)
+        case "mysqlslap":
+            if mode not in MODES:
+                raise registry.unknown("mode of mysqlslap", mode, MODES)
+            workload = MySQLSlap(mode)
+        case _:
+            raise registry.unknown("workload", name, ("tpcc", "sysbench", "mysqlslap"))
+    if threads is None:
+        return workload
+    if isinstance(workload, MySQLSlap):
+        return dataclasses.replace(workload, concurrency=threads)
+    return dataclasses.replace(workload, threads=threads)
+
+
+def differences(
+    variables: Mapping[str, tuple[str, str]], durability: tuple[str, str], names: tuple[str, ...]
+) -> list[str]:
+    """What differs between the running servers: each variable with both values, and what a commit guarantees.
+
+    Variables that only one server has are counted, because another release has dozens of them.
+    """
+    both = [(name, *map(_short, pair)) for name, pair in sorted(variables.items()) if all(pair) and _tells(name)]
+    lines = ["", "differs in effect:", *layout.plain(("variable", *names), both).splitlines()]
+    if not both:
+        lines = ["", "differs in effect: no server variable"]
+    for side, name in enumerate(names):
+        if own := [variable for variable, pair in variables.items() if pair[side] and not pair[1 - side]]:
+            lines.append(
+                f"only {name} has a value for {counted(len(own), 'variable')}: {_short(', '.join(sorted(own)))}"
+            )
+    if durability[0] != durability[1]:
+        lines.append(f"a commit guarantees: {names[0]} {durability[0]}; {names[1]} {durability[1]}")
+    return lines
+
+
+def _tells(variable: str) -> bool:
+    """Whether a variable says something about behaviour, and not only where or which the server is."""
+    return not variable.startswith(("version_", "performance_schema_max_")) and not variable.endswith("dir")
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= WIDTH else f"{text[: WIDTH - 3]}..."
+
+
+def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:
+    """One row per workload and metric: both medians, the ratio with its interval, what it says."""
+    head = ("workload", "", *names, "ratio (99.9 %)", "")
+    rows = []
+    for item in compared:
+        if item.throughput is None:
+            rows.append((item.workload, "", "-", "-", "-", f"no answer: {item.reason}"))
+            continue
+        rows.append((item.workload, *_cells(item.closer or item.throughput), _says(item.throughput)))
+        if item.p95:
+            rows.append(("", *_cells(item.p95), _says(item.p95)))
+        elif item.reason:
+            rows.append(("", "p95", "-", "-", "-", f"no answer: {item.reason}"))
+    return ["", *layout.plain(head, rows).splitlines(), ""]
+
+
+def _cells(answer: Answer) -> tuple[str, str, str, str]:
+    """Metric, both medians, and the ratio with its interval; a ratio above 1 means that the candidate is faster."""
+    candidate, baseline = answer.compared
+    values = [
+        statistics.median(metrics.shown(done, answer.metric, answer.load) for done in side.rounds)
+        for side in (baseline, candidate)
+    ]
+    unit = metrics.unit(answer.metric)
+    shown = [f"{value:.4g} {unit}" if unit else f"{value:.4g}" for value in values]
+    verdict = answer.verdict
+    return answer.metric, shown[0], shown[1], f"{verdict.ratio:.2f} ({verdict.low:.2f} .. {verdict.high:.2f})"
+
+
+def _says(answer: Answer) -> str:
+    verdict = answer.verdict
+    if slower(verdict):
+        return "worse"
+    margin = told_margin(verdict)
+    if margin <= WIDEST:
+        return f"no worse (by {100 * margin:.2g} % at most)"
+    return f"could not tell: {verdict.reason}"
+
+
+def sentence(compared: Sequence[Compared], names: tuple[str, ...]) -> str:
+    """The answer in one sentence, with the workloads that it rests on."""
+    result = overall(compared)
+    text = ENDS[result].format(baseline=names[0], candidate=names[1])
+    if result is Result.NO_WORSE:
+        widest = max(told_margin(item.throughput.verdict) for item in compared if item.throughput)
+        return f"{text}: slower by at most {100 * widest:.2g} % on {', '.join(item.workload for item in compared)}"
+    named = ", ".join(item.workload for item in compared if item.result is result)
+    return f"{text}: {named}"

@@ -1,0 +1,210 @@
+"""A comparison of two variants: each workload is measured, and the answers say whether the candidate is worse.
+
+Each workload is asked twice: its throughput in a closed loop, then, where it has an open loop, its p95 at 70 % of what
+the slower variant does. ``judged`` turns the two answers into one of three results; it is pure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_dbcluster.claims.claim import Outcome, Verdict
+from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.errors import Inconclusive, SeriesVoid
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.measuring.series import Series, series_of
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.testbed import Testbed
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import OpenLoop, Workload
+
+MARGIN = 0.05  # "no worse": slower by less than this
+WIDEST = 0.10  # the widest margin that still counts as "no worse" where MARGIN cannot be told
+SHARE = "70 %"  # arrival rate of the open loop
+OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.enough
+SHORTEST = 1.0  # seconds of a round for p95
+FIRST_PAIRS = LOOKS[0]
+WALL = 1.3  # wall time of a round / its measured time
+CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
+CANDIDATE, BASELINE = 1, 0
+
+
+class Result(enum.Enum):
+    """What a comparison says about the candidate. ``value`` is the exit code."""
+
+    NO_WORSE = 0
+    WORSE = 3
+    UNKNOWN = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Compared:
+    """One workload on both variants.
+
+    throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
+    loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty.
+    """
+
+    workload: str
+    throughput: Answer | None
+    closer: Answer | None = None
+    p95: Answer | None = None
+    reason: str = ""
+
+    @property
+    def result(self) -> Result:
+        """What both answers together say."""
+        if self.throughput is None:
+            return Result.UNKNOWN
+        return judged(self.throughput.verdict, self.p95.verdict if self.p95 else None)
+
+
+def told_margin(verdict: Verdict) -> float:
+    """The smallest fraction, from ``MARGIN`` on, by which the candidate is certainly not slower (90 % interval).
+
+    Infinite where the guard fails, where there is no interval yet, and where no verdict can be trusted on this machine.
+    """
+    if verdict.outcome is Outcome.HOLDS:
+        return verdict.claim.margin
+    if verdict.outcome is Outcome.FAILS or not _trusted(verdict) or not verdict.decided_low > 0:
+        return math.inf
+    return max(verdict.claim.margin, 1 - verdict.decided_low)
+
+
+def slower(verdict: Verdict) -> bool:
+    """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1."""
+    if verdict.outcome is Outcome.INCONCLUSIVE:
+        return _trusted(verdict) and verdict.high < 1
+    return verdict.outcome is Outcome.FAILS
+
+
+def _trusted(verdict: Verdict) -> bool:
+    """Whether more rounds could decide an inconclusive guard; not so where no verdict can be trusted here."""
+    return verdict.needed_margin is not None
+
+
+def judged(throughput: Verdict, p95: Verdict | None) -> Result:
+    """Return what the verdicts on throughput and p95 say about the candidate.
+
+    Worse when either is certainly worse. No worse when the throughput is not slower by MARGIN, or by WIDEST at most
+    where MARGIN cannot be told. A p95 that cannot be told does not change the result: a tail needs more rounds.
+    """
+    if slower(throughput) or (p95 is not None and slower(p95)):
+        return Result.WORSE
+    return Result.NO_WORSE if told_margin(throughput) <= WIDEST else Result.UNKNOWN
+
+
+def overall(compared: Sequence[Compared]) -> Result:
+    """Worse when one workload is worse, no worse when all are no worse, else unknown."""
+    results = {item.result for item in compared}
+    if Result.WORSE in results:
+        return Result.WORSE
+    return Result.NO_WORSE if results == {Result.NO_WORSE} else Result.UNKNOWN
+
+
+class Comparison:
+    """Two variants, baseline first, on clusters of ``pool``.
+
+    end: when to draw no more rounds, by ``time.monotonic``. seed: of the order of rounds. shown: receives progress.
+    """
+
+    def __init__(self, variants: Sequence[Variant], pool: Pool, *, end: float, seed: int, progress: Report) -> None:
+        self._variants = variants
+        self._pool = pool
+        self._end = end
+        self._seed = seed
+        self._progress = progress
+        self.differences: Mapping[str, tuple[str, str]] = {}
+        self.durability: tuple[str, str] = ("", "")
+
+    def workloads(self, workloads: Sequence[Workload]) -> list[Compared]:
+        """Measure the workloads one after the other; each gets an equal share of the time that is left."""
+        return [self._one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
+
+    def _one(self, workload: Workload, left: int) -> Compared:
+        """Measure one workload, of ``left`` that are left."""
+        share = max(0.0, self._end - time.monotonic()) / left
+        name, has_tail = str(workload), isinstance(workload, OpenLoop)
+        try:
+            closed = self._measurement(workload, share * (CLOSED_SHARE if has_tail else 1.0))
+            throughput = _no_slower(closed, None)
+            closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
+        except (Inconclusive, SeriesVoid) as error:
+            return Compared(name, None, reason=str(error))
+        self._note(closed)
+        try:
+            p95 = self._tail(workload, closed, share * (1 - CLOSED_SHARE)) if isinstance(workload, OpenLoop) else None
+            return Compared(name, throughput, closer, p95)
+        except (Inconclusive, SeriesVoid) as error:
+            return Compared(name, throughput, closer, reason=str(error))
+
+    def _tail(self, workload: OpenLoop, closed: Measurement, seconds: float) -> Answer:
+        """Ask for p95 at 70 % of the throughput that the slower variant just had in the closed loop.
+
+        Raises Inconclusive where the rounds would be so long that the time does not reach the first look.
+        """
+        medians = [statistics.median(done.goodput for done in rounds) for rounds in closed.rounds]
+        arrival_rate = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
+        assert arrival_rate.rate is not None
+        length = max(SHORTEST, OPERATIONS / arrival_rate.rate)
+        if (needed := FIRST_PAIRS * 2 * length * WALL) > seconds:
+            raise Inconclusive(
+                f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in all, and {seconds:.0f} s are left for it: "
+                f"give it more --seconds, or more --threads"
+            )
+        tail: Any = dataclasses.replace(workload.at_rate(arrival_rate.rate), seconds=length)  # type: ignore[type-var]
+        return _no_slower(self._measurement(tail, seconds, arrival_rate), "p95")
+
+    def _measurement(self, workload: Workload, seconds: float, arrival_rate: ArrivalRate | None = None) -> Measurement:
+        # Two instances of each, used in turn: two servers differ, even with the same options.
+        apart = len({variant.cluster_key for variant in self._variants}) > 1
+        testbed = Testbed(
+            workload,
+            self._variants,
+            self._pool,
+            "quick",
+            self._progress,
+            across_durability=True,
+            instances=2 if apart else 1,
+        )
+        testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
+        end = time.monotonic() + seconds
+
+        def over() -> str:
+            return "" if time.monotonic() < end else f"its share of the time ({seconds:.0f} s) is used (--seconds)"
+
+        return Measurement(testbed, Rules(self._seed, budget=seconds, run_over=over), _Lines(self._progress))
+
+    def _note(self, measurement: Measurement) -> None:
+        """Keep what differs between the servers, once."""
+        if not any(self.durability):
+            source = measurement.source
+            assert isinstance(source, Testbed)
+            self.differences = source.differences(CANDIDATE, BASELINE)
+            self.durability = (source.durability(BASELINE), source.durability(CANDIDATE))
+
+
+def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
+    series: list[Series] = series_of(measurement)
+    return series[CANDIDATE].no_slower_than(series[BASELINE], by=MARGIN, metric=metric)
+
+
+@dataclasses.dataclass
+class _Lines:
+    """Prints a line of progress at each look of a claim."""
+
+    line: Report
+
+    def __call__(self, event: RoundProgress) -> None:
+        if event.last and not event.warm_up and event.ratio is not None and event.pair == event.next_look:
+            self.line(f"{event.load}: pair {event.pair}, {event.ratio:.2f} ({event.low:.2f} .. {event.high:.2f})")
