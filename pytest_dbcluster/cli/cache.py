@@ -27,7 +27,8 @@ FOLDERS = ("releases", "images", "templates", "stored")  # directories of the ca
 class Cached:
     """An entry of the cache.
 
-    path: its directory. size: in bytes. holds: a description of a data set or image; empty for other entries. used:
+    path: its directory. size: in bytes. holds: a description of a data set or image, or of what is wrong with an entry;
+    empty for other entries. used:
     when a data set was last used, in seconds since 1970 (UTC); None for other entries.
     """
 
@@ -43,13 +44,24 @@ class Cached:
 
 
 def cached() -> list[Cached]:
-    """All entries of the cache, which can all be made again: releases, images, templates, data sets, references."""
+    """All entries of the cache, which can all be made again: releases, images, templates, data sets, references.
+
+    Also damaged entries that were set aside, and unfinished ones.
+    """
     paths = [path for folder in FOLDERS for path in sorted((cache.root() / folder).glob("[!.]*")) if path.is_dir()]
     entries = [_cached(path) for path in paths]
+    for folder in FOLDERS:
+        left = cache.leftovers(cache.root() / folder)
+        entries += [Cached(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
     references = cache.root() / "references"
     if any(references.glob("*.json")):
         entries.append(Cached(references, cache.size(references)))
     return entries
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a damaged or unfinished entry is nobody's work in progress."""
+    return not path.name.startswith(cache.STAGING) or cache.is_free(_lock_file(cache.entry_of(path)))
 
 
 def _cached(path: Path) -> Cached:
@@ -129,14 +141,22 @@ def _remove(path: Path, progress: Report) -> None:
 
 def _held(path: Path, progress: Report) -> contextlib.AbstractContextManager[object]:
     """Hold the lock of an entry, which a process that makes the entry holds as well."""
-    if path.parent == cache.root() / "templates":
-        return data_template.lock(path, progress)
-    name = path.name
-    if path.parent == images.directory():
+    entry = cache.entry_of(path)
+    if entry.parent == cache.root() / "templates":
+        return data_template.lock(entry, progress)
+    return cache.lock(_lock_file(entry).stem, progress=progress, does="makes")
+
+
+def _lock_file(entry: Path) -> Path:
+    """The lock of an entry."""
+    if entry.parent == cache.root() / "templates":
+        return data_template.lock_file(entry)
+    name = entry.name
+    if entry.parent == images.directory():
         name = images.lock_name(name)
-    elif path.parent == datasets.datasets_directory():
-        name = datasets.lock_name(path)
-    return cache.lock(name, progress=progress, does="makes")
+    elif entry.parent == datasets.datasets_directory():
+        name = datasets.lock_name(entry)
+    return cache.lock_file(name)
 
 
 def run_cache(arguments: argparse.Namespace) -> int:

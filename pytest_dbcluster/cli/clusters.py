@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import os
 import re
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,11 +20,13 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, counted, duration
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
 
@@ -143,6 +146,8 @@ def leave_running(
     provisioner = chosen_class(keep=True, chosen=dict(images)) if images else chosen_class(keep=True)
     if not isinstance(provisioner, Keeps):
         raise Unsupported(f"the provisioner {where} cannot leave a cluster running")
+    provisioner.logs = KeptLogs(cache.root() / "logs", "up")
+    shutil.rmtree(provisioner.logs.directory / "up", ignore_errors=True)  # of the last cluster that did not start
     with Turns.on(provisioner.offers, provisioner.run_id, progress).building(), contextlib.closing(provisioner):
         resolution = Resolution(provisioner, fragments=Path(), below=below, progress=progress)
         variant = resolution.resolve(spec, switched=False)

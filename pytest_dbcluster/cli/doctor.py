@@ -60,6 +60,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         user_mode_linux,
         lambda: limits(cgroups.find(path)),
         port_range,
+        listening,
         lambda: open_files(*resource.getrlimit(resource.RLIMIT_NOFILE)),
         lambda: Finding("Python", f"{platform.python_version()} ({platform.python_implementation()})"),
         lambda: Finding("control driver", connection.driver()),
@@ -198,6 +199,15 @@ def port_range(kernel: tuple[int, int] | None = None) -> Finding:
         "ip_local_port_range",
         f"{low} to {high}, {left} ports left for servers",
         "servers may not find a free port; narrow net.ipv4.ip_local_port_range" if left < 200 else "",
+    )
+
+
+def listening() -> Finding:
+    """The addresses on which servers and proxies of this machine listen; ``tests/contracts`` looks at each port."""
+    return Finding(
+        "listening",
+        "servers and proxies listen on 127.0.0.1 alone; MySQL's Group Replication (XCom) listens on every address, and "
+        "refuses connections that do not come from 127.0.0.1",
     )
 
 

@@ -14,6 +14,7 @@ from pytest_dbcluster.clusters.servers.node import LOAD, Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.spec import ClusterSpec
 
 MOST_LOGGED = 5  # log lines of each node in an error
@@ -146,6 +147,16 @@ class Cluster:
             for line in _distinct(node.new_errors())[:MOST_LOGGED]
         ]
         return WorkloadError(f"{what}: {output[-MOST_OUTPUT:] or 'it printed nothing'}" + "".join(logged))
+
+    def keep_logs(self, logs: KeptLogs | None, error: BaseException) -> None:
+        """Copy the logs of the nodes and the proxy to where they stay, because ``error`` has ended this cluster."""
+        if logs is None:
+            return
+        hosts = {node.name: node.host for node in self.nodes}
+        programs = list(self.proxy.processes) if self.proxy else []
+        if self.proxy and self.proxy.host:
+            hosts[self.proxy.name] = self.proxy.host
+        logs.keep(self.spec.short_name, hosts, error, (*FILES, *(f"{program}.log" for program in programs)))
 
     def close(self) -> None:
         """Kill the proxy and every server. Servers that have ended already are no error."""

@@ -75,9 +75,12 @@ def bring_up(
             opts.compare_started(resolved.options, cluster.nodes[0].variables(), resolved.release.name)
             return cluster
         except BaseException as error:
+            again = _port_taken(error, attempt, progress)
+            if not again:
+                cluster.keep_logs(provisioner.logs, error)
             cluster.close()
             provisioner.give_back(cluster.hosts)
-            if not _port_taken(error, attempt, progress):
+            if not again:
                 raise
     raise AssertionError("unreachable")
 
@@ -143,5 +146,9 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
 
     try:
         return template(release, host, initial, progress)
+    except ProvisionError as error:
+        if provisioner.logs:
+            provisioner.logs.keep("template", {lent.name: lent for lent in borrowed}, error)
+        raise
     finally:
         provisioner.give_back(borrowed)

@@ -9,9 +9,10 @@ that starts the servers and ends them when its owner ends.
 - ``provisioner``: the base class. ``provisioners/``: each provisioner.
 - ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers also use them for their files.
 - ``runs``: the runs on this machine; end one run or all dead ones.
+- ``kept_logs``: copies of the logs of failed clusters.
 - ``cleanup``: commands that remove what a run made outside of its directory.
 
 A new provisioner is a module or folder in ``provisioners/``; its name is the name that users type.
 """
 
-__all__ = ["host", "provisioner", "provisioners", "runs"]
+__all__ = ["host", "kept_logs", "provisioner", "provisioners", "runs"]

@@ -12,6 +12,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
@@ -24,10 +25,12 @@ class Provisioner(abc.ABC):
     """Hands out hosts for a cluster and takes them back.
 
     ``run_id``: the id of the run that the hosts belong to, "-" without a run. ``brings_programs``: whether each host
-    comes with the programs of one release. Then each release needs its own client host.
+    comes with the programs of one release. Then each release needs its own client host. ``logs``: where the logs of
+    failed clusters are kept; None keeps none.
     """
 
     run_id: str = "-"
+    logs: KeptLogs | None = None
     brings_programs: bool = False
 
     @property

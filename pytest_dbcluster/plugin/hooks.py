@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import sys
 from collections.abc import Generator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -97,6 +99,8 @@ def session_of(config: pytest.Config) -> DBSession:
     from pytest_dbcluster.plugin.session import DBSession
 
     if SESSION not in config.stash:
+        if worker := worker_of(config):
+            config.stash[SETTINGS] = dataclasses.replace(settings(config), results=worker.results)
         config.stash[SESSION] = DBSession(settings(config), config)
     return config.stash[SESSION]
 
@@ -187,21 +191,38 @@ def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[s
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Print the expected time of the measuring tests."""
+    """Print the expected time of the measuring tests, and where their results are if another run holds the place."""
     measuring = _measuring(items)
-    return _expected(config, measuring) if measuring else []
+    return [*_expected(config, measuring), *filter(None, [settings(config).moved])] if measuring else []
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Clear the results of the last run and start Allure's, in a run that measures; other runs change nothing."""
-    config = session.config
-    if _measuring(session.items) and not config.option.collectonly:
-        from pytest_dbcluster.reporting import allure, results_directory
+    """Take the results directory and handle signals, in a run that measures; other runs change nothing.
 
-        directory, is_main_process = settings(config).results, not hasattr(config, "workerinput")
-        if is_main_process:
-            results_directory.clear(directory)
-        allure.start(config, directory, clean=is_main_process)
+    Raises UsageError for a directory that cannot be written. It is the first of these hooks, because another one prints
+    the lines of ``pytest_report_collectionfinish``.
+    """
+    config = session.config
+    if not _measuring(session.items) or config.option.collectonly:
+        return
+    from pytest_dbcluster.plugin import results, signals
+    from pytest_dbcluster.reporting import allure
+
+    signals.end_as_ctrl_c(config)
+    if worker := worker_of(config):
+        # The controller takes the directory only when all workers have collected.
+        worker.before_first_test = functools.partial(allure.write_into, config) if allure.start(config) else _nothing
+        return
+    try:
+        taken = results.begin(config, settings(config).results)
+    except errors.ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+    config.stash[SETTINGS] = dataclasses.replace(settings(config), results=taken.directory, moved=taken.line)
+
+
+def _nothing(directory: Path) -> None:
+    """Do nothing with the results directory."""
 
 
 @pytest.fixture(scope="session")
@@ -238,7 +259,7 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
     asked: list[list[Measurement]] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
-    session.test_begins(db_release)
+    session.test_begins(db_release, request.node.nodeid)
     return Measure(session, db_release, request.node, asked)
 
 

@@ -12,13 +12,14 @@ from typing import Any
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.reporting import allure, report
+from pytest_dbcluster.reporting import allure, report, results_directory
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -55,6 +56,7 @@ class DBSession:
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
+        self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
         self.resolution = Resolution(
@@ -168,8 +170,12 @@ class DBSession:
                 raise
             raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
 
-    def test_begins(self, release: ReleaseName) -> None:
-        """Tell Allure about a test before it measures, so that a failing test has the same labels."""
+    def test_begins(self, release: ReleaseName, test: str) -> None:
+        """Tell Allure about a test before it measures, so that a failing test has the same labels.
+
+        ``test``: its node id, by which logs of failed clusters are kept.
+        """
+        self._logs.test = test
         allure.test_begins(self._config, release, self.settings.seed)
 
     def test_ends(self) -> None:
@@ -186,7 +192,7 @@ class DBSession:
 
     def finish(self) -> None:
         """Write the results of the whole run."""
-        self.report.finish(self.resolution.overridden)
+        self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved])])
 
     def close(self) -> None:
         """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""

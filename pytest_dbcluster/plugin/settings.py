@@ -29,7 +29,8 @@ class Settings:
     """Every option of a run.
 
     storage: the storage profile of clusters that name none, empty for the machine's own disk. below: section -> server
-    options of ``--db-cnf``. fragments: the directory of my.cnf fragments. results: the directory of results. max_pairs,
+    options of ``--db-cnf``. fragments: the directory of my.cnf fragments. results: the directory of results. moved: the
+    line that says that another run holds the directory that was asked for, empty when this run has it. max_pairs,
     budget (measured seconds), alpha: the limits of a claim. run_budget: seconds of the whole run, None for no limit.
     began: the run's start, by ``time.monotonic``.
     """
@@ -50,6 +51,7 @@ class Settings:
     seed: int
     strict: bool
     keep: bool
+    moved: str = ""
     began: float = dataclasses.field(default_factory=time.monotonic)
 
     def repeat_options(self, arguments: Sequence[object]) -> list[str]:

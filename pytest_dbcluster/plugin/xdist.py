@@ -12,6 +12,7 @@ import dataclasses
 import json
 import secrets
 import shutil
+import signal
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -21,12 +22,16 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from pytest_dbcluster.reporting import allure, results_directory, schema
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.plugin import results, signals
+from pytest_dbcluster.plugin.signals import EndingSignals
+from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.system import machine_lock, worker_files
 
 INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
 OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # keys of ``workeroutput``
+RESULTS = "results"  # the file in the shared directory that names the results directory
 WHEN = "dbcluster"  # the ``when`` of a report that is a message
 
 
@@ -54,15 +59,23 @@ class Worker:
         self.overridden: list[str] = []
         self.group_ends: Callable[[], None] = lambda: None  # is called after the last test of a group
         self.over: Callable[[], str] = lambda: ""  # returns why the run must wait no longer
+        # Is called with the results directory of the run, before the first test.
+        self.before_first_test: Callable[[Path], None] = lambda _: None
         self._config = config
         self._item: pytest.Item | None = None
         self._group: Mapping[str, str] = {}
         self._held: list[bytes] = []  # messages to send when the next test runs
+        self._begun = False
         config.option.db_seed = given["seed"]
         if hasattr(config.option, "clean_alluredir"):
             config.option.clean_alluredir = (
                 False  # each worker would clean it: https://github.com/allure-framework/allure-python
             )
+
+    @property
+    def results(self) -> Path:
+        """The results directory of the run; known when the first test begins."""
+        return Path((self.directory.parent / RESULTS).read_text())
 
     def collected(self, group: Mapping[str, str], expected: Sequence[str] = (), *, refused: str = "") -> None:
         """Write the file that the controller reads when xdist has the node ids of this worker."""
@@ -79,6 +92,9 @@ class Worker:
         A test that does not measure waits for its turn, when other tests of the run measure.
         """
         self._item = item
+        if self._group and not self._begun:
+            self._begun = True
+            self.before_first_test(self.results)
         held, self._held[:] = list(self._held), []
         for message in held:
             self.send(message)
@@ -123,21 +139,24 @@ class Worker:
 class Controller:
     """The plugin in the controller, the process that the user started."""
 
-    def __init__(self, config: pytest.Config, results: Callable[[], Path]) -> None:
+    def __init__(self, config: pytest.Config, asked: Callable[[], Path]) -> None:
         self.report: Report | None = None
         self._config = config
-        self._results = results
+        self._asked = asked
         self._seed = secrets.randbelow(10**6) if config.option.db_seed is None else config.option.db_seed
         self._began = time.monotonic()
         self._directory = worker_files.make()
         self._group: Mapping[str, str] | None = None
         self._overridden: list[str] = []
+        self._signals: EndingSignals | None = None
+        self._nodes: list[Any] = []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Give each worker the same seed, the same start time and the shared directory."""
         given = {"directory": str(self._directory), "began": self._began, "seed": self._seed}
         node.workerinput[INPUT] = given
+        self._nodes.append(node)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any) -> None:
@@ -150,11 +169,30 @@ class Controller:
             raise pytest.UsageError(collected.refused)
         self._group = collected.group
         if collected.group:
-            self.report = Report(self._config, self._results())
-            results_directory.clear(self._results())
-            allure.start(self._config, self._results())
-            for line in collected.expected:
+            self._signals = signals.end_as_ctrl_c(self._config)
+            try:
+                taken = results.begin(self._config, self._asked())
+            except ConfigError as error:
+                raise pytest.UsageError(str(error)) from None
+            (self._directory / RESULTS).write_text(str(taken.directory))
+            self.report = Report(self._config, taken.directory)
+            moved = [taken.line] if taken.line else []
+            self._overridden += moved
+            for line in (*collected.expected, *moved):
                 self.report.line(line)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_keyboard_interrupt(self) -> None:
+        """Pass SIGTERM and SIGHUP on to the workers, which end their tests and servers.
+
+        Ctrl-C at a terminal reaches them without us. xdist itself would wait 5 s before it interrupts them.
+        """
+        if self._signals is None or not self._signals.name:
+            return
+        for node in self._nodes:
+            process = getattr(getattr(node.gateway, "_io", None), "popen", None)  # None for a worker on another machine
+            if process is not None and process.poll() is None:
+                process.send_signal(signal.SIGTERM)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_make_scheduler(self, config: pytest.Config, log: Any) -> Any:
@@ -187,6 +225,8 @@ class Controller:
     def pytest_sessionfinish(self) -> None:
         """Write the results of all workers."""
         if self.report:
+            for node in self._nodes:
+                self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
             self.report.finish(self._overridden)
 

@@ -19,14 +19,21 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.releases.catalogue import NOT_FETCHED
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, family
 
 # Settings of the machine that we keep: how to reach the mirrors. We drop hooks, languages and index targets.
 _HOST_SETTINGS = re.compile(r"^Acquire::(https?|ftp|socks\w*|Proxy)\S* ", re.IGNORECASE)
-OUT_OF_DATE = re.compile(r"Release file for (\S+) is (expired|not valid yet)[^\n]*")
+_OUT_OF_DATE = re.compile(
+    r"Release file for (\S+) is (expired|not valid yet)(?: \(invalid (?:since|for another) ([^)]*))?"
+)
+_UNITS = {"d": 1.0, "h": 1 / 24, "min": 1 / 1440, "s": 1 / 86400}  # of apt's durations, in days
+# How long a Release file may be out of date. Mirrors that stand still for weeks exist (one of Debian's sid was 16 days
+# behind), and archived suites are never renewed. Anybody between us and the mirror can replay an old file with its
+# valid signature, so there is a limit.
+MAX_AGE_VARIABLE, MAX_AGE_DAYS = "DBCLUSTER_MAX_AGE", 365.0
 _MINUTES = 60
 # A vendor's archive in the machine's sources must not replace the version of the suite.
 PREFERENCES = """\
@@ -185,15 +192,15 @@ class PrivateApt:
     def update(self, entries: Sequence[AptEntry]) -> list[str]:
         """Read the package lists of the entries. Returns remarks for the user. Raises ProvisionError.
 
-        A mirror with a Release file that is out of date is used; a remark names it.
+        A mirror with a Release file that is out of date is used, unless it is too old; a remark names it.
         """
         stanzas = "\n".join(str(entry) for entry in entries)
         (self.directory / "sources" / "own.sources").write_text(stanzas)
         try:
             self._apt("update")
         except CommandFailed as error:
-            stale = OUT_OF_DATE.findall(error.stderr)
-            if not stale:
+            remarks = out_of_date(error.stderr)
+            if not remarks:
                 raise update_error(error, entries) from error
         else:
             return []
@@ -201,7 +208,7 @@ class PrivateApt:
             self._apt("update", "-o", "Acquire::Check-Valid-Until=false", "-o", "Acquire::Check-Date=false")
         except CommandFailed as error:
             raise update_error(error, entries) from error
-        return [f"the mirror's file {file} is {how}; its signature is valid, so we use it" for file, how in stale]
+        return remarks
 
     def plan(self, packages: Sequence[str]) -> list[Package]:
         """The packages with all their dependencies. Raises ProvisionError when the suite lacks one of them."""
@@ -270,18 +277,73 @@ def host_settings() -> list[str]:
     return [line for line in run(["apt-config", "dump"]).splitlines() if _HOST_SETTINGS.match(line)]
 
 
+def out_of_date(output: str) -> list[str]:
+    """A remark for each Release file that is out of date, as apt says in ``output``; empty when none is.
+
+    Raises ProvisionError for a file that is older than the user allows, and ConfigError for a limit that is no number.
+    """
+    remarks, limit = [], max_age()
+    for file, how, duration in dict.fromkeys(_OUT_OF_DATE.findall(output)):
+        age = sum(float(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)(d|h|min|s)", duration))
+        days = f"{age:.0f} day{'s' * (round(age) != 1)}"
+        if age > limit:
+            raise ProvisionError(
+                f"the mirror's file {file} has been {how} for {days}, and {MAX_AGE_VARIABLE} allows {limit:g} days: an "
+                f"old file may hide newer packages. Take another mirror with DBCLUSTER_MIRROR=URL, or accept this one "
+                f"with {MAX_AGE_VARIABLE}={int(age) + 1}"
+            )
+        aged = f"{file} (out of date for {days})"
+        remarks.append(f"the mirror's file {aged} is {how}; its signature is valid, so we use it")
+    return remarks
+
+
+def max_age() -> float:
+    """How many days a Release file may be out of date: DBCLUSTER_MAX_AGE. Raises ConfigError when that is no number."""
+    text = os.environ.get(MAX_AGE_VARIABLE, "")
+    try:
+        days = float(text) if text else MAX_AGE_DAYS
+    except ValueError:
+        days = -1.0
+    if not days >= 0:
+        raise ConfigError(f"{MAX_AGE_VARIABLE}={text}: it takes a number of days from 0; by default {MAX_AGE_DAYS:g}")
+    return days
+
+
+# What gpgv, or sqv in newer versions of apt, says about a signature.
+_CHANGED = re.compile(r"BADSIG|has been manipulated|[Bb]ad signature")
+_UNKNOWN_KEY = re.compile(r"NO_PUBKEY|Missing key")
+_EXPIRED_KEY = re.compile(r"EXPKEYSIG|REVKEYSIG|KEYEXPIRED|EXPSIG")
+
+
 def update_error(error: CommandFailed, entries: Sequence[AptEntry]) -> ProvisionError:
-    """The error for package lists that apt could not read, with the keyring to install if a key is missing."""
-    suite, uri = entries[0].suite, entries[0].uri
-    if "NO_PUBKEY" in error.stderr or "is not signed" in error.stderr:
-        package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
-            family(entries[0].base), "the keyring package of that mirror"
+    """The error for package lists that apt could not read: what is wrong with a signature, and what to do."""
+    if fault := signature_fault(error.stderr, entries[0]):
+        return ProvisionError(f"{fault}. apt says: {_reason(error)}")
+    return ProvisionError(f"{entries[0].suite} of {entries[0].uri} cannot be read: {_reason(error)}")
+
+
+def signature_fault(output: str, entry: AptEntry) -> str:
+    """What is wrong with the signature of a suite, and what to do; empty if ``output`` of apt names no such fault."""
+    place = f"{entry.suite} of {entry.uri}"
+    package = {"Debian": "debian-archive-keyring", "Ubuntu": "ubuntu-keyring"}.get(
+        family(entry.base), "the keyring package of that mirror"
+    )
+    if _CHANGED.search(output):
+        return (
+            f"the signature of {place} is bad: the file was changed after it was signed, so we fetch nothing from this "
+            "mirror; take another one with DBCLUSTER_MIRROR=URL"
         )
-        return ProvisionError(
-            f"the key that signed {suite} of {uri} is not on this system; install {package} "
-            f"(apt-get install {package}). apt says: {_reason(error)}"
+    if _UNKNOWN_KEY.search(output):
+        return (
+            f"the key that signed {place} is not on this system, or not trusted for it; if you trust the mirror, "
+            f"install {package} (apt-get install {package})"
         )
-    return ProvisionError(f"{suite} of {uri} cannot be read: {_reason(error)}")
+    if _EXPIRED_KEY.search(output):
+        return (
+            f"the key that signed {place} has expired or was revoked; a newer {package} may have its successor "
+            f"(apt-get install {package})"
+        )
+    return f"{place} is not signed, so we fetch nothing from this mirror" if "is not signed" in output else ""
 
 
 def _reason(error: CommandFailed) -> str:

@@ -20,12 +20,28 @@ def key(product: str, version: str, architecture: str) -> str:
     return "-".join(part for part in (product, version, architecture) if part)
 
 
-def lookup(product: str, version: str) -> Release | None:
-    """The cached release for this machine's architecture; None if it is not in the cache."""
+def lookup(product: str, version: str, progress: Report = lambda _: None) -> Release | None:
+    """The cached release for this machine's architecture; None if it is not in the cache.
+
+    A release whose files are damaged is set aside, and not in the cache any more. Raises ProvisionError.
+    """
     for entry, manifest in cache.entries():
         if (manifest.product, manifest.version) == (product, version) and _runs_here(manifest.architecture):
-            return from_entry(entry, manifest)
+            if not _is_damaged(entry):
+                return from_entry(entry, manifest)
+            with cache.lock(entry.name, progress=progress):
+                cache.set_aside_if_damaged(entry, cache.MANIFEST, progress)
     return None
+
+
+def _is_damaged(entry: Path) -> bool:
+    try:
+        return cache.is_damaged(entry, cache.MANIFEST)
+    except OSError as error:
+        raise ProvisionError(
+            f"cannot read {error.filename} of the cached {entry.name}: {error.strerror}; run as the owner of the "
+            "cache, or set XDG_CACHE_HOME to a directory of your own"
+        ) from error
 
 
 def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
@@ -51,9 +67,10 @@ def fetch(offer: Offer, candidates: Sequence[Candidate], progress: Report) -> Re
     name = key(offer.product, offer.version, native)
     reasons = []
     with cache.lock(name, progress=progress):
-        cached = lookup(offer.product, offer.version)
-        if cached:
-            return cached
+        if not cache.set_aside_if_damaged(cache.releases() / name, cache.MANIFEST, progress):
+            cached = lookup(offer.product, offer.version)
+            if cached:
+                return cached
         for candidate in candidates:
             try:
                 with cache.staged(name) as staging:

@@ -47,7 +47,8 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
         return local_programs.in_directory(name)
     if name.version == "path":
         return local_programs.on_path(name)
-    return cached.lookup(name.product, name.version) or _fetched(name, progress or (lambda line: None), mirror)
+    report = progress or (lambda _: None)
+    return cached.lookup(name.product, name.version, report) or _fetched(name, report, mirror)
 
 
 def check_age(name: ReleaseName) -> None:

@@ -14,10 +14,11 @@ Look here for:
 - The typed documents that are written to and read from the results directory: ``schema``.
 - Which outputs get a claim, in one process and with the workers of pytest-xdist: ``report``.
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (one SVG file).
+- The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Everything that imports allure: ``allure``.
 - Published figures, shown beside measured ones: ``published``.
 
 A new report is a module here and one line in ``report``.
 """
 
-__all__ = ["allure", "published", "records", "report", "results_directory", "schema", "tables"]
+__all__ = ["allure", "published", "records", "report", "results_directory", "results_lock", "schema", "tables"]

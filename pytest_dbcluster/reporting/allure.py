@@ -15,9 +15,11 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import ResultFiles, about_run
 from pytest_dbcluster.reporting.tables import closing, matrix
+from pytest_dbcluster.reporting.unwritten import Unwritten, write
 
 DIRECTORY = "allure-results"
 LISTENER = "allure_listener"
@@ -51,29 +53,67 @@ STATUSES: Mapping[Outcome, str] = MappingProxyType(
 )
 
 
-def start(config: Any, results: Path, *, clean: bool = True) -> None:
-    """Begin to write results into ``results``; do nothing without allure-pytest, or with ``--alluredir``.
-
-    ``clean`` removes the results of the run before; only one process of a run may do that.
-    """
+def start(config: Any) -> bool:
+    """Begin to collect results, for ``write_into``; return False without allure-pytest, or with ``--alluredir``."""
     if not config.pluginmanager.has_plugin("allure_pytest") or listener(config) is not None:
-        return
-    import allure_commons
-    from allure_commons.logger import AllureFileLogger
+        return False
     from allure_pytest.listener import AllureListener
-    from allure_pytest.plugin import cleanup_factory
 
-    directory = results / DIRECTORY
-    for pattern in OURS:
-        for path in directory.glob(pattern) if clean else ():
-            path.unlink()
-    logger: Any = AllureFileLogger
     writer = AllureListener(config)
     config.pluginmanager.register(writer, LISTENER)
-    for plugin in (writer, logger(str(directory))):
-        allure_commons.plugin_manager.register(plugin)
-        config.add_cleanup(cleanup_factory(plugin))
+    _register(config, writer)
+    return True
+
+
+def write_into(config: Any, results: Path) -> None:
+    """Write the results of this process into ``results``; call it after ``start``, before the first test.
+
+    A file that cannot be written is noted (``unwritten``); allure's own writer would end the run.
+    """
+    directory = results / DIRECTORY
+    with unwritten.of(config).noted(directory):
+        _register(config, _writer(directory, unwritten.of(config)))
     config.option.allure_report_dir = str(directory)
+
+
+def clear(results: Path) -> None:
+    """Remove the results of an earlier run. Raises OSError."""
+    for pattern in OURS:
+        for path in (results / DIRECTORY).glob(pattern):
+            path.unlink()
+
+
+def _register(config: Any, plugin: object) -> None:
+    import allure_commons
+    from allure_pytest.plugin import cleanup_factory
+
+    allure_commons.plugin_manager.register(plugin)
+    config.add_cleanup(cleanup_factory(plugin))
+
+
+def _writer(directory: Path, lost: Unwritten) -> Any:
+    """Allure's writer of files, which notes an error instead of raising it. Raises OSError for the directory."""
+    from allure_commons import hookimpl
+    from allure_commons.logger import AllureFileLogger
+
+    logger: Any = AllureFileLogger
+
+    class Writer(logger):  # type: ignore[misc]
+        def _report_item(self, item: Any) -> None:
+            with lost.noted(directory):
+                super()._report_item(item)
+
+        @hookimpl
+        def report_attached_file(self, source: Any, file_name: str) -> None:
+            with lost.noted(directory):
+                super().report_attached_file(source, file_name)
+
+        @hookimpl
+        def report_attached_data(self, body: Any, file_name: str) -> None:
+            with lost.noted(directory):
+                super().report_attached_data(body, file_name)
+
+    return Writer(str(directory))
 
 
 def listener(config: Any) -> Any:
@@ -116,7 +156,8 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
     identity = str(uuid.uuid4())
     writer.allure_logger.start_step(None, identity, step)
     allure.attach(record.message, "verdict", allure.attachment_type.TEXT)
-    allure.attach(kept.rounds.read_text(), "rounds", allure.attachment_type.CSV)
+    if kept.rounds.exists():
+        allure.attach(kept.rounds.read_text(), "rounds", allure.attachment_type.CSV)
     if kept.chart is not None:
         allure.attach(kept.chart.read_text(), "chart", allure.attachment_type.SVG)
     writer.allure_logger.stop_step(
@@ -167,9 +208,11 @@ def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: 
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:
         return
-    (directory / "categories.json").write_text(categories())
     lines = [f"{_escaped(name)}={_escaped(value)}\n" for name, value in about_run(records).items()]
-    (directory / "environment.properties").write_text("".join(lines))
+    files = {"categories.json": categories(), "environment.properties": "".join(lines)}
+    for name, text in files.items():
+        with unwritten.of(config).noted(directory / name):
+            write(directory / name, text)
     if releases is not None:
         import allure
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import allure, schema, terminal
+from pytest_dbcluster.reporting import allure, schema, terminal, unwritten
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves, matrix
@@ -56,8 +56,9 @@ class Report:
         self.curves: list[CurveRecord] = []
         self._config = config
         self._reporter = terminal.Reporter(config)
-        self._results = Results(results)
+        self._results = Results(results, unwritten.of(config))
         self._closing: list[str] = []
+        self._received: set[tuple[str, str, int]] = set()  # kind, directory and line of the workers' records
 
     def line(self, text: str, colour: str = "") -> None:
         """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
@@ -97,6 +98,7 @@ class Report:
         read.
         """
         sent = schema.message_of(message)
+        self._received.add((sent.kind, sent.directory, sent.line))
         if sent.kind == "line":
             self._reporter.line(f"[{worker}] {sent.text.strip()}", sent.colour)
         elif sent.kind == "claim":
@@ -105,6 +107,19 @@ class Report:
             self._reporter.claim(record, f"[{worker}] ")
         else:
             self.curves.append(self._results.adopt_curve(Path(sent.directory), sent.line))
+
+    def collect(self, directory: Path) -> None:
+        """Show and save the records of a worker that it has saved, but whose message has not arrived.
+
+        When a run is interrupted, nobody reads the messages that are under way. ``directory``: the worker's own.
+        """
+        for kind, name in (("claim", schema.CLAIMS), ("curve", schema.CURVES)):
+            path = directory / name
+            lines = path.read_bytes().count(b"\n") if path.exists() else 0
+            for line in range(1, lines + 1):
+                if (kind, str(directory), line) not in self._received:
+                    message = schema.Message(kind, directory=str(directory), line=line)
+                    self.received(directory.name, schema.message(message))
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
@@ -120,7 +135,8 @@ class Report:
     def summary(self, terminal_reporter: Any) -> None:
         """Print the closing table, when anything was measured."""
         width = self._config.get_terminal_writer().fullwidth
-        terminal.summary(terminal_reporter, self.records, self._closing, width, self.curves, self._matrix())
+        closing = [*self._closing, *unwritten.of(self._config).lines()]
+        terminal.summary(terminal_reporter, self.records, closing, width, self.curves, self._matrix())
 
 
 class Relay:
@@ -134,7 +150,7 @@ class Relay:
         self._config = config
         self._worker = config.pluginmanager.get_plugin(WORKER)
         self._reporter = terminal.Distant(config, self._send_line)
-        self._results = Results(self._worker.directory)
+        self._results = Results(self._worker.directory, unwritten.of(config))
 
     def _send_line(self, text: str, colour: str) -> None:
         self._worker.send(schema.message(schema.Message("line", text, colour)))
@@ -158,18 +174,22 @@ class Relay:
         self._reporter.forget()
         kept = self._results.add(record)
         allure.claim(self._config, record, kept)
-        self._send_kept("claim", kept.line)
+        if kept.line and kept.rounds.exists():
+            self._send_kept("claim", kept.line)
+        else:  # the disk of the workers' directory is full: the verdict is said, and missing in the closing table
+            self._send_line(record.message, "")
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, add it to Allure's results, and send where it is saved."""
         table = curves.as_csv(record)
         kept = self._results.add_curve(record, table)
         allure.curve(self._config, record, table, kept.chart)
-        self._send_kept("curve", kept.line)
+        if kept.line and kept.rounds.exists():
+            self._send_kept("curve", kept.line)
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Hand the lines about overridden options to the plugin, which sends them when the worker ends."""
-        self._worker.overridden[:] = overridden
+        self._worker.overridden[:] = [*overridden, *unwritten.of(self._config).lines()]
 
     def summary(self, terminal_reporter: Any) -> None:
         """Do nothing: the output of a worker is not shown."""

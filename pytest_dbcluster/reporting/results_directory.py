@@ -3,14 +3,16 @@
 - ``claims.jsonl``, ``curves.jsonl``: one line for each record, see ``schema``.
 - ``rounds/``, ``charts/``: CSV and ledgers of each claim, and its SVG.
 - ``curves/``: CSV, ledgers and SVG of each curve.
+- ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import shutil
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,12 +20,16 @@ from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.reporting import charts, rounds_csv, schema
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
+from pytest_dbcluster.reporting.unwritten import Unwritten, append, write
 from pytest_dbcluster.rounds.round import Round
 
 SUMMARY = "summary.md"
+FOLDERS = ("rounds", "charts", "curves")
+LOGS = "logs"
 OURS = (
     *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
+    *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
 )
 
 
@@ -32,7 +38,7 @@ class ResultFiles:
     """The files of one claim or curve.
 
     rounds: the CSV file. chart: the SVG file; None where no chart can be drawn. line: the line of the claim in
-    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based.
+    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based; 0 when it could not be written.
     """
 
     rounds: Path
@@ -46,32 +52,39 @@ class ResultFiles:
 
 
 def clear(directory: Path) -> None:
-    """Remove the results of an earlier run; other files in the directory stay."""
+    """Remove the results of an earlier run; other files in the directory stay. Raises OSError."""
     for pattern in OURS:
         for path in directory.glob(pattern):
             path.unlink()
+    for depth in (3, 2, 1, 0):
+        for path in directory.glob("/".join([LOGS, *["*"] * depth])):
+            with contextlib.suppress(OSError):  # a directory with files of somebody else stays
+                path.rmdir()
 
 
 class Results:
     """Writes the files of one run. Each claim is written when it is answered.
 
     The first claim or curve removes the files of the run before, so a run that measures nothing leaves them alone.
+    A file that cannot be written is noted in ``unwritten``, and raises no error.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, unwritten: Unwritten | None = None) -> None:
         self.directory = directory
+        self.unwritten = unwritten or Unwritten()
         self._begun = False
         self._count = 0
         self._curves = 0
+        self._lines: Counter[str] = Counter()  # lines written, by file
 
     def add(self, record: ClaimRecord) -> ResultFiles:
         """Write the files of one claim, and its line in ``claims.jsonl``."""
         kept = self._next(record)
-        kept.rounds.write_text(rounds_csv.as_csv(record))
-        _write_ledgers(kept, schema.claim_rounds(record))
+        self._write(kept.rounds, rounds_csv.as_csv(record))
+        self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
-        self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
-        return self._with_chart(kept, charts.chart(record))
+        line = self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
+        return self._with_chart(dataclasses.replace(kept, line=line), charts.chart(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
         """Move one claim from another results directory into this one, and return its record.
@@ -82,23 +95,24 @@ class Results:
         document = schema.claim_document(theirs, line)
         record = schema.claim_of(theirs, document)
         chart = theirs / document.chart_file if document.chart_file else None
-        self._listed(record, _moved(ResultFiles(theirs / document.rounds_file, chart, line), self._next(record)))
+        self._listed(record, self._moved(ResultFiles(theirs / document.rounds_file, chart, line), self._next(record)))
         return record
 
     def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
         """Write the files of one curve, and its line in ``curves.jsonl``; ``table`` is its CSV text."""
         kept = self._next_curve(record)
-        kept.rounds.write_text(table)
-        _write_ledgers(kept, schema.curve_rounds(record))
-        self._listed_curve(record, kept)
-        return self._with_chart(kept, charts.curve(record))
+        self._write(kept.rounds, table)
+        self._write_ledgers(kept, schema.curve_rounds(record))
+        line = self._listed_curve(record, kept)
+        return self._with_chart(dataclasses.replace(kept, line=line), charts.curve(record))
 
     def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
         """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
         document = schema.curve_document(theirs, line)
         record = schema.curve_of(theirs, document)
         table = theirs / document.table_file
-        self._listed_curve(record, _moved(ResultFiles(table, _curve_chart(table), line), self._next_curve(record)))
+        moved = self._moved(ResultFiles(table, _curve_chart(table), line), self._next_curve(record))
+        self._listed_curve(record, moved)
         return record
 
     def _next(self, record: ClaimRecord) -> ResultFiles:
@@ -120,33 +134,61 @@ class Results:
     def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
         """Write the SVG text ``drawn``; the files without a chart where there is none."""
         if kept.chart and drawn is not None:
-            kept.chart.write_text(drawn)
-            return kept
-        return dataclasses.replace(kept, chart=None)
+            self._write(kept.chart, drawn)
+        return kept if kept.chart and kept.chart.exists() else dataclasses.replace(kept, chart=None)
 
-    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> None:
+    def _write(self, path: Path, content: str | bytes) -> None:
+        with self.unwritten.noted(path):
+            write(path, content)
+
+    def _write_ledgers(self, kept: ResultFiles, rounds: Sequence[Round]) -> None:
+        if ledgers := schema.ledger_lines(rounds):
+            self._write(kept.ledgers, ledgers)
+
+    def _moved(self, theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
+        """Move the files ``theirs`` to the paths ``kept``; return those without a chart where there is none."""
+        self._move(theirs.rounds, kept.rounds)
+        self._move(theirs.ledgers, kept.ledgers)
+        drawn = theirs.chart and kept.chart and self._move(theirs.chart, kept.chart)
+        return kept if drawn else dataclasses.replace(kept, chart=None)
+
+    def _move(self, source: Path, target: Path) -> bool:
+        """Move a file if there is one; whether ``target`` exists then."""
+        if source.exists():
+            with self.unwritten.noted(target):
+                write(target, source.read_bytes())
+                source.unlink()
+        return target.exists()
+
+    def _listed(self, record: ClaimRecord, kept: ResultFiles) -> int:
         rounds, ledgers, chart = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart))
-        self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), ledgers, chart))
+        return self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), ledgers, chart))
 
-    def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> None:
+    def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> int:
         table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
-        self._append(schema.CURVES, schema.curve_line(record, str(table), ledgers))
+        return self._append(schema.CURVES, schema.curve_line(record, str(table), ledgers))
 
     def _name(self, path: Path | None) -> str | None:
         """A path relative to the results directory, as in documents."""
         return str(path.relative_to(self.directory)) if path else None
 
-    def _append(self, name: str, line: bytes) -> None:
-        with (self.directory / name).open("ab") as file:
-            file.write(line)
+    def _append(self, name: str, line: bytes) -> int:
+        """Add a line to a file; return its number, 1-based, or 0 when it could not be written."""
+        with self.unwritten.noted(self.directory / name):
+            append(self.directory / name, line)
+            self._lines[name] += 1
+            return self._lines[name]
+        return 0
 
     def _begin(self) -> None:
         if self._begun:
             return
         self._begun = True
-        for name in ("rounds", "charts", "curves"):
-            (self.directory / name).mkdir(parents=True, exist_ok=True)
-        clear(self.directory)
+        for name in FOLDERS:
+            with self.unwritten.noted(self.directory / name):
+                (self.directory / name).mkdir(parents=True, exist_ok=True)
+        with self.unwritten.noted(self.directory):
+            clear(self.directory)
 
     def finish(
         self,
@@ -162,21 +204,18 @@ class Results:
         if not records and not curves:
             return []
         blocks = [layout.markdown(block) for block in closing.blocks(records, curves)]
-        blocks += matrix.write(self.directory, releases)
+        if releases is not None:
+            self._write(self.directory / matrix.FILE, matrix.as_csv(releases))
+            blocks.append(matrix.markdown(releases))
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
         total = [closing.total(records) + ".", "", closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]
         lines += [f"- {note}" for note in notes]
-        (self.directory / SUMMARY).write_text("\n".join(lines) + "\n")
+        self._write(self.directory / SUMMARY, "\n".join(lines) + "\n")
         return [
             f"results: {self.directory}/{{{SUMMARY},{schema.CLAIMS}}}",
             *([] if charts.available() else [charts.MISSING]),
         ]
-
-
-def _write_ledgers(kept: ResultFiles, rounds: Sequence[Round]) -> None:
-    if ledgers := schema.ledger_lines(rounds):
-        kept.ledgers.write_bytes(ledgers)
 
 
 def _existing(path: Path) -> Path | None:
@@ -186,21 +225,6 @@ def _existing(path: Path) -> Path | None:
 def _curve_chart(table: Path) -> Path:
     """The path of a curve's chart: that of its CSV with another suffix. The name may contain dots."""
     return table.with_name(f"{table.name.removesuffix('.csv')}.svg")
-
-
-def _moved(theirs: ResultFiles, kept: ResultFiles) -> ResultFiles:
-    """Move the files ``theirs`` to the paths ``kept``; return those without a chart where there is none."""
-    _move(theirs.rounds, kept.rounds)
-    _move(theirs.ledgers, kept.ledgers)
-    drawn = theirs.chart and kept.chart and _move(theirs.chart, kept.chart)
-    return kept if drawn else dataclasses.replace(kept, chart=None)
-
-
-def _move(source: Path, target: Path) -> bool:
-    """Move a file if there is one; whether ``target`` exists then."""
-    if source.exists():
-        shutil.move(source, target)
-    return target.exists()
 
 
 def about_run(records: Sequence[ClaimRecord | CurveRecord]) -> dict[str, str]:

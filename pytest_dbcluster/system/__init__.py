@@ -1,6 +1,7 @@
 """The machine we run on: the cache, locks, ports, disks and control groups.
 
 - ``cache``: entries that appear completely or not at all, each under a lock.
+- ``entry_files``: the sizes and digests of an entry's files, and what is damaged.
 - ``machine_lock``: turns to measure or build on this machine, across processes and users.
 - ``cgroups``: limits of CPU, memory and writes for hosts on this machine.
 - ``block_devices``: the disk and the file system of a directory.

@@ -1,7 +1,8 @@
 """The cache: fetched releases, images and other files that are made once, by product, version and architecture.
 
-An entry appears complete or not at all. We make it in a staging directory beside its final path and rename that at the
-end. Each entry has a manifest, a JSON file that we write last: an entry with a manifest is complete.
+An entry appears complete or not at all. We make it in a staging directory beside its final path, force it to disk, and
+rename it at the end. Each entry has a manifest, a JSON file that we write last: an entry with a manifest is complete.
+An entry that was damaged later is set aside under another name, and made again (``set_aside_if_damaged``).
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ import filelock
 from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.system import entry_files
 
 MANIFEST = "manifest.json"
 STAGING = ".fetching-"
+REPLACED = ".replaced"  # in a new entry, for a moment: the entry that was there before
 REMOVED = ".removed-"
+DAMAGED = ".damaged-"
+REASON = "damage.txt"  # in an entry that was set aside: what is wrong with it
 FORMAT = 2  # of an entry; entries of another format are fetched again
 
 Value = TypeVar("Value")
@@ -95,6 +100,8 @@ def write_manifest(file: Path, value: object, *, mode: int = 0o666) -> None:
     with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "w", encoding="utf-8") as stream:
         json.dump(value, stream, indent=1, sort_keys=True)
         stream.write("\n")
+        stream.flush()
+        os.fsync(stream.fileno())
     fresh.replace(file)
 
 
@@ -153,8 +160,28 @@ def if_free(name: str) -> Iterator[bool]:
         guard.release()  # does nothing if the lock was not free
 
 
+def is_free(file: Path) -> bool:
+    """Whether nobody holds the lock in this file, as far as we may know."""
+    if not file.exists():
+        return True
+    guard = filelock.FileLock(file, mode=0o600)
+    try:
+        return _taken(guard, seconds=0)
+    except ProvisionError:
+        return False
+    finally:
+        guard.release()
+
+
+def lock_file(name: str) -> Path:
+    """The file of the lock ``name``; it need not exist."""
+    return root() / "locks" / f"{name}.lock"
+
+
 def _lock_file(name: str) -> Path:
-    return _create(root() / "locks") / f"{name}.lock"
+    file = lock_file(name)
+    _create(file.parent)
+    return file
 
 
 def _taken(guard: filelock.BaseFileLock, *, seconds: float) -> bool:
@@ -188,6 +215,80 @@ def discard(entry: Path) -> None:
     left = sweep(entry.parent)
     if gone in left:
         raise ProvisionError(left[gone])
+
+
+def set_aside_if_damaged(entry: Path, manifest: str, progress: Report) -> bool:
+    """Rename an entry whose files are not those that were written; return whether there was such an entry.
+
+    manifest: the file name of its manifest. The caller holds the lock of the entry, and makes the entry again. Says
+    what is wrong through ``progress``. Of each entry the last damaged one is kept, for a look at it. Raises
+    ProvisionError.
+    """
+    if not entry.is_dir():
+        return False
+    try:
+        if not (reason := _damage(entry, manifest)):
+            return False
+        for earlier in entry.parent.glob(f"{DAMAGED}{entry.name}-*"):
+            shutil.rmtree(earlier, ignore_errors=True)
+        aside = entry.with_name(f"{DAMAGED}{entry.name}-{secrets.token_hex(4)}")
+        entry.rename(aside)
+    except OSError as error:
+        raise ProvisionError(
+            f"cannot check {entry} in the cache: {error.strerror}: {error.filename}; run as the owner of the cache, or "
+            "set XDG_CACHE_HOME to a directory of your own"
+        ) from error
+    with contextlib.suppress(OSError):
+        (aside / REASON).write_text(reason)
+    progress(
+        f"{entry} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
+        "it, dbcluster cache clean removes it)"
+    )
+    return True
+
+
+def is_damaged(entry: Path, manifest: str) -> bool:
+    """Whether ``set_aside_if_damaged`` would set this entry aside. Needs no lock. Raises OSError."""
+    return entry.is_dir() and bool(_damage(entry, manifest))
+
+
+def _damage(entry: Path, manifest: str) -> str:
+    try:
+        content = (entry / manifest).read_bytes()
+        document = json.loads(content)
+    except FileNotFoundError:
+        return f"{manifest} is missing"
+    except ValueError:
+        return f"{manifest} is no JSON" if content.strip() else f"{manifest} is empty"
+    if manifest == MANIFEST and isinstance(document, dict) and not entry_files.is_recorded(entry):
+        # Older versions recorded the size of all files together.
+        total, wanted = size(entry) - len(content), document.get("size", 0)
+        if total != wanted:
+            return f"its files have {total} bytes instead of {wanted}"
+    return entry_files.damage(entry)
+
+
+def leftovers(parent: Path) -> dict[Path, str]:
+    """The damaged entries of a directory that were set aside, and the unfinished ones -> a description of each.
+
+    An entry that is unfinished may be in the making: its lock says so.
+    """
+    found = {}
+    for path in sorted(parent.glob(f"{DAMAGED}*")):
+        try:
+            found[path] = f"damaged: {(path / REASON).read_text()}"
+        except OSError:
+            found[path] = "damaged"
+    unfinished = "unfinished: the process that made it was killed"
+    return found | dict.fromkeys(sorted(parent.glob(f"{STAGING}*")), unfinished)
+
+
+def entry_of(path: Path) -> Path:
+    """The entry that a path belongs to: the path itself, or that of a damaged or unfinished entry (``leftovers``)."""
+    for prefix in (DAMAGED, STAGING):
+        if path.name.startswith(prefix):
+            return path.with_name(path.name.removeprefix(prefix).rpartition("-")[0])
+    return path
 
 
 def sweep(parent: Path) -> dict[Path, str]:
@@ -227,11 +328,14 @@ def staged(name: str, *, among: Path | None = None, mode: int = 0o755) -> Iterat
     try:
         yield staging
         staging.chmod(mode)
+        entry_files.record(staging)
+        entry_files.make_durable(staging)
         entry = parent / name
         if entry.exists():
-            entry.rename(staging / ".replaced")
+            entry.rename(staging / REPLACED)
         staging.rename(entry)
-        shutil.rmtree(entry / ".replaced", ignore_errors=True)
+        entry_files.sync(parent)
+        shutil.rmtree(entry / REPLACED, ignore_errors=True)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 

@@ -119,6 +119,7 @@ def dataset_template(
     template = ready_template(release, provisioner, options, progress)
     path = directory_of(workload, release, template, options)
     with cache.lock(lock_name(path), progress=progress, does=f"populates {workload.data_set} in"):
+        cache.set_aside_if_damaged(path, FILE, progress)
         if not read_dataset(path):
             fixed = {**template.initial, **_shaping_options(release, options)}
             settings = PopulateSettings(provisioner, client, progress, keep=lambda node: _keep(workload, node, path))
@@ -161,21 +162,10 @@ def _keep(workload: HasDataSet, node: Node, path: Path) -> int:
             data.rename(staging / "data")
         except OSError:  # the cache is on another file system
             node.host.copy_tree(str(data), str(staging / "data"), durable=True)
-        _make_durable(staging / "data")
         release = f"{node.release.name} {node.release.version}"
         fields = {"holds": workload.data_set, "release": release, "size": size, "password": node.password}
         cache.write_manifest(staging / FILE, fields, mode=0o600)
     return size
-
-
-def _make_durable(tree: Path) -> None:
-    """Force every file to disk. Otherwise a power failure could leave a partial data set that looks whole."""
-    for path in tree.rglob("*"):
-        file = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(file)
-        finally:
-            os.close(file)
 
 
 def _make_room(newest: Path, progress: Report) -> None:
@@ -269,6 +259,9 @@ def populate(
             _finish_populating(workload, node, {**vendor.alone, **options})
             size = settings.keep(node)
         settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
+    except DBClusterError as error:
+        cluster.keep_logs(settings.provisioner.logs, error)
+        raise
     finally:
         cluster.close()
         settings.provisioner.give_back(cluster.hosts)

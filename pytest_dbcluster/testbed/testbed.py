@@ -17,7 +17,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
-from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
@@ -141,7 +141,7 @@ class Testbed(RoundSource):
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
         for running in self._pool.running(self._needed(variant)):
             if running.prepared != tables:
-                with self._pool.turns.building(), _marked_when_ended(running.cluster):
+                with self._pool.turns.building(), self._marked_when_ended(running.cluster):
                     workload.prepare(self._setting(running))
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
@@ -202,7 +202,7 @@ class Testbed(RoundSource):
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
         queued = time.monotonic()
-        with self._pool.turns.measuring(), _marked_when_ended(running.cluster):
+        with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
             began += time.monotonic() - queued  # a round does not include the wait for the machine
             if not self.in_turns:
                 return self._round(running, variant, block, position, began)
@@ -265,12 +265,32 @@ class Testbed(RoundSource):
                 self._check(running)
 
     def _check(self, running: Running) -> None:
-        workloads = dict.fromkeys(map(comparability.tables, self._workloads))
-        running.cluster.check(comparability.left_tables(workloads, self._profile))
-        for workload in workloads:
-            if violations := workload.violations(running.cluster):
-                running.cluster.dirty = "; ".join(violations)
-                raise SeriesVoid(f"{workload} on {running.cluster.spec}: its own check failed: {running.cluster.dirty}")
+        cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
+        with self._logs_kept(cluster):
+            cluster.check(comparability.left_tables(workloads, self._profile))
+            for workload in workloads:
+                if violations := workload.violations(cluster):
+                    cluster.dirty = "; ".join(violations)
+                    raise SeriesVoid(f"{workload} on {cluster.spec}: its own check failed: {cluster.dirty}")
+
+    @contextlib.contextmanager
+    def _marked_when_ended(self, cluster: Cluster) -> Iterator[None]:
+        """Mark a cluster as dirty when an error ends a round early: its tables may be half changed. Keep its logs."""
+        with self._logs_kept(cluster):
+            try:
+                yield
+            except BaseException as error:
+                cluster.dirty = f"a round ended early: {type(error).__name__}"
+                raise
+
+    @contextlib.contextmanager
+    def _logs_kept(self, cluster: Cluster) -> Iterator[None]:
+        """Keep the logs of a cluster that fails in the block: its files go when it is ended."""
+        try:
+            yield
+        except DBClusterError as error:
+            cluster.keep_logs(self._pool.provisioner.logs, error)
+            raise
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.
@@ -319,13 +339,3 @@ class Testbed(RoundSource):
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
         return lines
-
-
-@contextlib.contextmanager
-def _marked_when_ended(cluster: Cluster) -> Iterator[None]:
-    """Mark a cluster as dirty when an error ends a round early: its tables may be half changed."""
-    try:
-        yield
-    except BaseException as error:
-        cluster.dirty = f"a round ended early: {type(error).__name__}"
-        raise

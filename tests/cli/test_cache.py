@@ -45,6 +45,28 @@ def test_the_cache_is_listed_and_cleaned(data, empty_cache, capsys):
     assert commands.cached() == []
 
 
+@pytest.mark.parametrize("folder", commands.FOLDERS)
+def test_what_a_killed_fetch_left_is_listed_and_cleaned(data, empty_cache, folder, capsys):
+    """An unfinished entry is listed with its size and cleaned, but not while its maker holds the lock."""
+    unfinished = empty_cache / folder / ".fetching-mariadb-10.11-amd64-x_1abc2d"
+    unfinished.mkdir(parents=True)
+    (unfinished / "file").write_bytes(bytes(3_000_000))
+    with commands._held(unfinished, print):
+        while_made = commands.cached()
+    assert main.main(["cache"]) == 0
+    listed = capsys.readouterr().out
+    assert main.main(["cache", "clean"]) == 0
+
+    assert while_made == []
+    assert re.search(
+        rf"^{folder}/.fetching-mariadb-10.11-amd64-x_1abc2d +3 MB +unfinished: the process that made it was killed",
+        listed,
+        re.MULTILINE,
+    )
+    assert not unfinished.exists()
+    assert commands.cached() == []
+
+
 @pytest.fixture
 def two_data_sets(empty_cache):
     """A cache with two loaded databases in it."""

@@ -36,9 +36,18 @@ def test_every_subject_is_answered(found):
 
     assert names == [
         "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "user-mode-linux",
-        "host limits", "ip_local_port_range", "open files", "Python", "control driver", "apt",
+        "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "apt",
     ]  # fmt: skip
     assert all(each.value for each in found)
+
+
+def test_it_says_who_listens_beyond_this_machine():
+    """XCom of Group Replication cannot listen on one address; the finding names it, and whom it lets in."""
+    finding = doctor.listening()
+
+    assert (finding.name, finding.rules_out) == ("listening", "")
+    assert "127.0.0.1 alone" in finding.value
+    assert "Group Replication (XCom) listens on every address" in finding.value
 
 
 def test_the_data_directory_is_made(tmp_path):

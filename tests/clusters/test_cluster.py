@@ -11,6 +11,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
@@ -96,6 +97,20 @@ def test_a_value_that_the_server_dies_of_is_in_the_message(own, mariadb):
     assert str(caught.value).startswith("node node1 ended with ")
     assert "Error while setting value 'NONSENSE' to 'sql_mode'" in str(caught.value)
     assert caught.value.log.endswith("/node1/error.log")
+    assert left_of(own) == ([], [])
+
+
+def test_the_log_of_a_server_that_did_not_start_stays(own, mariadb, tmp_path):
+    """The message names the copy in the results, which is there after the cluster and its files are gone."""
+    own.logs = KeptLogs(tmp_path / "logs", "test_it")
+    with pytest.raises(NodeDied) as caught:
+        bring_up(ONE, mariadb, own, options={"sql_mode": "NONSENSE"})
+
+    kept = tmp_path / "logs" / "test_it" / "standalone1" / "node1" / "error.log"
+    assert caught.value.log == str(kept)
+    assert f"error log ({kept}):" in str(caught.value)
+    assert "NONSENSE" in kept.read_text()
+    assert "sql_mode = NONSENSE" in kept.with_name("my.cnf").read_text()
     assert left_of(own) == ([], [])
 
 

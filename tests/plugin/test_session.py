@@ -40,6 +40,14 @@ def session(pytestconfig, tmp_path, said):
     return made
 
 
+def test_logs_of_failed_clusters_are_kept_among_the_results(session):
+    """By the test that runs."""
+    session.test_begins(session.settings.releases[0], "test_a.py::test_it")
+
+    assert session.provisioner.logs.directory == session.settings.results / "logs"
+    assert session.provisioner.logs.test == "test_a.py::test_it"
+
+
 def test_all_of_a_run_ends_in_a_turn(session, monkeypatch):
     """Clusters write much at their end, and so does the removal of what the provisioner has made."""
     having = []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import datetime
 import hashlib
+import shutil
 import subprocess
 
 import pytest
 
-from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.releases import apt
 from pytest_dbcluster.releases.catalogue import Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
@@ -67,6 +69,12 @@ class Archive:
         return AptEntry(f"file:{self.directory}", suite or self.suite, ("main",), self.options)
 
 
+def expired(*, days):
+    """The line of a Release file that was valid until so many days ago; a minute more, so that it is surely past."""
+    until = datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days, minutes=1)
+    return f"Valid-Until: {until:%a, %d %b %Y %H:%M:%S} UTC\n"
+
+
 @pytest.fixture
 def archive(tmp_path):
     """A suite with one program that needs one library."""
@@ -123,15 +131,44 @@ def test_apts_own_files_are_gone_afterwards(tmp_path, archive):
 
 
 def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
-    """An expired Release file is a remark, not an error."""
-    archive.publish("Valid-Until: Mon, 08 Jan 2024 00:00:00 UTC\n")
+    """An expired Release file is a remark with its age, not an error."""
+    archive.publish(expired(days=30))
 
     found, lines = fetch(tmp_path, archive.entry())
 
     (remark,) = found.remarks
     assert remark in lines
     assert remark.startswith("the mirror's file file:")
-    assert remark.endswith(" is expired; its signature is valid, so we use it")
+    assert remark.endswith(" (out of date for 30 days) is expired; its signature is valid, so we use it")
+
+
+@pytest.mark.parametrize(("allowed", "used"), [("", False), ("399", False), ("401", True), ("0", False)])
+def test_a_mirror_that_is_too_old_is_refused(tmp_path, archive, monkeypatch, allowed, used):
+    """The limit is a year, or what DBCLUSTER_MAX_AGE says; the error has the age, the limit and the ways out."""
+    monkeypatch.setenv("DBCLUSTER_MAX_AGE", allowed)
+    archive.publish(expired(days=400))
+
+    if used:
+        assert fetch(tmp_path, archive.entry())[0].packages
+        return
+    with pytest.raises(ProvisionError) as caught:
+        fetch(tmp_path, archive.entry())
+    assert str(caught.value).startswith(f"the mirror's file {archive.entry().uri}/dists/bookworm/Release has been ")
+    assert str(caught.value).endswith(
+        f" has been expired for 400 days, and DBCLUSTER_MAX_AGE allows {allowed or 365} days: an old file may hide "
+        "newer packages. Take another mirror with DBCLUSTER_MIRROR=URL, or accept this one with DBCLUSTER_MAX_AGE=401"
+    )
+
+
+@pytest.mark.parametrize("text", ["soon", "-1", "nan"])
+def test_a_limit_of_age_is_a_number_of_days(monkeypatch, text):
+    """Anything else is refused with the default."""
+    monkeypatch.setenv("DBCLUSTER_MAX_AGE", text)
+
+    with pytest.raises(
+        ConfigError, match=f"^DBCLUSTER_MAX_AGE={text}: it takes a number of days from 0; by default 365"
+    ):
+        apt.max_age()
 
 
 def test_a_security_suite_that_is_missing_is_left_out(tmp_path, archive):
@@ -172,10 +209,88 @@ def test_a_missing_key_names_the_package_that_brings_it():
 
     texts = [str(apt.update_error(error, [AptEntry("http://x", suite, ())])) for suite in ("trixie", "noble", "own")]
 
-    assert "trixie of http://x is not on this system; install debian-archive-keyring (apt-get install" in texts[0]
+    assert "the key that signed trixie of http://x is not on this system, or not trusted for it" in texts[0]
+    assert "install debian-archive-keyring (apt-get install debian-archive-keyring)" in texts[0]
     assert "install ubuntu-keyring (apt-get install ubuntu-keyring)" in texts[1]
     assert "install the keyring package of that mirror" in texts[2]
     assert "NO_PUBKEY 0123456789ABCDEF" in texts[0]
+
+
+class Key:
+    """A key that signs Release files."""
+
+    def __init__(self, directory):
+        directory.mkdir(mode=0o700)
+        self._gpg = ["gpg", "--homedir", str(directory), "--batch", "--quiet", "--pinentry-mode", "loopback"]
+        self.public = directory / "public.gpg"
+        self._run("--passphrase", "", "--quick-generate-key", "a mirror", "ed25519", "sign", "never")
+        self._run("--output", self.public, "--export")
+
+    def _run(self, *words):
+        subprocess.run([*self._gpg, *words], check=True, capture_output=True)
+
+    def sign(self, release):
+        """Write InRelease beside the Release file."""
+        self._run("--output", release.with_name("InRelease"), "--clear-sign", release)
+
+
+@pytest.fixture
+def key(tmp_path):
+    """A key of a made-up mirror."""
+    if not shutil.which("gpg"):
+        pytest.skip("no gpg to sign with")
+    yield Key(tmp_path / "key")
+    subprocess.run(["gpgconf", "--homedir", str(tmp_path / "key"), "--kill", "all"], check=False, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("nothing", ""),
+        ("the file", "is bad: the file was changed after it was signed, so we fetch nothing from this mirror; take"),
+        ("the keyring", "is not on this system, or not trusted for it; if you trust the mirror, install debian-arch"),
+    ],
+)
+def test_what_is_wrong_with_a_signature_is_said(tmp_path, archive, key, what, words):
+    """A file that was changed and a key that nobody trusts are told apart, and apt's own words follow."""
+    archive.publish()
+    release = archive.directory / "dists" / "bookworm" / "Release"
+    key.sign(release)
+    signed = release.with_name("InRelease")
+    release.unlink()
+    if what == "the file":
+        signed.write_text(signed.read_text().replace("Origin: Debian", "Origin: debian"))
+    trusted = Key(tmp_path / "another").public if what == "the keyring" else key.public
+    entry = AptEntry(archive.entry().uri, "bookworm", ("main",), (("Signed-By", str(trusted)),))
+
+    if not words:
+        assert fetch(tmp_path, entry)[0].packages
+        return
+    with pytest.raises(ProvisionError) as caught:
+        fetch(tmp_path, entry)
+    assert words in str(caught.value)
+    assert f"bookworm of {entry.uri}" in str(caught.value)
+    assert "apt says: " in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("W: GPG error: x: The following signatures were invalid: BADSIG 01 Debian <x>", "the signature of"),
+        ("E: Sub-process sqv: Verifying signature: Message has been manipulated", "is bad: the file was changed"),
+        ("E: Sub-process sqv: Missing key 05AB, which is needed to verify signature", "is not on this system"),
+        ("W: GPG error: x: The following signatures were invalid: EXPKEYSIG 01 Debian", "has expired or was revoked"),
+        ("E: The repository 'x' is not signed.", "trixie of http://x is not signed, so we fetch nothing"),
+        ("E: Unable to connect", "trixie of http://x cannot be read: E: Unable to connect"),
+    ],
+)
+def test_each_trouble_with_a_signature_has_its_words(said, words):
+    """Those of gpgv and of sqv, which newer versions of apt use."""
+    error = CommandFailed(["apt-get", "update"], 100, "", f"{said}\nE: The repository 'x' is not signed.\n")
+    if "connect" in said:
+        error = CommandFailed(["apt-get", "update"], 100, "", f"{said}\n")
+
+    assert words in str(apt.update_error(error, [AptEntry("http://x", "trixie", ())]))
 
 
 def test_a_package_that_the_suite_lacks_is_named(tmp_path, archive):

@@ -109,3 +109,45 @@ def test_an_entry_that_vanishes_at_once_is_named(fetches, monkeypatch):
 
     with pytest.raises(ProvisionError, match=r"^mariadb:10.11 was fetched, but it is gone from /"):
         fetched.fetch(OFFER, [FIRST], print)
+
+
+@pytest.mark.parametrize("what", ["the server", "the manifest"])
+def test_a_damaged_release_is_fetched_again(fetches, what):
+    """A truncated program or an empty manifest is named; the damaged entry is set aside, and the new one runs."""
+    fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
+    told = []
+    entry = fetched.fetch(OFFER, [FIRST], told.append).bin.parent
+    server = entry / shims.ROOT / "mariadbd"
+    size = server.stat().st_size
+    (server if what == "the server" else entry / cache.MANIFEST).write_bytes(b"")
+
+    assert fetched.lookup("mariadb", "10.11", told.append) is None
+    found = fetched.fetch(OFFER, [FIRST], told.append)
+
+    assert (found.bin.parent, server.stat().st_size) == (entry, size)
+    [aside] = entry.parent.glob(".damaged-*")
+    reason = (
+        f"{shims.ROOT}/mariadbd has 0 bytes instead of {size}" if what == "the server" else "manifest.json is empty"
+    )
+    assert [line for line in told if "damaged" in line] == [
+        f"{entry} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
+        "it, dbcluster cache clean removes it)"
+    ]
+    assert [path for path, _ in cache.entries()] == [entry]
+
+
+def test_a_release_of_an_older_version_is_compared_with_its_size(fetches):
+    """Such an entry has no list of its files; from its first use on it has one."""
+    fetches["bookworm"] = "echo 'mariadbd Ver 10.11.19-MariaDB'"
+    entry = fetched.fetch(OFFER, [FIRST], print).bin.parent
+
+    def forget():
+        for file in (".files.json", ".compared.json"):
+            (entry / file).unlink()
+
+    forget()
+    assert fetched.lookup("mariadb", "10.11") is not None
+    assert (entry / ".files.json").exists()
+    forget()
+    (entry / shims.ROOT / "mariadbd").write_bytes(b"")
+    assert fetched.lookup("mariadb", "10.11") is None

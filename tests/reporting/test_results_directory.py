@@ -195,6 +195,18 @@ def test_a_run_replaces_the_one_before_and_nothing_else(tmp_path):
     assert (tmp_path / "rounds" / "mine.txt").exists()
 
 
+def test_kept_logs_of_the_run_before_are_removed(tmp_path):
+    """The logs that a run keeps go with its other results; files of somebody else stay, with their directories."""
+    node = tmp_path / "logs" / "test_it" / "galera3" / "node1"
+    node.mkdir(parents=True)
+    (node / "error.log").touch()
+    (node / "my.cnf").touch()
+    (tmp_path / "logs" / "mine.txt").touch()
+    results_directory.clear(tmp_path)
+
+    assert [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")] == ["logs", "logs/mine.txt"]
+
+
 def test_the_summary_is_markdown(tmp_path):
     """The summary has the blocks, the total, the machine and the notes; the terminal gets its path."""
     kept = results_directory.Results(tmp_path)

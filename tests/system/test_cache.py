@@ -80,13 +80,48 @@ def test_what_a_killed_fetch_left_is_removed_by_the_next_one():
     assert other.exists()
 
 
+def test_an_entry_is_on_disk_before_it_has_its_name(monkeypatch):
+    """Every file and directory is forced to disk while it is staged, and then the directory that got the new name."""
+    synced = []
+
+    def fsync(descriptor):
+        synced.append((Path(f"/proc/self/fd/{descriptor}").readlink(), (cache.releases() / "haproxy-amd64").exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with cache.staged("haproxy-amd64") as staging:
+        (staging / "bin").mkdir()
+        (staging / "bin" / "haproxy").touch()
+
+    before = {path for path, named in synced if not named}
+    names = ("", "bin", "bin/haproxy", ".files.json")
+    assert {staging / name for name in names} <= before
+    assert [path for path, named in synced if named] == [cache.releases()]
+
+
+def test_only_the_last_damaged_one_is_kept(own_cache):
+    """An entry that is damaged again and again does not fill the disk."""
+    told = []
+    for _ in range(2):
+        with cache.staged("haproxy-amd64") as staging:
+            cache.write(staging, MANIFEST)
+        entry = cache.releases() / "haproxy-amd64"
+        (entry / cache.MANIFEST).unlink()
+        assert cache.set_aside_if_damaged(entry, cache.MANIFEST, told.append)
+
+    [aside] = cache.releases().iterdir()
+    assert cache.entry_of(aside) == entry
+    assert cache.leftovers(cache.releases()) == {aside: "damaged: manifest.json is missing"}
+    assert aside.name in told[1]
+    assert not cache.set_aside_if_damaged(entry, cache.MANIFEST, told.append)
+
+
 def test_an_entry_is_replaced_whole():
     """A second fetch takes the place of the first, without its files."""
     for name in ("first", "second"):
         with cache.staged("haproxy-amd64") as staging:
             (staging / name).touch()
 
-    assert [path.name for path in (cache.releases() / "haproxy-amd64").iterdir()] == ["second"]
+    assert [path.name for path in (cache.releases() / "haproxy-amd64").glob("[!.]*")] == ["second"]
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", json.dumps({**dataclasses.asdict(MANIFEST), "format": 0})])

@@ -11,11 +11,12 @@ import pytest
 
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.topologies.standalone import Standalone
-from pytest_dbcluster.errors import NotReady, SeriesVoid, WorkloadError
+from pytest_dbcluster.errors import NodeDied, NotReady, SeriesVoid, WorkloadError
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import unique_names
 from tests.support.clusters import variant_of
-from tests.support.fakes import Failing
+from tests.support.fakes import Failing, Idle
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
 
 
@@ -249,6 +250,43 @@ def test_a_round_that_ends_early_marks_its_cluster(pool, step, error):
         made.round(0, block=0, position=0)
     (cluster,) = pool.clusters
     assert cluster.dirty == f"a round ended early: {type(error).__name__}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Deadly(Idle):
+    """A load under which the server dies, or one whose tables are wrong afterwards."""
+
+    dies: bool = True
+
+    def run(self, setting):
+        """Kills the server, if it is told to."""
+        if self.dies:
+            setting.cluster.nodes[0].process.signal(9)
+            setting.cluster.nodes[0].survived()
+        return super().run(setting)
+
+    def violations(self, cluster):
+        """One."""
+        return ["a row is missing"]
+
+
+@pytest.mark.parametrize("dies", [True, False], ids=["a dead node", "a failed check"])
+def test_the_logs_of_a_cluster_that_failed_stay(pool, tmp_path, monkeypatch, dies):
+    """The error names the copies, which are there when the cluster has ended."""
+    monkeypatch.setattr(pool.provisioner, "logs", KeptLogs(tmp_path / "logs", "test_it"))
+    made = source(pool, Deadly(dies), ONE)
+    if dies:
+        with pytest.raises(NodeDied) as caught:
+            made.round(0, block=0, position=0)
+    else:
+        made.round(0, block=0, position=0)
+        with pytest.raises(SeriesVoid) as caught:
+            made.check()
+    pool.close()
+
+    [kept] = (tmp_path / "logs" / "test_it").iterdir()
+    assert str(kept) in str(caught.value)
+    assert "ready for connections" in (kept / "node1" / "error.log").read_text()
 
 
 def test_equal_names_get_their_release(mariadb):

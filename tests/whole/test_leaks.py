@@ -76,6 +76,7 @@ class Run:
                 env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), **environment},
                 stdout=out,
                 stderr=subprocess.STDOUT,
+                preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)
                 start_new_session=True,
             )
 
@@ -163,6 +164,33 @@ def test_ctrl_c_ends_every_server_at_once(run):
     assert run.programs() == []
     assert list(run.data.glob("*")) == []
     assert "KeyboardInterrupt" in (run.place / "out").read_text()
+
+
+@pytest.mark.parametrize(
+    ("stage", "number", "more"),
+    [
+        (at_template, signal.SIGTERM, []),
+        (at_round, signal.SIGHUP, []),
+        (at_teardown, signal.SIGTERM, []),
+        (at_round, signal.SIGTERM, ["-n1"]),
+    ],
+    ids=["SIGTERM at_template", "SIGHUP at_round", "SIGTERM at_teardown", "SIGTERM at_round with a worker"],
+)
+def test_a_signal_to_end_leaves_nothing(tmp_path, request, stage, number, more):
+    """As Ctrl-C: when the run has ended nothing of it is there, with pytest-xdist too."""
+
+    def begin(queries, environment):
+        made = Run(tmp_path, queries, environment, *more)
+        request.addfinalizer(made.end)
+        return made
+
+    run = stage(tmp_path, begin)
+    run.process.send_signal(number)
+    run.process.wait(100)
+
+    assert run.programs() == []
+    assert list(run.data.glob("*")) == []
+    assert f"the run was ended by {number.name}" in (run.place / "out").read_text()
 
 
 def test_sigkill_ends_every_server_within_seconds(run):

@@ -84,6 +84,7 @@ def template(
     key = hashlib.sha256(json.dumps([FORMAT, release.key, sorted(initial.items())]).encode()).hexdigest()[:10]
     directory = cache.root() / "templates" / f"{release.product}-{release.version}-{key}"
     with lock(directory, progress):
+        cache.set_aside_if_damaged(directory, FILE, progress)
         cached = _read(directory, initial)
         if cached is None:
             progress(f"making the data template of {release.name} {release.version}")
@@ -111,7 +112,12 @@ def _read(directory: Path, initial: Mapping[str, str]) -> Template | None:
 def lock(directory: Path, progress: Report) -> contextlib.AbstractContextManager[None]:
     """Return the lock for making or removing the template in this directory; reports a wait. Raises ProvisionError."""
     waits_for = f"another process that makes or removes the data template {directory.name}"
-    return cache.held(directory.with_name(f"{directory.name}.lock"), progress=progress, waits_for=waits_for)
+    return cache.held(lock_file(directory), progress=progress, waits_for=waits_for)
+
+
+def lock_file(directory: Path) -> Path:
+    """The file of the lock of a template; it need not exist."""
+    return directory.with_name(f"{directory.name}.lock")
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], directory: Path) -> None:

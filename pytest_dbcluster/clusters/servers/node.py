@@ -77,7 +77,9 @@ class Node:
         lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
         client += [argument.removeprefix("--") for argument in self.dialect.plain]
-        text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, ""])
+        # The script of a full state transfer listens with socat, by default on every address of the machine.
+        transfer = ["", "[sst]", f"sockopt = bind={self.host.address}"] if "wsrep_provider" in self.options else []
+        text = "\n".join(["[mysqld]", *lines, "", "[client]", *client, *transfer, ""])
         self.host.push(text.encode(), f"{self.host.directory}/my.cnf")
 
     def start(self, *arguments: str) -> None:

@@ -6,7 +6,7 @@ import configparser
 import difflib
 import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 from pytest_dbcluster.clusters.dialects.lookup import dialect
@@ -30,6 +30,20 @@ OURS = frozenset(
     group_replication_local_address group_replication_start_on_boot
     """.split()  # noqa: SIM905  (a list of thirty quoted words is no easier to read)
 )
+# Options that open a port, move one, or let other machines in. Clusters of this machine listen on 127.0.0.1 alone.
+OURS_TO_LISTEN = frozenset(
+    """
+    admin_address admin_port create_admin_listener_thread extra_port group_replication_ip_allowlist
+    group_replication_ip_whitelist handlersocket_address handlersocket_port handlersocket_port_wr mysqlx
+    mysqlx_bind_address mysqlx_port skip_mysqlx
+    """.split()  # noqa: SIM905  (as above)
+)
+PROVIDER_OPTIONS = "wsrep_provider_options"
+# The same, of the options inside wsrep_provider_options.
+PROVIDER_LISTENS = frozenset(
+    "base_host base_port gmcast.listen_addr gmcast.mcast_addr gmcast.peer_addr ist.recv_addr ist.recv_bind".split()  # noqa: SIM905
+)
+OURS_TO_SET = OURS | OURS_TO_LISTEN | {f"wsrep_provider_{name.replace('.', '_')}" for name in PROVIDER_LISTENS}
 FILES = frozenset({"log_bin"})  # as a variable ON or OFF, as an option the name of a file
 PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_")
 # Binary suffixes of numbers in a my.cnf.
@@ -142,6 +156,10 @@ def fit(options: Mapping[str, str], made: Template, release: Release) -> tuple[d
         if name in lacking:
             lines.append(f"{release.name} has no option {name}, and behaves as with {value}: {lacking[name].because}")
     accepted = {name: value for name, value in options.items() if name not in lacking}
+    if PROVIDER_OPTIONS in accepted:
+        kept, left_out = _without_addresses(accepted.pop(PROVIDER_OPTIONS))
+        accepted |= {PROVIDER_OPTIONS: kept} if kept else {}
+        lines += [f"{entry} in {PROVIDER_OPTIONS} is left out: pytest-dbcluster sets it itself" for entry in left_out]
     check(accepted, made.variables, made.words, release.name)
     return accepted, lines
 
@@ -157,18 +175,32 @@ def check(options: Mapping[str, str], variables: Mapping[str, Variable], words: 
     variables: the server's variables by name. words: the option names of the server's --help. release: its name for
     messages. Options that pytest-dbcluster sets itself are refused; values of ``loose_`` options are not checked.
     """
+    names = variables.keys() | words
     for name, value in options.items():
-        if name.removeprefix("loose_") in OURS:
+        if _is_ours(name, names):
             raise ConfigError(f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf")
         if name.startswith("loose_"):
             continue
         plain = next((name[len(p) :] for p in PREFIXES if name.startswith(p) and name not in words), name)
-        if plain not in variables and plain not in words:
-            close = difflib.get_close_matches(plain, [*variables, *words], n=1)
+        if plain not in names:
+            close = difflib.get_close_matches(plain, [*names], n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise ConfigError(f"unknown option {name!r} of {release}{hint}")
         if plain in variables and plain == name:
             _check_value(variables[name], value, release)
+
+
+def _is_ours(name: str, names: Set[str]) -> bool:
+    """Whether pytest-dbcluster sets this option itself, also when it is written with a prefix or abbreviated.
+
+    ``names`` are the server's option names. MariaDB accepts abbreviations: ``loose_bind_addr`` is ``bind_address``.
+    """
+    plain = name
+    while plain not in OURS_TO_SET and (prefix := next(filter(plain.startswith, PREFIXES), "")):
+        plain = plain.removeprefix(prefix)
+    if plain in names or not name.startswith("loose_"):  # an abbreviation without loose_ is an unknown option
+        return plain in OURS_TO_SET
+    return any(option.startswith(plain) for option in OURS_TO_SET if plain)
 
 
 def _check_value(variable: Variable, value: str, release: str) -> None:
@@ -231,13 +263,21 @@ def compare_started(options: Mapping[str, str], running: Mapping[str, str], rele
 def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
     """Return the options for a node's my.cnf: the topology's (``needed``), with the user's over them.
 
-    ``wsrep_provider_options`` is a list: the user's entries are appended to the topology's.
+    ``wsrep_provider_options`` is a list: the user's entries are added to the topology's, except those that say where
+    the node listens.
     """
     joined = {**needed, **options}
-    name = "wsrep_provider_options"
-    if name in needed and name in options:
-        joined[name] = f"{needed[name]};{options[name]}"
+    if PROVIDER_OPTIONS in needed and PROVIDER_OPTIONS in options:
+        own, _ = _without_addresses(options[PROVIDER_OPTIONS])
+        joined[PROVIDER_OPTIONS] = ";".join(filter(None, (needed[PROVIDER_OPTIONS], own)))
     return joined
+
+
+def _without_addresses(listed: str) -> tuple[str, list[str]]:
+    """Split the text of wsrep_provider_options: the entries without those of PROVIDER_LISTENS, and a list of these."""
+    entries = [entry.strip() for entry in listed.split(";") if entry.strip()]
+    left_out = [entry for entry in entries if entry.partition("=")[0].strip().lower() in PROVIDER_LISTENS]
+    return ";".join(entry for entry in entries if entry not in left_out), left_out
 
 
 def differences(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:

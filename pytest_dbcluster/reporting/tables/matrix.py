@@ -15,7 +15,6 @@ import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
@@ -271,14 +270,6 @@ def markdown(made: Matrix) -> str:
     """The matrix as one Markdown table with its reasons."""
     whole, below = block(made)
     return "\n".join([layout.markdown(whole), *(f"- {note}" for note in below), ""])
-
-
-def write(directory: Path, made: Matrix | None) -> list[str]:
-    """Write ``matrix.csv`` into the results directory; return the Markdown for the summary, nothing for None."""
-    if made is None:
-        return []
-    (directory / FILE).write_text(as_csv(made))
-    return [markdown(made)]
 
 
 def as_csv(made: Matrix) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 import stat
 import threading
@@ -52,6 +53,55 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
     state = (first.data / "grastate.dat").read_text()
     assert "seqno:   -1" not in state
     assert not (first.data / "gvwstate.dat").exists()
+
+    os.truncate(first.data / "ibdata1", 4096)
+    told.clear()
+    third = template(mariadb, host, {}, told.append)
+
+    assert told[0].startswith(f"{first.data.parent} is damaged: data/ibdata1 has 4096 bytes instead of ")
+    assert (third.data, (third.data / "ibdata1").stat().st_size > 4096) == (first.data, True)
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "reason"),
+    [
+        ("template.json", b"", "template.json is empty"),
+        ("template.json", b'{"password": "ne', "template.json is no JSON"),
+        ("data/ibdata1", b"x", "data/ibdata1 has 1 bytes instead of 3"),
+        ("data/ibdata1", b"xyz", "data/ibdata1 has other contents than when it was made"),
+    ],
+)
+def test_a_damaged_template_is_made_again(tmp_path, monkeypatch, file, content, reason):
+    """What is wrong is said; the damaged one stays under another name: ``dbcluster cache`` lists and removes it."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    data, made, told = tmp_path / "data", [], []
+
+    def make(release, host, initial, place):
+        made.append(place)
+        data.mkdir(exist_ok=True)
+        (data / "ibdata1").write_bytes(b"abc")
+        module._keep(data, place, {"password": f"secret {len(made)}", "variables": [], "words": []})
+
+    monkeypatch.setattr(module, "_make", make)
+    release = types.SimpleNamespace(name="mysql:9.7", product="mysql", version="9.7.0", key="9.7.0")
+    first = template(release, lambda: None, {}, told.append)
+    place = first.data.parent
+    (place / file).write_bytes(content)
+    again = template(release, lambda: None, {}, told.append)
+
+    assert (first.password, again.password, len(made)) == ("secret 1", "secret 2", 2)
+    assert (place / "data" / "ibdata1").read_bytes() == b"abc"
+    [aside] = place.parent.glob(".damaged-*")
+    assert told[1] == (
+        f"{place} is damaged: {reason}. It is made again; the damaged one is now {aside.name} (dbcluster cache lists "
+        "it, dbcluster cache clean removes it)"
+    )
+    assert {one.name: one.holds for one in commands.cached()} == {
+        f"templates/{place.name}": "",
+        f"templates/{aside.name}": f"damaged: {reason}",
+    }
+    commands.clean([f"templates/{aside.name}"])
+    assert [one.name for one in commands.cached()] == [f"templates/{place.name}"]
 
 
 def test_the_second_holder_of_a_templates_lock_says_that_it_waits(tmp_path):
@@ -124,13 +174,14 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
 
     monkeypatch.setattr(module.shutil, "copytree", copying)
     for _ in range(2):  # the second takes the place of the first
-        module._keep(data, place, {"password": "never told"})
+        with module.lock(place, print):
+            module._keep(data, place, {"password": "never told"})
         listed.append([one.name for one in commands.cached()])
 
     assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
-    assert [path.name for path in place.parent.iterdir()] == ["mariadb-1"]
+    assert [path.name for path in place.parent.iterdir() if path.is_dir()] == ["mariadb-1"]
     assert sorted(path.relative_to(place).as_posix() for path in place.rglob("*")) == [
-        "data", "data/ibdata1", "template.json",
+        ".compared.json", ".files.json", "data", "data/ibdata1", "template.json",
     ]  # fmt: skip
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
 

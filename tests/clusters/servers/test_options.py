@@ -196,6 +196,47 @@ def test_provider_options_are_joined():
     assert merged == {"wsrep_provider_options": "base_port=1;gcache.size=1G", "wsrep_on": "ON", "a": "1"}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("bind_address", "loose_bind_address", "loose_bind_addr", "admin_address", "extra_port", "mysqlx_port"),
+        *("mysqlx", "skip_mysqlx", "loose_skip_mysqlx", "group_replication_ip_allowlist", "handlersocket_port"),
+        *("loose_group_replication_ip_allowlist", "wsrep_provider_gmcast_listen_addr"),
+    ],
+)
+def test_no_option_of_a_user_opens_a_port(name):
+    """Where servers listen, and whom they let in, is never a user's option, with whatever prefix it is written."""
+    assert refused(**{name: "0.0.0.0"}) == (
+        f"option {name!r} is set by pytest-dbcluster itself; leave it out of options and my.cnf"
+    )
+
+
+def test_other_loose_options_stay():
+    """An option that this server does not know may be loose, as long as it abbreviates none of ours."""
+    opts.check({"loose_innodb_new_thing": "1", "loose_sql_mode": "x"}, KNOWN, WORDS, RELEASE)
+
+
+def test_addresses_inside_the_provider_options_are_left_out():
+    """The other entries stay; a line names each one that was left out, and the topology's own address stays."""
+    given = "gcs.fc_limit=64; GMCAST.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0"
+    known = {"wsrep_provider_options": variable("wsrep_provider_options", kind="VARCHAR")}
+    made = Template(Path("/x"), "secret", known, frozenset())
+    release = Release(RELEASE, "mariadb", "10.11.19", Path("/bin"))
+
+    fitted, lines = opts.fit({"wsrep_provider_options": given}, made, release)
+
+    assert fitted == {"wsrep_provider_options": "gcs.fc_limit=64"}
+    said = [line for line in lines if "wsrep_provider_options" in line]
+    assert said == [
+        "GMCAST.listen_addr=tcp://0.0.0.0:4567 in wsrep_provider_options is left out: pytest-dbcluster sets it itself",
+        "ist.recv_bind=0.0.0.0 in wsrep_provider_options is left out: pytest-dbcluster sets it itself",
+    ]
+    needed = {"wsrep_provider_options": "gmcast.listen_addr=tcp://127.0.0.1:1"}
+    assert opts.merged(needed, {"wsrep_provider_options": given}) == {
+        "wsrep_provider_options": "gmcast.listen_addr=tcp://127.0.0.1:1;gcs.fc_limit=64"
+    }
+
+
 def test_differences_name_what_one_side_lacks():
     """A missing variable is the empty text."""
     assert opts.differences({"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}) == {"b": ("2", "3"), "c": ("", "4")}

@@ -14,6 +14,7 @@ from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
+from tests.support.sockets import beyond_this_machine, open_ports
 
 ZERO = "GALERA saved state\nuuid: 8bcf4a34\nseqno: -1\nsafe_to_bootstrap: 0\n"
 
@@ -115,7 +116,10 @@ def test_every_node_knows_the_whole_cluster(galera2):
 
 @pytest.mark.parametrize("release", ["mariadb:11.8"])
 def test_a_node_without_state_is_sent_everything(bring, release):
-    """After its data directory was emptied, mariabackup transfers all data, and the tables are equal."""
+    """After its data directory was emptied, mariabackup transfers all data, and the tables are equal.
+
+    During the transfer, too, no port is open to other machines.
+    """
     cluster = bring("galera", 2, find.find(release))
     donor, joiner = cluster.nodes
     donor.query("CREATE DATABASE kept")
@@ -127,7 +131,15 @@ def test_a_node_without_state_is_sent_everything(bring, release):
     offset = len(joiner.host.pull(joiner.log))
     cluster.topology.rejoin(joiner, cluster.nodes)
 
-    wait.until(cluster.problems, "the cluster", seconds=90)
+    seen = set()
+
+    def problems():
+        seen.update(open_ports([joiner.host]))
+        return cluster.problems()
+
+    wait.until(problems, "the cluster", seconds=90, poll=0.01)
     cluster.check(["kept.t"])
+    assert "socat" in {port.program for port in seen}
+    assert beyond_this_machine(seen) == set()
     assert "mariabackup" in joiner.host.pull(joiner.log, offset=offset).decode()
     cluster.close()

@@ -77,6 +77,19 @@ def test_a_second_cluster_is_not_populated(pool, keep, said):
     assert empty.nodes[0].query("SHOW DATABASES LIKE 'kept'") == []
 
 
+def test_a_damaged_data_set_is_populated_again(keep, said):
+    """A truncated file is named, and the next cluster starts from a whole data set."""
+    kept = keep(Words()).data
+    said.clear()
+    os.truncate(kept / "ibdata1", 1)
+    again = keep(Words()).data
+
+    assert again == kept
+    assert (kept / "ibdata1").stat().st_size > 1
+    assert populated(said) == 1
+    assert said[0].startswith(f"{kept.parent} is damaged: data/ibdata1 has 1 bytes instead of ")
+
+
 def test_a_testbed_starts_from_what_is_kept(pool):
     """The load is prepared there all the same, and finds its tables."""
     load = Words()

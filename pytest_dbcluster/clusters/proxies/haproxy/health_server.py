@@ -1,7 +1,8 @@
 """The health server: one HTTP port for each node; status 200 while the node may take traffic, 503 while it may not.
 
 ``GET /`` asks whether the node may take reads, ``GET /writer`` whether it may take writes. The body is one line of
-text. Each HTTP request queries the node's server, but at most once every ``FRESH`` seconds.
+text. Each HTTP request queries the node's server, but at most once every ``FRESH`` seconds. Each connection has a
+thread of its own, and is closed after ``PATIENCE`` seconds, whatever its client sends until then.
 
 Run as ``python -P health_server.py CONFIG`` on the host of a proxy, one process for all nodes. CONFIG is a JSON file
 with mode 0600, because it has the password; ``HealthSettings.text()`` is its contents.
@@ -9,8 +10,10 @@ with mode 0600, because it has the password; ``HealthSettings.text()`` is its co
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import socket
 import socketserver
 import sys
 import threading
@@ -18,13 +21,14 @@ import time
 from collections.abc import Mapping, Sequence
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.health import Health
 
 FRESH = 0.09  # seconds; just below 100 ms, the shortest interval of a proxy's checks
-PATIENCE = 2.0  # seconds; timeout of the server and of HTTP clients
+PATIENCE = 2.0  # seconds; timeout of the server, and the longest time of a connection of an HTTP client
+MOST_CONNECTIONS = 256  # at the same time for each node; for one more, the oldest connection is closed
 PATHS = {"reader": "/", "writer": "/writer"}
 
 
@@ -78,19 +82,22 @@ class State:
         self._seen: Mapping[str, str] = {}
         self._refused = ""
         self._asked = float("-inf")
+        self._asking = threading.Lock()  # one connection to the server, used by one thread at a time
 
     def now(self, role: str = "reader") -> tuple[bool, str]:
         """Return whether the node is healthy for a role (``reader`` or ``writer``), and one line that says why."""
-        if time.monotonic() - self._asked > FRESH:
-            self._ask()
-            self._asked = time.monotonic()
-        if self._refused:
-            return False, self._refused
+        with self._asking:
+            if time.monotonic() - self._asked > FRESH:
+                self._ask()
+                self._asked = time.monotonic()
+            seen, refused = self._seen, self._refused
+        if refused:
+            return False, refused
         wanted = self._wanted[role]
         lacking = [
-            f"{name} is {self._seen.get(name)!r}, wanted {value!r}"
+            f"{name} is {seen.get(name)!r}, wanted {value!r}"
             for name, value in wanted.items()
-            if self._seen.get(name) != value
+            if seen.get(name) != value
         ]
         return not lacking, f"{self.node.name}: {'; '.join(lacking) or ', '.join(wanted.values()) or 'answers'}"
 
@@ -101,16 +108,52 @@ class State:
             self._refused = " ".join(f"{error}".split())
 
 
-class _Server(socketserver.TCPServer):
-    # One thread for each node: a server that hangs delays only its own checks.
+class _Server(socketserver.ThreadingTCPServer):
+    """The listener of one node. A slow or silent client delays nobody else, and is dropped."""
+
     allow_reuse_address = True
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
 
     def __init__(self, address: tuple[str, int], state: State) -> None:
         self.state = state
+        self._open: dict[socket.socket, float] = {}  # when each connection began, oldest first
+        self._changing = threading.Lock()
         super().__init__(address, _Handler)
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread; drop the oldest connection if there are too many."""
+        with self._changing:
+            if len(self._open) >= MOST_CONNECTIONS:
+                oldest = next(iter(self._open))
+                del self._open[oldest]
+                _drop(oldest)
+            self._open[request] = time.monotonic()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Close a connection, and forget it."""
+        with self._changing:
+            self._open.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Drop the connections that have lasted too long; called twice a second, and after each connection."""
+        limit = time.monotonic() - PATIENCE
+        with self._changing:
+            for connection, began in self._open.items():
+                if began < limit:
+                    _drop(connection)
+
     def handle_error(self, request: object, client_address: object) -> None:
-        """Log nothing: the HTTP client has closed its connection."""
+        """Log nothing: the HTTP client has closed its connection, or was too slow."""
+
+
+def _drop(connection: socket.socket) -> None:
+    """End the reading and writing of a connection; its thread then sees the end of the stream, and closes it."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -73,6 +73,8 @@ class GroupReplication(Topology):
             "report_port": str(node.port),
             "plugin_load_add": PLUGIN,
             "group_replication_group_name": self._name,
+            # XCom, which connects the members, listens on every address. It lets the members of this group in.
+            "group_replication_ip_allowlist": ",".join(dict.fromkeys(peer.host.address for peer in peers)),
             "group_replication_start_on_boot": "OFF",
             "group_replication_recovery_get_public_key": "ON",
         }

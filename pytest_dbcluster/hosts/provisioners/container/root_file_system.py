@@ -130,12 +130,12 @@ def _make(
     try:
         _run(command(offer, candidate, entries, staging), offer.name, staging, progress)
     except CommandFailed as error:
-        stale = apt.OUT_OF_DATE.findall(error.stderr)
+        stale = apt.out_of_date(error.stderr)
         if not stale:
             raise
-        for file, how in stale:
-            remarks.append(f"the mirror's file {file} is {how}; its signature is valid, so we use it")
-            progress(f"{offer.name}: {remarks[-1]}")
+        remarks += stale
+        for remark in stale:
+            progress(f"{offer.name}: {remark}")
         _run(command(offer, candidate, entries, staging, stale=True), offer.name, staging, progress)
     packages = dict(map(_package, (staging / "packages").read_text().split()))
     exact = layout.exact_version((staging / "version").read_text())
@@ -248,4 +248,6 @@ def reason(offer: Offer, candidate: Candidate, error: CommandFailed) -> str:
     if os.getuid() != 0 and _NO_NAMESPACES.search(text):
         again = f"sudo {shlex.quote(sys.argv[0])} image build {offer.name}"
         return f"{PROGRAM} needs user namespaces, which this user may not have ({text}); run it as root:  {again}"
+    if candidate.entries and (fault := apt.signature_fault(error.stderr, candidate.entries[0])):
+        text = f"{fault}. apt says: {text}"
     return f"{PROGRAM} could not make the image from {candidate.where}: {text}"

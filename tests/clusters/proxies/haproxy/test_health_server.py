@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import subprocess
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.clusters.proxies.haproxy.health_server import HealthSettings, State, Watched
 from pytest_dbcluster.clusters.servers.connection import SQLError
@@ -202,6 +204,54 @@ def test_each_role_has_a_path(held, monkeypatch):
         (503, "node1: role is 'SECONDARY', wanted 'PRIMARY'\n"),
         (404, "no answer at /wirter; there is one at / and /writer\n"),
     ]
+
+
+@pytest.fixture
+def well(held, monkeypatch):
+    """The status port of a node that is well."""
+    monkeypatch.setattr(health_server, "Connection", lambda *_, **__: Server(WELL))
+    node = Watched("node1", "127.0.0.1", held.take(), held.take(), NODE.health)
+    (server,) = health_server.serve(HealthSettings("127.0.0.1", "dbcluster", "s3cret", [node]))
+    yield node.status_port
+    server.shutdown()
+    server.server_close()
+
+
+def test_silent_clients_keep_nobody_waiting(well, monkeypatch):
+    """With 300 connections open that send nothing, a check is answered at once; the oldest of them are dropped."""
+    monkeypatch.setattr(health_server, "PATIENCE", 600.0)
+    with contextlib.ExitStack() as stack:
+        silent = [stack.enter_context(socket.create_connection(("127.0.0.1", well), timeout=10)) for _ in range(300)]
+
+        assert get(well) == (200, "node1: ON, Primary, Synced\n")
+        assert silent[0].recv(1) == b""
+
+
+def test_many_checks_at_once_are_all_answered(well):
+    """A hundred requests, sent before the first answer is read, have a hundred answers."""
+    with contextlib.ExitStack() as stack:
+        asking = [stack.enter_context(socket.create_connection(("127.0.0.1", well), timeout=30)) for _ in range(100)]
+        for connection in asking:
+            connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        answers = [connection.makefile("rb").read() for connection in asking]
+
+    assert all(answer.startswith(b"HTTP/1.0 200") for answer in answers)
+
+
+def test_a_client_that_never_ends_its_question_is_dropped(well, monkeypatch):
+    """Who sends one byte after the other has PATIENCE seconds for all of them, not for each."""
+    monkeypatch.setattr(health_server, "PATIENCE", 0.5)
+    with socket.create_connection(("127.0.0.1", well), timeout=0.1) as slow:
+        slow.sendall(b"GET / HTTP/1.0\r\nX: ")
+
+        def dropped():
+            with contextlib.suppress(TimeoutError):
+                slow.sendall(b"x")
+                return [] if slow.recv(1) == b"" else ["it was answered"]
+            return ["it is still served"]
+
+        with contextlib.suppress(ConnectionError):
+            wait.until(dropped, "the end of the connection", seconds=30)
 
 
 def test_a_taken_port_ends_the_process_with_its_name(tmp_path, held):

@@ -20,6 +20,7 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.find import find
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
+from tests.support.sockets import beyond_this_machine, open_ports
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +60,16 @@ def start(provisioner):
     for cluster in made:
         cluster.close()
         provisioner.give_back(cluster.hosts)
+
+
+def test_it_listens_on_this_machine_alone(cluster):
+    """Listeners, statistics and status ports are open on 127.0.0.1, and no port of the cluster on another address."""
+    seen = open_ports([*cluster.hosts, cluster.proxy.host])
+
+    numbers = {port.number for port in seen}
+    assert {cluster.writer().port, cluster.reader().port, *cluster.proxy._ports} <= numbers
+    assert len([port for port in seen if "python" in port.program]) >= len(cluster.nodes)
+    assert beyond_this_machine(seen) == set()
 
 
 def landed(endpoint):

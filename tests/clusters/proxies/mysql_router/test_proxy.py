@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
+from tests.support.sockets import beyond_this_machine, open_ports
 
 ONE = ClusterSpec("standalone", proxy="mysql_router")
 MANY = 550  # more than the 512 that a router takes when nobody tells it otherwise
@@ -76,6 +77,14 @@ def test_a_router_of_mysql_stands_before_mariadb(galera):
     assert landed(galera, galera.proxy.writer()) == {"node1": 12}
     assert landed(galera, galera.proxy.reader()) == {"node1": 6, "node2": 6}
     assert galera.reader().nodes == ("node1", "node2")
+
+
+def test_it_listens_on_this_machine_alone(galera):
+    """Both routes, and every port of the nodes, are open on 127.0.0.1 and on no other address."""
+    seen = open_ports([*galera.hosts, galera.proxy.host])
+
+    assert {galera.writer().port, galera.reader().port} <= {port.number for port in seen}
+    assert beyond_this_machine(seen) == set()
 
 
 def test_the_router_adds_no_tls(single):

@@ -20,6 +20,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
+from tests.support.sockets import beyond_this_machine, open_ports
 
 SHELL = Path("/opt/mysqlsh")
 
@@ -175,6 +176,9 @@ def test_a_router_of_an_innodb_cluster_follows_the_primary(provisioner, mysql):
         process = group.proxy.processes["mysql_router"]
         before = landed(group, group.proxy.writer(), 3), landed(group, group.proxy.reader(), 4)
         group.check()
+        xcom = {int(node.query("SELECT @@group_replication_local_address")[0][0][10:]) for node in group.nodes}
+        seen = open_ports([*group.hosts, group.proxy.host])
+        assert {port.number for port in beyond_this_machine(seen)} == xcom
         member = group.nodes[2].query("SELECT @@server_uuid")[0][0]
         group.nodes[0].query(f"SELECT group_replication_set_as_primary('{member}')")
         wait.until(group.problems, "the group", seconds=30)

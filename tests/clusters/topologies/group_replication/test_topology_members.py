@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import socket
 import time
 import uuid
 
@@ -57,6 +58,22 @@ def as_load(node):
 
 
 # --- three members, one primary
+
+
+def test_others_are_refused_at_the_group_port(group3):
+    """A connection to XCom from another address than 127.0.0.1 is refused, and the member says so in its log."""
+    node = group3.nodes[0]
+    port = int(node.query("SELECT @@group_replication_local_address")[0][0].rpartition(":")[2])
+    offset = len(node.host.pull(node.log))
+
+    def refused():
+        # XCom closes the connection without a word.
+        with socket.create_connection(("127.0.0.1", port), timeout=5, source_address=("127.0.0.2", 0)):
+            log = node.host.pull(node.log, offset=offset).decode()
+        return [] if "127.0.0.2 refused" in log else [f"the log of {node.name} says nothing of 127.0.0.2"]
+
+    wait.until(refused, "the refusal", seconds=30)
+    assert group3.problems() == []
 
 
 def test_ready_means_online_for_everybody(group3):

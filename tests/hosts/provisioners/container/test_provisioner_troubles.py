@@ -12,6 +12,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NodeDied, ProvisionError
+from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.spec import ClusterSpec
@@ -30,15 +31,21 @@ def left(containers):
         return [name for name in engines.ours(answering, containers.run_id) if name.count("-") > 1]
 
 
-def test_a_server_without_memory_names_the_limit(containers, imaged):
-    """It dies of SIGKILL, which says nothing; the kernel counts it, and nothing of the cluster stays."""
+def test_a_server_without_memory_names_the_limit(containers, imaged, tmp_path, monkeypatch):
+    """It dies of SIGKILL, which says nothing; the kernel counts it. Its log is kept, nothing else of the cluster is."""
+    monkeypatch.setattr(containers, "logs", KeptLogs(tmp_path / "logs", "test_it"))
     before = left(containers)
     release = imaged("mariadb:10.11")
     spec = ClusterSpec("standalone", release=release.asked).with_needs(memory="48M")
 
-    with pytest.raises(NodeDied, match=r"^node node1 was ended by SIGKILL: the host's memory limit of 48 MiB was reac"):
+    with pytest.raises(
+        NodeDied, match=r"^node node1 was ended by SIGKILL: the host's memory limit of 48 MiB was rea"
+    ) as caught:
         bring_up(spec, release, containers, options={})
 
+    [kept] = (tmp_path / "logs").rglob("error.log")
+    assert caught.value.log == str(kept)
+    assert kept.stat().st_size
     assert left(containers) == before
 
 

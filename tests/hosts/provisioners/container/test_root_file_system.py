@@ -15,7 +15,7 @@ from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.container import root_file_system
 from pytest_dbcluster.releases.catalogue import MARIADB_PROGRAMS, OFFERS, Offer, Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate
-from tests.releases.test_apt import Archive
+from tests.releases.test_apt import Archive, expired
 
 OFFER = Offer("mariadb", "10.11", (Origin("bookworm", ("mariadb-server",)),), MARIADB_PROGRAMS)
 
@@ -110,14 +110,14 @@ def test_an_image_is_what_a_server_and_its_host_need(tmp_path, archive):
 @needs_mmdebstrap
 def test_a_mirror_that_is_out_of_date_is_used_and_named(tmp_path, archive):
     """An expired Release file is a remark, not an error; a suite that is missing and optional is left out."""
-    archive.publish("Valid-Until: Mon, 08 Jan 2024 00:00:00 UTC\n")
+    archive.publish(expired(days=30))
 
     made, lines = make(tmp_path, archive.entry(), optional=(archive.entry("bookworm-security"),))
 
     assert made.source.startswith(
         "bookworm of a directory; without bookworm-security, which is incomplete on the mirror"
     )
-    assert made.source.endswith(" is expired; its signature is valid, so we use it")
+    assert made.source.endswith(" (out of date for 30 days) is expired; its signature is valid, so we use it")
     assert any("bookworm-security" in line for line in lines)
 
 

@@ -1,0 +1,85 @@
+"""Logs of failed clusters: copied to where they stay, because the files of a cluster are removed with it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import DBClusterError, NodeDied, ProvisionError, SeriesVoid, WorkloadError
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.redaction import redact
+
+FILES = ("error.log", "my.cnf", "recover.log")  # in the directory of a node's host
+MOST = 2**20  # bytes kept of each file: its end
+FAILURES = (ProvisionError, WorkloadError, SeriesVoid)  # errors whose cause may be in a log
+
+
+class KeptLogs:
+    """Copies logs to ``directory/TEST/CLUSTER/NODE/``. ``test``: the id of the test that runs now."""
+
+    def __init__(self, directory: Path, test: str = "run") -> None:
+        self.directory = directory
+        self.test = test
+        self._last: BaseException | None = None
+
+    def keep(self, cluster: str, hosts: Mapping[str, Host], error: BaseException, files: Sequence[str] = FILES) -> None:
+        """Copy the logs of a cluster that failed with ``error``, and name the copies in its message.
+
+        hosts: by the names that the copies get. files: names in the hosts' directories; missing ones are left out.
+        Does nothing for an error whose logs were kept already, and for one that no log explains. Passwords are replaced
+        by ``***``. A copy that cannot be read or written is left out: it must not hide the error.
+        """
+        if not isinstance(error, FAILURES) or error is self._last:
+            return
+        self._last = error
+        with contextlib.suppress(OSError):
+            directory = self._fresh(cluster)
+            copies = {}
+            for name, host in hosts.items():
+                for file in files:
+                    if copy := _copied(host, file, directory / name / file):
+                        copies[f"{host.directory}/{file}"] = str(copy)
+            if copies:
+                _name_copies(error, copies, directory)
+
+    def _fresh(self, cluster: str) -> Path:
+        """A new directory for the logs of one failure."""
+        parent = self.directory / _file_name(self.test)
+        for number in itertools.count(1):
+            directory = parent / (_file_name(cluster) + (f"-{number}" if number > 1 else ""))
+            with contextlib.suppress(FileExistsError):
+                directory.mkdir(parents=True)
+                return directory
+        raise AssertionError("unreachable")
+
+
+def _copied(host: Host, file: str, target: Path) -> Path | None:
+    """Copy the end of a file of a host; None where there is nothing to copy."""
+    try:
+        content = host.pull(f"{host.directory}/{file}")[-MOST:]
+    except (OSError, DBClusterError):
+        return None
+    if not content:
+        return None
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(redact(content.decode("utf-8", "replace")))
+    return target
+
+
+def _name_copies(error: BaseException, copies: Mapping[str, str], directory: Path) -> None:
+    """Replace the paths of logs in the message of an error by those of their copies; name the directory if none is."""
+    text = str(error)
+    for path, copy in copies.items():
+        text = text.replace(path, copy)
+    if text == str(error):
+        text += f"\nlogs of its nodes: {directory}"
+    if isinstance(error, NodeDied):
+        error.log = copies.get(error.log, error.log)
+    error.args = (text, *error.args[1:])
+
+
+def _file_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", text).strip("_.")[-100:] or "_"

@@ -1,0 +1,82 @@
+"""SIGTERM and SIGHUP end a run as Ctrl-C does: the servers stop, the results are written, the summary is printed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+TERMINALS = ("/dev/pts/", "/dev/tty")
+
+
+class Ended(KeyboardInterrupt):
+    """The run got SIGTERM or SIGHUP. Whatever Ctrl-C interrupts and ends, this does too."""
+
+
+class EndingSignals:
+    """The handlers of one process of a run.
+
+    A signal that a parent has set to be ignored (nohup), or that another plugin handles, stays as it is. The first
+    signal raises ``Ended`` in the main thread. Later ones do nothing, because the run is ending already; Ctrl-C still
+    interrupts, and SIGKILL still ends.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""  # of the signal that ended the run
+        self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
+
+    def install(self) -> None:
+        """Handle the signals until ``remove``; does nothing outside of the main thread."""
+        for number in ENDING:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                with contextlib.suppress(ValueError):  # raised outside of the main thread
+                    self._before[number] = signal.signal(number, self._end)
+
+    def remove(self) -> None:
+        """Restore the handlers that were there before."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before = {}
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        if self.name:
+            return
+        self.name = signal.Signals(number).name
+        if number == signal.SIGHUP:
+            _leave_terminal()
+        raise Ended(f"the run was ended by {self.name}")
+
+
+def _leave_terminal() -> None:
+    """Write nowhere if the terminal is gone: an error in printing must not keep the results from being written.
+
+    pytest has several descriptors of its terminal: output is captured, and the original one is kept for later.
+    """
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for path in list(Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
+            descriptor = int(path.name)
+            if str(path.readlink()).startswith(TERMINALS) and _is_gone(descriptor):
+                os.dup2(nowhere, descriptor, inheritable=descriptor <= 2)
+    os.close(nowhere)
+
+
+def _is_gone(descriptor: int) -> bool:
+    """Whether the other end of a terminal is closed."""
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & (select.POLLERR | select.POLLHUP) for _, events in poll.poll(0))
+
+
+def end_as_ctrl_c(config: Any) -> EndingSignals:
+    """Handle the signals from now on until pytest ends."""
+    handlers = EndingSignals()
+    handlers.install()
+    config.add_cleanup(handlers.remove)
+    return handlers

@@ -1,0 +1,105 @@
+"""The lock on a results directory: two runs at the same time never write into the same one.
+
+The lock is the kernel's (flock) on the directory itself. It ends with the process that holds it, however that ends.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import itertools
+import os
+import pwd
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import results_directory
+
+FULL = (errno.ENOSPC, errno.EDQUOT)  # the verdicts of a run do not need the files, so a full disk stops no run
+NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EINVAL, errno.EOPNOTSUPP)  # a file system without this kind of lock
+ANOTHER = "choose another one with --db-results DIR"
+
+
+class ResultsLock:
+    """A results directory that this run alone writes into.
+
+    directory: its path. line: the line that says that another run holds the directory that was asked for; empty when
+    this run has the one that was asked for.
+    """
+
+    def __init__(self, directory: Path, line: str, descriptor: int | None) -> None:
+        self.directory = directory
+        self.line = line
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let other runs have the directory. A second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def take(asked: Path, clear: Sequence[Callable[[Path], None]] = (results_directory.clear,)) -> ResultsLock:
+    """Create and lock a results directory: ``asked``, or the first free one of ``asked-2``, ``asked-3`` and so on.
+
+    ``clear``: functions that remove the results of an earlier run from it. Raises ConfigError for a directory that
+    cannot be written.
+    """
+    asked = Path(os.path.abspath(asked))  # noqa: PTH100  (resolve() would follow links, and name another directory)
+    for number in itertools.count(1):
+        directory = asked if number == 1 else asked.with_name(f"{asked.name}-{number}")
+        try:
+            descriptor = _locked(directory)
+            if descriptor is None:
+                continue
+            line = f"another run writes into {asked}, so the results of this run are in {directory}"
+            lock = ResultsLock(directory, line if number > 1 else "", descriptor)
+            _prepare(directory, clear)
+        except OSError as error:
+            if error.errno not in FULL:
+                raise ConfigError(_reason(directory, error)) from None
+            return ResultsLock(directory, "", None)
+        return lock
+    raise AssertionError("unreachable")
+
+
+def _locked(directory: Path) -> int | None:
+    """The descriptor of a directory that we have locked; None when another run has locked it. Raises OSError."""
+    directory.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            os.close(descriptor)
+            raise
+    return descriptor
+
+
+def _prepare(directory: Path, clear: Sequence[Callable[[Path], None]]) -> None:
+    """Remove the results of an earlier run, and try to write. Raises OSError."""
+    for function in clear:
+        function(directory)
+    for path in (directory, *(directory / name for name in results_directory.FOLDERS)):
+        path.mkdir(exist_ok=True)
+        with tempfile.TemporaryFile(dir=path):
+            pass
+
+
+def _reason(directory: Path, error: OSError) -> str:
+    """The message for a directory that cannot be written: the reason, and the path that is in the way."""
+    path = Path(os.fsdecode(error.filename)) if error.filename else directory
+    # os.path: unlike Path.exists it answers for directories that we may not enter.
+    in_the_way = next((part for part in (path, *path.parents) if os.path.exists(part)), directory)  # noqa: PTH110
+    if os.path.isdir(in_the_way):  # noqa: PTH112  (as above)
+        try:
+            owner = pwd.getpwuid(in_the_way.stat().st_uid).pw_name
+        except (KeyError, OSError):
+            owner = "another user"
+        return f"cannot write results into {directory}: {error.strerror} ({in_the_way} belongs to {owner}); {ANOTHER}"
+    return f"cannot write results into {directory}: {in_the_way} is a file and no directory; {ANOTHER}"

@@ -1,0 +1,71 @@
+"""Files of a run that could not be written: they are named once, at the end, and end neither a test nor the run."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+NAME = "dbcluster_unwritten"
+SHOWN = 3  # paths that a line names
+
+
+class Unwritten:
+    """The files that could not be written, each with the reason of the system."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def noted(self, path: Path) -> Iterator[None]:
+        """Note an OSError of the block instead of raising it; ``path`` is what the block writes."""
+        try:
+            yield
+        except OSError as error:
+            self._reasons.setdefault(str(path), error.strerror or str(error))
+
+    def lines(self) -> list[str]:
+        """One line for each reason, with the number of files and the first of them; empty when all were written."""
+        lines = []
+        for reason in dict.fromkeys(self._reasons.values()):
+            paths = [path for path, why in self._reasons.items() if why == reason]
+            more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
+            lines.append(
+                f"NOT WRITTEN: {', '.join(paths[:SHOWN])}{more}: {reason}. The verdicts above are complete; "
+                "--db-results DIR takes another directory"
+            )
+        return lines
+
+
+def of(config: Any) -> Unwritten:
+    """The files that this process of the run could not write."""
+    plugins = config.pluginmanager
+    if not plugins.has_plugin(NAME):
+        plugins.register(Unwritten(), NAME)
+    found: Unwritten = plugins.get_plugin(NAME)
+    return found
+
+
+def write(path: Path, content: str | bytes) -> None:
+    """Write a whole file. Raises OSError, and leaves no part of the file then."""
+    try:
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    except OSError:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+        raise
+
+
+def append(path: Path, line: bytes) -> None:
+    """Add a whole line to a file. Raises OSError, and leaves no part of the line then."""
+    with path.open("ab", buffering=0) as file:
+        before = file.tell()
+        try:
+            left = memoryview(line)
+            while left:
+                left = left[file.write(left) :]
+        except OSError:
+            with contextlib.suppress(OSError):
+                file.truncate(before)
+            raise

@@ -1,0 +1,188 @@
+"""SIGTERM and SIGHUP: a run ends as after Ctrl-C, with its summary and its results."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.plugin.signals import Ended, EndingSignals
+from tests.support import conftests
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+SUITE = """
+    import time
+    from pathlib import Path
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_first(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_second(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        Path("waiting").touch()
+        try:
+            time.sleep(600)
+        finally:
+            Path("interrupted").touch()
+"""
+COMMAND = [
+    *(sys.executable, "-m", "pytest", "--db-seed=5"),
+    *("-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"),
+]
+SIGNALS = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+
+
+def usual():
+    """A new process group with the usual handlers; a shell or nohup may have set some of them to be ignored."""
+    os.setsid()
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on made-up rounds whose second test waits; no charts."""
+    monkeypatch.setenv("COLUMNS", "120")
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester.path
+
+
+@contextlib.contextmanager
+def running(place, *words):
+    """A run that waits in its second test."""
+    with (place / "out").open("wb") as out:
+        process = subprocess.Popen(
+            [*COMMAND, *words],
+            cwd=place,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            preexec_fn=usual,  # noqa: PLW1509  (no threads here)
+        )
+
+    def problems():
+        assert process.poll() is None, (place / "out").read_text()
+        return [] if (place / "waiting").exists() else ["it has not begun to wait"]
+
+    try:
+        wait.until(problems, "the run", seconds=120)
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(60)
+
+
+def kept(place):
+    """What the run has kept: its claims, whether it has a summary, and the names of Allure's results."""
+    latest = place / "reports" / "latest"
+    lines = (latest / "claims.jsonl").read_text().splitlines()
+    results = [json.loads(path.read_text()) for path in (latest / "allure-results").glob("*-result.json")]
+    named = (latest / "allure-results" / "environment.properties").exists()
+    return [json.loads(line)["text"] for line in lines], (latest / "summary.md").exists(), len(results), named
+
+
+@pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
+def test_a_signal_ends_a_run_as_ctrl_c_does(suite, number):
+    """Exit status, summary and results are the same; the signal is named."""
+    with running(suite) as process:
+        process.send_signal(number)
+        assert process.wait(60) == pytest.ExitCode.INTERRUPTED
+
+    out = (suite / "out").read_text()
+    assert "KeyboardInterrupt" in out if number == signal.SIGINT else f"the run was ended by {number.name}" in out
+    assert "1 claim: 1 hold" in out
+    assert f"results: {suite}/reports/latest/" in out
+    claims, *others = kept(suite)
+    assert claims == ["other.beats(galera3)"]
+    assert others == [True, 2, True]  # Allure's: of both tests, with the one that was interrupted
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+@pytest.mark.parametrize("to", ["the controller", "all"])
+def test_a_signal_ends_the_workers_too(suite, number, to):
+    """Whether the first process alone gets it or its whole group: each worker ends its test, and nothing is lost."""
+    with running(suite, "-n2", "-p", "xdist") as process:
+        os.kill(process.pid, number) if to == "the controller" else os.killpg(process.pid, number)
+        assert process.wait(60) == pytest.ExitCode.INTERRUPTED
+        assert (suite / "interrupted").exists()
+
+    out = (suite / "out").read_text()
+    assert "1 claim: 1 hold" in out
+    assert "INTERNALERROR" not in out
+    claims, summary, *_ = kept(suite)
+    assert (claims, summary) == (["other.beats(galera3)"], True)
+
+
+def test_a_terminal_that_is_gone_loses_no_result(suite):
+    """The kernel sends SIGHUP and refuses every further write; the results are written, and the run ends."""
+    child, terminal = pty.fork()
+    if child == 0:
+        for number in SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        os.chdir(suite)
+        os.execv(COMMAND[0], COMMAND)
+    try:
+        os.set_blocking(terminal, False)
+
+        def problems():
+            with contextlib.suppress(BlockingIOError):
+                os.read(terminal, 65536)  # else the terminal's buffer would fill, and the run wait for a reader
+            return [] if (suite / "waiting").exists() else ["it has not begun to wait"]
+
+        wait.until(problems, "the run", seconds=120)
+    except BaseException:
+        os.kill(child, signal.SIGKILL)
+        raise
+    finally:
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+
+    assert os.waitstatus_to_exitcode(status) == pytest.ExitCode.INTERRUPTED
+    assert kept(suite) == (["other.beats(galera3)"], True, 2, True)
+
+
+@pytest.fixture
+def handlers():
+    """The handlers of a made-up run."""
+    made = EndingSignals()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield made
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_signal_that_is_ignored_stays_ignored(handlers):
+    """A run under nohup does not end with its terminal."""
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    handlers.install()
+
+    assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
+    handlers.remove()
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_the_second_signal_does_not_interrupt_the_end(handlers):
+    """The servers are being stopped then; a second one must not leave some of them."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    handlers.install()
+    with pytest.raises(Ended, match="the run was ended by SIGTERM"):
+        os.kill(os.getpid(), signal.SIGTERM)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+    assert handlers.name == "SIGTERM"

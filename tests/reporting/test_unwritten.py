@@ -1,0 +1,102 @@
+"""Files that cannot be written: what is left of them, and what is said."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting import results_directory, unwritten
+from pytest_dbcluster.reporting.unwritten import Unwritten
+from tests.support.records import record
+
+FULL = Path("/dev/full")
+
+
+def full(*_):
+    """What a full disk answers."""
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_every_file_is_named_once_for_each_reason():
+    """The line gives the first paths, the number of others, and the reason of the system."""
+    lost = Unwritten()
+    for name in ("a", "b", "b", "c", "d", "e"):
+        with lost.noted(Path(name)):
+            full()
+    with lost.noted(Path("f")):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    assert [line.partition(". ")[0] for line in lost.lines()] == [
+        "NOT WRITTEN: a, b, c and 2 more: No space left on device",
+        "NOT WRITTEN: f: Permission denied",
+    ]
+
+
+def test_other_errors_are_raised():
+    """Only what the system answers is noted."""
+    with pytest.raises(ValueError, match="wrong"), Unwritten().noted(Path("a")):
+        raise ValueError("wrong")
+
+
+def test_a_line_is_added_whole_or_not_at_all(tmp_path, monkeypatch):
+    """A disk that is full in the middle of a line leaves the lines before it."""
+    file = tmp_path / "claims.jsonl"
+    unwritten.append(file, b"one\n")
+    real = Path.open
+
+    class Short:
+        """A file that takes two bytes and is full then."""
+
+        def __init__(self, file):
+            self.file = file
+            self.room = 2
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            self.file.close()
+
+        def __getattr__(self, name):
+            return getattr(self.file, name)
+
+        def write(self, content):
+            """As many bytes as there is room for."""
+            if not self.room:
+                full()
+            written = self.file.write(content[: self.room])
+            self.room -= written
+            return written
+
+    monkeypatch.setattr(Path, "open", lambda *words, **more: Short(real(*words, **more)))
+    with pytest.raises(OSError, match="No space left"):
+        unwritten.append(file, b"two\n")
+    monkeypatch.undo()
+
+    assert file.read_bytes() == b"one\n"
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+def test_a_full_device_is_an_error():
+    """Neither function hides it."""
+    for function in (unwritten.append, unwritten.write):
+        with pytest.raises(OSError, match="No space left on device"):
+            function(FULL, b"x")
+
+
+def test_a_claim_that_could_not_be_listed_has_no_line(tmp_path, monkeypatch):
+    """The next one that can be written is line 1, where readers find it."""
+    kept = results_directory.Results(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(results_directory, "append", full)
+        patch.setattr(results_directory, "write", full)
+        lost = kept.add(record())
+    found = kept.add(record())
+
+    assert (lost.line, lost.chart, found.line) == (0, None, 1)
+    assert len((tmp_path / "claims.jsonl").read_text().splitlines()) == 1
+    [said] = kept.unwritten.lines()
+    assert "claims.jsonl" in said

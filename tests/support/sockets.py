@@ -1,0 +1,44 @@
+"""The ports on which the processes of a run listen, as the kernel lists them."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.runs import Run
+
+
+class Port(NamedTuple):
+    """A port that is open to others: a listening TCP socket, or a bound UDP socket that has no peer."""
+
+    program: str
+    address: str
+    number: int
+
+
+def open_ports(hosts: Sequence[Host]) -> set[Port]:
+    """Every open port of every process of the run, but for those that work below another host of the run."""
+    run = Path(hosts[0].directory).parents[1]
+    own = [Path(host.directory) for host in hosts]
+    ports: set[Port] = set()
+    for process in Run(run, 0, 0.0, kept=False).processes():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            works = Path(process.cwd())
+            if works.is_relative_to(run) and not any(works.is_relative_to(directory) for directory in own):
+                continue
+            for one in process.net_connections(kind="inet"):
+                bound = one.type == socket.SOCK_DGRAM and not one.raddr
+                if one.laddr and (one.status == psutil.CONN_LISTEN or bound):
+                    ports.add(Port(process.name(), one.laddr.ip, one.laddr.port))
+    return ports
+
+
+def beyond_this_machine(ports: set[Port]) -> set[Port]:
+    """The ports that another machine may reach."""
+    return {port for port in ports if port.address != "127.0.0.1"}
