@@ -91,6 +91,9 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument("--cnf", metavar="FILE", help="a my.cnf with server options; --option overrides them")
     up.add_argument(
+        "--cnf-root", metavar="DIR", help="a copy of the files of its old host: !include /etc/... is read there"
+    )
+    up.add_argument(
         "--parity",
         choices=PARITIES,
         default=PARITIES[0],
