@@ -239,8 +239,8 @@ TWO = ClusterSpec("galera", nodes=2, release=ONE.release, name="never")
 
 def test_a_cluster_that_does_not_start_ends_those_beside_it(pool, never_ready):
     """The error is its own, at once."""
-    with pytest.raises(NodeDied, match="/nowhere"):
-        running(pool, TWO, ONE.with_options(innodb_data_home_dir="/nowhere"))
+    with pytest.raises(NodeDied, match="nonsense"):
+        running(pool, TWO, ONE.with_options(innodb_temp_data_file_path="nonsense"))
     assert pool.clusters == []
 
 

@@ -111,6 +111,7 @@ class _Reading:
     """One call of ``read``: what was found so far."""
 
     def __init__(self, path: Path, root: Path | None) -> None:
+        self.given = str(path)
         self.top = path.absolute().parent
         self.root = root.absolute() if root else None
         self.entries: list[Entry] = []
@@ -121,7 +122,7 @@ class _Reading:
 
     def file(self, path: Path, above: tuple[Path, ...]) -> None:
         """Read one file. ``above``: the files that include it, outermost first."""
-        content = self.contents[path] = _content(path)
+        content = self.contents[path] = _content(path, self.given if not above else self._shown(path))
         name, section = self._shown(path), None
         for number, line in enumerate(_lines(content, name), 1):
             text = line.lstrip(SPACE)
@@ -235,23 +236,23 @@ def _is_directive(words: str, keyword: str) -> bool:
     return words.startswith(keyword) and words[len(keyword) : len(keyword) + 1] in tuple(SPACE)
 
 
-def _content(path: Path) -> bytes:
+def _content(path: Path, shown: str) -> bytes:
     try:
         kind = path.stat().st_mode
         if not stat.S_ISREG(kind):
             what = "Is a directory" if stat.S_ISDIR(kind) else "it is no regular file"
-            raise ConfigError(f"{path} is no my.cnf: {what}")
+            raise ConfigError(f"{shown} is no my.cnf: {what}")
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except FileNotFoundError:
         beside = sorted(entry.stem for entry in path.parent.glob("*.cnf"))
-        raise ConfigError(f"there is no {path}; its directory has: {', '.join(beside) or 'no .cnf file'}") from None
+        raise ConfigError(f"there is no {shown}; its directory has: {', '.join(beside) or 'no .cnf file'}") from None
     except OSError as error:
-        raise ConfigError(f"{path} is no my.cnf: {error.strerror}") from None
+        raise ConfigError(f"{shown} is no my.cnf: {error.strerror}") from None
     if len(content) > MOST_BYTES:
-        raise ConfigError(f"{path} is no my.cnf: it has more than {MOST_BYTES} bytes")
+        raise ConfigError(f"{shown} is no my.cnf: it has more than {MOST_BYTES} bytes")
     if b"\0" in content:
-        raise ConfigError(f"{path} is no my.cnf: it has a byte 0, as programs and data have")
+        raise ConfigError(f"{shown} is no my.cnf: it has a byte 0, as programs and data have")
     return content
 
 

@@ -214,7 +214,7 @@ def option_words(text: str) -> frozenset[str]:
         for part in line.strip().split(",")[:2]:
             if part.strip().startswith("--"):
                 names.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
-    return frozenset(names)
+    return frozenset(name for name in names if name.strip("_"))  # a line of dashes is no option
 
 
 def _keep(data: Path, directory: Path, manifest: Mapping[str, Any]) -> None:

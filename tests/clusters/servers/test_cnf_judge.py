@@ -253,15 +253,30 @@ def test_the_files_of_a_distribution_are_taken_as_they_are(name, provisioner):
     assert not any("was not read" in line for line in verdict.lines)
 
 
-@pytest.mark.parametrize("name", ["mariadb:10.11", "mariadb:11.8"])
-def test_a_sample_of_a_distribution_is_taken_as_it_is(name, provisioner):
-    """The my.cnf for Galera that the package of the server has among its documents: most of it is another host's."""
+def sample(name):
+    """The my.cnf for Galera that the package of a server has among its shared files, and the release."""
     found = find.find(name)
-    (sample,) = (found.bin.parent / "root/usr/share").glob("*/wsrep.cnf")
-    verdict = judged(cnf_file.read(sample), found, provisioner)
+    (path,) = (found.bin.parent / "root/usr/share").glob("*/wsrep.cnf")
+    return cnf_file.read(path), found
+
+
+def test_a_sample_of_a_distribution_is_taken_as_it_is(provisioner):
+    """Most of it is another host's."""
+    verdict = judged(*sample("mariadb:10.11"), provisioner)
 
     assert len(verdict.aside) > 5
     assert verdict.options["binlog_format"].upper() == "ROW"
+
+
+def test_a_sample_that_its_own_server_refuses_is_explained(provisioner):
+    """The package of 11.8 ships a line that its server does not start with."""
+    with pytest.raises(ConfigError) as caught:
+        judged(*sample("mariadb:11.8"), provisioner)
+
+    assert str(caught.value).split("\n  ")[1:] == [
+        "wsrep.cnf:91: wsrep_causal_reads=0: mariadb:11.8 has no such option: renamed to wsrep_sync_wait (in mariadb "
+        "11 or before)"
+    ]
 
 
 def test_names_are_those_of_the_server():
