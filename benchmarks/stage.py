@@ -47,7 +47,7 @@ def hosts() -> Iterator[LocalProvisioner]:
 def clusters(given: Provisioner | None = None) -> Iterator[Pool]:
     """The clusters of a run, stopped at the end of the block; local processes unless a provisioner is given."""
     with contextlib.nullcontext(given) if given else hosts() as provisioner:
-        pool = Pool(Resolution(provisioner, fragments=FRAGMENTS, below={}, progress=tell))
+        pool = Pool(Resolution(provisioner, fragments=FRAGMENTS, below=None, progress=tell))
         try:
             yield pool
         finally:

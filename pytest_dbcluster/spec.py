@@ -11,6 +11,7 @@ import math
 import re
 import types
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import calls, registry, storage_profiles
@@ -139,11 +140,11 @@ class ClusterSpec:
     topology: name of the topology. nodes: number of servers, from 1. release: such as ``"mariadb:11.8"``; None for the
     release of the run (``--db-release``). options: my.cnf options of the servers, as a mapping; kept as pairs, sorted
     by normal name. A spec made with a mapping and without a name gets the short name that ``with_options`` gives. cnf:
-    names of fragments in
-    ``fixtures/mycnf``; a later fragment overrides an earlier one, and ``options`` override all; they are read when the
-    cluster starts. proxy: name of the proxy, None for none. needs: limits of the hosts. parity: None for the parity
-    profile of the run (``--db-parity``). instance: number that separates equal clusters; each instance starts afresh
-    with its own data. name: short name, not part of the comparison of specs. Raises ConfigError for a wrong argument.
+    my.cnf files, by their path or as names in ``fixtures/mycnf``; a later file overrides an earlier one, and
+    ``options`` override all; they are read when the cluster starts. proxy: name of the proxy, None for none. needs:
+    limits of the hosts. parity: None for the parity profile of the run (``--db-parity``). instance: number that
+    separates equal clusters; each instance starts afresh with its own data. name: short name, not part of the
+    comparison of specs. Raises ConfigError for a wrong argument.
     """
 
     topology: str
@@ -214,8 +215,15 @@ class ClusterSpec:
         given = {**_pairs(options or {}), **_pairs(more)}
         return dataclasses.replace(self, options=tuple({**dict(self.options), **given}.items()), name=_label(given))
 
-    def with_cnf(self, name: str) -> ClusterSpec:
-        """The same cluster with the fragment ``fixtures/mycnf/NAME.cnf`` after its others; the short name is NAME."""
+    def with_cnf(self, name: str | Path) -> ClusterSpec:
+        """The same cluster with a my.cnf after its others; the short name is the file's name without ``.cnf``.
+
+        name: a Path, or a text with a ``/`` or with ``.cnf`` at its end, relative to the current directory. Any other
+        text is the fragment ``fixtures/mycnf/NAME.cnf``. The file is read when the cluster is resolved.
+        """
+        if isinstance(name, Path) or "/" in name or name.endswith(".cnf"):
+            path = Path(name).absolute()
+            return dataclasses.replace(self, cnf=(*self.cnf, str(path)), name=re.sub(r"[^\w.]+", "_", path.stem))
         return dataclasses.replace(self, cnf=(*self.cnf, name), name=name)
 
     def with_parity(self, parity: str) -> ClusterSpec:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.clusters import kept
-from pytest_dbcluster.clusters.servers import options as opts
+from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, counted, duration
@@ -129,7 +129,7 @@ def free_name(name: str) -> None:
 
 def leave_running(
     spec: ClusterSpec,
-    below: opts.Sections,
+    below: CnfFile | None,
     *,
     where: str = "local",
     images: Mapping[str, str] | None = None,
@@ -137,7 +137,7 @@ def leave_running(
 ) -> str:
     """Start a cluster and leave it running; return the text that says how to connect.
 
-    ``below`` are server options by section of a my.cnf; options of the spec override them. ``where`` is the name of a
+    ``below`` is a my.cnf; options of the spec override it. ``where`` is the name of a
     provisioner. ``images`` are container images by release, for releases whose image the provisioner shall not choose.
     An error or Ctrl-C removes everything that was started. Raises Unsupported for a provisioner that cannot leave a
     cluster running.
@@ -173,7 +173,7 @@ def options_of(pairs: Sequence[str]) -> dict[str, str]:
 def run_up(arguments: argparse.Namespace) -> int:
     """``dbcluster up TOPOLOGY``: start a cluster, leave it running, and print how to connect."""
     from pytest_dbcluster.clusters import proxy, topology
-    from pytest_dbcluster.clusters.servers import options
+    from pytest_dbcluster.clusters.servers import cnf_file
     from pytest_dbcluster.hosts.provisioner import given_images, module_of
 
     module_of(arguments.provisioner)
@@ -181,7 +181,8 @@ def run_up(arguments: argparse.Namespace) -> int:
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
     nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
-    below = options.read_cnf(Path(arguments.cnf)) if arguments.cnf else {}
+    root = Path(arguments.cnf_root) if arguments.cnf_root else None
+    below = cnf_file.read(Path(arguments.cnf), root) if arguments.cnf else None
     name = ReleaseName.parse(arguments.release)
     spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy, parity=arguments.parity)
     spec = spec.with_options(options_of(arguments.option)).named(arguments.name)

@@ -50,7 +50,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen()
-    resolution = Resolution(provisioner, fragments=Path(), below={}, progress=tell)
+    resolution = Resolution(provisioner, fragments=Path(), below=None, progress=tell)
     pool = Pool(resolution)
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")

@@ -111,6 +111,9 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
     )
     up.add_argument(
+        "--cnf-root", metavar="DIR", help="a copy of the files of its old host: !include /etc/... is read there"
+    )
+    up.add_argument(
         "--parity",
         choices=PARITIES,
         default=PARITIES[0],

@@ -11,8 +11,11 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``dialects/``: the vendors.
 - ``kept``: clusters that outlive the run that started them.
 
+What a user's my.cnf becomes: ``servers.cnf_file`` reads it, ``servers.cnf_judge`` asks the release, and
+``servers.options`` lays the spec's own options over it.
+
 Where a node gets its my.cnf: ``bring_up`` takes ``Topology.options`` (for Galera in ``topologies/galera.py``), puts the
-user's options over them (``servers.options.merged``), and ``servers.node.Node.configure`` writes the file.
+user's options over them (``servers.node.merged``), and ``servers.node.Node.configure`` checks and writes the file.
 
 A new topology is a module in ``topologies/``, a new proxy a module in ``proxies/``, a new vendor a module in
 ``dialects/``. The module's name is the name that users type; ``tests/contracts`` tests every one. Defaults are methods

@@ -1,7 +1,7 @@
 """Start clusters: ``bring_up`` copies the data, writes each my.cnf, starts the servers, and waits until ready.
 
 A node's my.cnf is the topology's options (``Topology.options``) with the user's options over them
-(``servers.options.merged``), written by ``servers.node.Node.configure``. See ``_configured`` below.
+(``servers.node.merged``), written by ``servers.node.Node.configure``. See ``_configured`` below.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ def bring_up(
     ``start`` is the data directory that every node starts from; the default is the template of the release.
     ``progress`` receives messages for people. If another program takes a port meanwhile, ``bring_up`` makes up to
     ``TRIES`` attempts.
-    Raises ConfigError for a value that a server refuses, and ProvisionError with the server's own message. After an
-    error no server, process or host is left behind.
+    Values that a server changes by itself are reported. Raises ProvisionError with the server's own message for a value
+    that it refuses. After an error no server, process or host is left behind.
     """
     for attempt in itertools.count(1):
         cluster = _configured(resolved, provisioner, start, progress)
@@ -72,7 +72,8 @@ def bring_up(
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # discard: an error logged during the start does not belong to a later round
-            opts.compare_started(resolved.options, cluster.nodes[0].variables(), resolved.release.name)
+            for line in opts.changed(resolved.options, cluster.nodes[0].variables(), resolved.release.name):
+                progress(line)
             return cluster
         except BaseException as error:
             again = _port_taken(error, attempt, progress)
@@ -106,7 +107,7 @@ def _configured(
         with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
             list(copies.map(lambda node: _copy(origin, node, durable=start is not None), nodes))
         for node in nodes:  # every node of a cluster gets its my.cnf here
-            node.configure(opts.merged(topology.options(node, nodes), resolved.options))
+            node.configure(topology.options(node, nodes), resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
         return Cluster(spec, topology, hosts, nodes, proxy)
     except BaseException:

@@ -49,7 +49,7 @@ class Topology(abc.ABC):
         """Return the server options that this topology adds to the node's my.cnf, by name.
 
         ``peers`` are all nodes in order, and include ``node``. The user's options override these
-        (``servers.options.merged``).
+        (``servers.node.merged``).
         """
 
     @abc.abstractmethod

@@ -53,6 +53,11 @@ def add_options(group: Any) -> None:
     )
     add("--db-cnf", metavar="FILE", help="my.cnf with server options for every cluster; the cluster's own options win")
     add(
+        "--db-cnf-root",
+        metavar="DIR",
+        help="directory with a copy of the files of the host that a my.cnf came from: !include /etc/... is read there",
+    )
+    add(
         "--db-max-pairs",
         type=int,
         default=critical_values.LOOKS[-1],

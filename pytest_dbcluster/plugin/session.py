@@ -63,6 +63,7 @@ class DBSession:
             self.provisioner,
             fragments=settings.fragments,
             below=settings.below,
+            root=settings.cnf_root,
             progress=self.report.line,
             parity_profile=settings.parity,
         )

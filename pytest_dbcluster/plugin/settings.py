@@ -16,6 +16,7 @@ from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
     from pytest_dbcluster.measuring.measurement import Rules
 
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
@@ -28,11 +29,12 @@ FLAGS = ("--db-keep", "--db-strict")  # options without a value
 class Settings:
     """Every option of a run.
 
-    storage: the storage profile of clusters that name none, empty for the machine's own disk. below: section -> server
-    options of ``--db-cnf``. fragments: the directory of my.cnf fragments. results: the directory of results. moved: the
-    line that says that another run holds the directory that was asked for, empty when this run has it. max_pairs,
-    budget (measured seconds), alpha: the limits of a claim. run_budget: seconds of the whole run, None for no limit.
-    began: the run's start, by ``time.monotonic``.
+    storage: the storage profile of clusters that name none, empty for the machine's own disk. below: the file of
+    ``--db-cnf``. cnf_root: the directory that stands for the ``/`` of the host that my.cnf files came from. fragments:
+    the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
+    holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
+    limits of a claim. run_budget: seconds of the whole run, None for no limit. began: the run's start, by
+    ``time.monotonic``.
     """
 
     releases: tuple[ReleaseName, ...]
@@ -41,7 +43,8 @@ class Settings:
     storage: str
     profile: str
     parity: str
-    below: Mapping[str, Mapping[str, str]]
+    below: CnfFile | None
+    cnf_root: Path | None
     fragments: Path
     results: Path
     max_pairs: int
@@ -99,7 +102,8 @@ class Settings:
             storage=storage_profiles.profile(option.db_storage).name if option.db_storage else "",
             profile=option.db_profile,
             parity=option.db_parity,
-            below=_below(option.db_cnf),
+            below=_below(option.db_cnf, option.db_cnf_root),
+            cnf_root=Path(option.db_cnf_root) if option.db_cnf_root else None,
             fragments=root / "fixtures" / "mycnf",
             results=root / option.db_results,
             max_pairs=option.db_max_pairs,
@@ -124,9 +128,9 @@ class Settings:
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
 
 
-def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
+def _below(cnf: str | None, root: str | None) -> CnfFile | None:
     if not cnf:
-        return {}
-    from pytest_dbcluster.clusters.servers.options import read_cnf
+        return None
+    from pytest_dbcluster.clusters.servers.cnf_file import read
 
-    return read_cnf(Path(cnf))
+    return read(Path(cnf), Path(root) if root else None)

@@ -256,7 +256,7 @@ def populate(
             with _progress_lines(workload, node, settings.progress) as progress:
                 workload.populate(Setting(cluster, settings.client, release, "quick", progress))
                 check(workload, cluster)
-            _finish_populating(workload, node, {**vendor.alone, **options})
+            _finish_populating(workload, node, vendor.alone, options)
             size = settings.keep(node)
         settings.progress(f"populated {workload.data_set} in {time.monotonic() - began:.1f} s: {formatting.size(size)}")
     except DBClusterError as error:
@@ -348,7 +348,7 @@ def _populate_errors(workload: HasDataSet, release: Release, node: Node) -> Iter
         raise kind(text) from error
 
 
-def _finish_populating(workload: HasDataSet, node: Node, options: Mapping[str, str]) -> None:
+def _finish_populating(workload: HasDataSet, node: Node, needed: Mapping[str, str], options: Mapping[str, str]) -> None:
     """Analyze every table, purge everything, and shut down; then start once with the small redo log of copies."""
     tables = [table for (table,) in node.query(TABLES)]
     if not tables:
@@ -357,7 +357,7 @@ def _finish_populating(workload: HasDataSet, node: Node, options: Mapping[str, s
         node.query(f"ANALYZE LOCAL TABLE {table}")
     node.query("SET GLOBAL innodb_fast_shutdown = 0")
     _shut_down(node)
-    node.configure(options)
+    node.configure(needed, options)
     node.start()
     node.wait_answering(STOP_SECONDS)
     _shut_down(node)

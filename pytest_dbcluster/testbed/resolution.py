@@ -12,6 +12,8 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy, proxy_class
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers import parity
+from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
+from pytest_dbcluster.clusters.servers.cnf_judge import judged
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.clusters.topology import Topology
@@ -30,7 +32,8 @@ class ReleaseLacks(Unsupported):
 class Resolution:
     """Resolves the specs of a run to their release, topology, proxy class, dialect and server options.
 
-    below: the options of ``--db-cnf``, by section. fragments: the directory of my.cnf fragments.
+    below: the file of ``--db-cnf``, None for none. fragments: the directory of my.cnf fragments. root: the directory
+    that stands for the ``/`` of the host that the my.cnf files came from.
     parity_profile: the parity profile for specs that name none. ``overridden`` collects one line for each option that
     is overridden or not used, and for each choice that a proxy makes.
     """
@@ -40,15 +43,17 @@ class Resolution:
         provisioner: Provisioner,
         *,
         fragments: Path,
-        below: opts.Sections,
+        below: CnfFile | None,
         progress: Report,
+        root: Path | None = None,
         parity_profile: str = PARITIES[0],
     ) -> None:
         self.provisioner = provisioner
         self.progress = progress
         self.overridden: list[str] = []
         self._fragments = fragments
-        self._below = dict(below)
+        self._below = below or None
+        self._root = root
         self._parity = parity_profile
         self._releases: dict[ReleaseName, Release] = {}
         self._references = References(provisioner, progress)
@@ -93,13 +98,19 @@ class Resolution:
         """The options of a spec, the part of them that every cluster of the run has, and the template to start from."""
         memory = memory_share(spec, psutil.virtual_memory().total)
         parity_options = parity.options(spec.parity or self._parity, release, spec.topology)
-        own, lines = opts.resolve(spec, release.product, fragments=self._fragments, below=self._below, memory=memory)
-        wanted = {**parity_options, **own}
+        given = opts.resolve(
+            spec,
+            lambda cnf: judged(cnf, release, self.provisioner),
+            fragments=self._fragments,
+            below=self._below,
+            memory=memory,
+            root=self._root,
+        )
+        wanted = {**parity_options, **given.options}
         template = self._template(release, wanted)
-        options, absent = opts.fit(wanted, template, release)
-        self._note(*lines, *absent)
-        below, _ = opts.of_server(release.product, self._below, "--db-cnf")
-        common = {**parity_options, **{name: opts.share(value, memory) for name, value in below.items()}}
+        options, absent = opts.fit(wanted, template, release, given.judged)
+        self._note(*given.lines, *absent)
+        common = {**parity_options, **given.common}
         return options, {name: value for name, value in common.items() if name in options}, template
 
     def _note(self, *lines: str) -> None:

@@ -18,6 +18,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.proxy import Proxy
+from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import Variable
 from pytest_dbcluster.clusters.servers.node import Node
@@ -201,10 +202,11 @@ class Switch:
         """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
         Raises ProvisionError with the variables that have another value afterwards, and NotReady when the number of
-        Galera appliers does not follow in 20 s.
+        Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside of its node.
         """
         if dict(changes) == self._now:
             return
+        path_options.require_inside(changes)  # SET GLOBAL can move a log, as an option can
         for node in self.cluster.nodes:
             self._set(node, changes)
         self._match_appliers(changes)

@@ -12,6 +12,8 @@ import psutil
 import pytest
 
 from pytest_dbcluster import registry, wait
+from pytest_dbcluster.clusters.servers.cnf_file import read
+from pytest_dbcluster.clusters.servers.cnf_judge import judged
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.clusters.topology import PLANNED, topology
@@ -19,6 +21,7 @@ from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.durability import Durability
+from tests.support.hostile import contents, hostile_cnf, open_for_writing
 from tests.support.sockets import beyond_this_machine, open_ports
 
 NAMES = sorted(registry.names("topology"))
@@ -46,14 +49,28 @@ def label(case):
     return f"{name}{nodes}-{release}" + (f"-{where}" if where != "local" else "")
 
 
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory):
+    """A directory of files that are not ours, and what they held before any server started, by vendor."""
+    found = {}
+    for vendor in ("mariadb", "mysql"):
+        cnf = hostile_cnf(tmp_path_factory.mktemp(vendor), vendor)
+        found[vendor] = cnf, contents(cnf.parent)
+    return found
+
+
 @pytest.fixture(scope="module", params=cases(), ids=label)
-def cluster(request, bring):
-    """One of them."""
+def cluster(request, bring, provisioner, elsewhere):
+    """One of them, under a my.cnf of another host whose paths lead to the files of ``elsewhere``."""
     name, nodes, release, where = request.param
+    cnf = read(elsewhere[release.partition(":")[0]][0])
     if where == "container":
-        made = request.getfixturevalue("contain")(name, nodes, release)
+        contain, imaged = request.getfixturevalue("contain"), request.getfixturevalue("imaged")
+        options = judged(cnf, imaged(release), request.getfixturevalue("containers")).options
+        made = contain(name, nodes, release, **options)
     else:
-        made = bring(name, nodes, find.find(release))
+        found = find.find(release)
+        made = bring(name, nodes, found, **judged(cnf, found, provisioner).options)
     yield made
     made.close()
 
@@ -103,6 +120,18 @@ def test_a_group_in_containers_lets_its_members_in_alone(cluster):
     members = ",".join(dict.fromkeys(node.host.address for node in cluster.nodes))
 
     assert {node.query("SELECT @@group_replication_ip_allowlist")[0][0] for node in cluster.nodes} == {members}
+
+
+def test_no_server_writes_outside_of_its_node(cluster, elsewhere):
+    """Every file that is open for writing lies below the node, whatever its my.cnf asked; no other file has changed."""
+    for node in cluster.nodes:
+        files = open_for_writing(node)
+        assert {path for path in files if not path.startswith(f"{node.host.directory}/")} == set()
+        names = {Path(path).name.partition(" ")[0] for path in files}
+        assert {"general.log", "slow.log"} <= names  # what the my.cnf asked for was not just left out
+        assert any(name.startswith("old-bin.0") for name in names)
+    for cnf, before in elsewhere.values():
+        assert contents(cnf.parent) == before
 
 
 def test_a_start_needs_no_state_transfer(cluster):
@@ -176,6 +205,12 @@ def test_a_killed_node_is_named_and_comes_back(cluster):
     written(cluster, victim if victim in cluster.writers else cluster.writers[0], "back")
     assert value_everywhere(cluster) == [[(1, "back")]] * cluster.spec.nodes
     assert "xtrabackup_sst" not in victim.host.pull(victim.log, offset=offset).decode()
+
+
+def test_no_file_elsewhere_has_changed(cluster, elsewhere):
+    """After all the writes and a restart, the files that the my.cnf named are what they were, with no new one."""
+    for cnf, before in elsewhere.values():
+        assert contents(cnf.parent) == before
 
 
 def test_close_leaves_no_process(cluster):

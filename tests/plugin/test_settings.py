@@ -62,10 +62,17 @@ def test_releases_are_repeatable(read):
 
 
 def test_common_options_are_read_from_their_file(read, tmp_path):
-    """By their normal names."""
-    (tmp_path / "site.cnf").write_text("[mysqld]\nmax-connections = 99\n")
+    """Its includes lie below --db-cnf-root; without the option there is no file."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/more.cnf").write_text("[mysqld]\nsync_binlog = 1\n")
+    (tmp_path / "site.cnf").write_text("[mysqld]\nmax-connections = 99\n!include /etc/more.cnf\n")
 
-    assert read(f"--db-cnf={tmp_path / 'site.cnf'}").below == {"mysqld": {"max_connections": "99"}}
+    with_root = read(f"--db-cnf={tmp_path / 'site.cnf'}", f"--db-cnf-root={tmp_path}")
+    assert [entry.argument for entry in with_root.below.entries] == ["--max-connections=99", "--sync_binlog=1"]
+    assert with_root.cnf_root == tmp_path
+    without = read(f"--db-cnf={tmp_path / 'site.cnf'}")
+    assert [entry.argument for entry in without.below.entries] == ["--max-connections=99"]
+    assert (read().below, read().cnf_root) == (None, None)
 
 
 def test_rules_are_what_claims_are_drawn_by(read):

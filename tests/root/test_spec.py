@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -122,6 +123,25 @@ def test_values_are_written_as_my_cnf_has_them(value, text):
 def test_names_are_written_with_underscores(name):
     """However they are spelt."""
     assert normal_option(name) == "innodb_io_capacity"
+
+
+@pytest.mark.parametrize("name", [Path("/a/prod 1.cnf"), "/a/prod 1.cnf"])
+def test_any_my_cnf_can_be_named_by_its_path(name):
+    """The file's name without its end is the short name."""
+    spec = GALERA.with_cnf(name)
+
+    assert spec.cnf == ("/a/prod 1.cnf",)
+    assert spec.short_name == "prod_1"
+    assert spec == GALERA.with_cnf(Path("/a/prod 1.cnf"))
+
+
+def test_a_relative_path_is_that_of_the_current_directory(tmp_path, monkeypatch):
+    """Also of a bare file name that ends in .cnf; a name without an end is a fragment."""
+    monkeypatch.chdir(tmp_path)
+
+    assert GALERA.with_cnf("prod.cnf").cnf == (str(tmp_path / "prod.cnf"),)
+    assert GALERA.with_cnf("sub/prod").cnf == (str(tmp_path / "sub/prod"),)
+    assert GALERA.with_cnf("prod").cnf == ("prod",)
 
 
 def test_fragments_are_laid_over_each_other_in_order():

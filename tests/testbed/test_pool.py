@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts import runs
@@ -38,9 +39,9 @@ def said():
 @pytest.fixture
 def pool(provisioner, tmp_path, said):
     """A pool of real servers, closed afterwards; one option lies under every cluster."""
-    made = Pool(
-        Resolution(provisioner, fragments=tmp_path, below={"mysqld": {"max_connections": "120"}}, progress=said.append)
-    )
+    (tmp_path / "site.cnf").write_text("[mysqld]\nmax_connections = 120\n")
+    below = cnf_file.read(tmp_path / "site.cnf")
+    made = Pool(Resolution(provisioner, fragments=tmp_path, below=below, progress=said.append))
     yield made
     made.close()
 
@@ -256,8 +257,8 @@ TWO = ClusterSpec("galera", nodes=2, release=ONE.release, name="never")
 
 def test_a_cluster_that_does_not_start_ends_those_beside_it(pool, never_ready):
     """The error is its own, at once."""
-    with pytest.raises(NodeDied, match="/nowhere"):
-        running(pool, TWO, ONE.with_options(innodb_data_home_dir="/nowhere"))
+    with pytest.raises(NodeDied, match="nonsense"):
+        running(pool, TWO, ONE.with_options(innodb_temp_data_file_path="nonsense"))
     assert pool.clusters == []
 
 

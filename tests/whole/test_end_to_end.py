@@ -104,7 +104,9 @@ def place(tmp_path_factory):
     (place / "fixtures" / "mycnf").mkdir(parents=True)
     (place / "fixtures" / "mycnf" / "flush_2.cnf").write_text("[mysqld]\ninnodb_flush_log_at_trx_commit = 2\n")
     (place / "test_suite.py").write_text(SUITE)
-    (place / "site.cnf").write_text("[mysqld]\ninnodb_io_capacity = 250\nlock_wait_timeout = 55\n")
+    (place / "site.cnf").write_text("!include /etc/host.cnf\n[mysqld]\ninnodb_io_capacity = 250\n")
+    (place / "old" / "etc").mkdir(parents=True)
+    (place / "old" / "etc" / "host.cnf").write_text("[mysqld]\nport = 3306\nskip-networking\nlock_wait_timeout = 55\n")
     (place / "pytest.ini").write_text("[pytest]\n")
     (place / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
     return place
@@ -114,7 +116,7 @@ def place(tmp_path_factory):
 def result(place):
     """The run, once for all tests."""
     words = ["-W", "error", "-v", "-p", "no:cacheprovider", "-p", "no:hypothesispytest"]
-    options = ["--db-max-pairs=80", "--db-seed=4", "--db-cnf=site.cnf"]
+    options = ["--db-max-pairs=80", "--db-seed=4", "--db-cnf=site.cnf", "--db-cnf-root=old"]
     return subprocess.run(
         [sys.executable, "-m", "pytest", *words, *options],
         cwd=place,
@@ -184,6 +186,13 @@ def test_bad_input_is_one_sentence(result, test, words):
 def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
     """The spec's own option wins over --db-cnf, and the line that lost is printed."""
     assert "innodb_io_capacity_300: innodb_io_capacity = 300 overrides 250 of --db-cnf" in result.stdout
+
+
+def test_what_concerns_another_host_is_said_once(result, place):
+    """The file of --db-cnf includes one below --db-cnf-root; its port and skip-networking reach no server."""
+    line = "2 lines of site.cnf concern the host the file came from and were left out: port (old/etc/host.cnf:2), "
+
+    assert result.stdout.count(line) == 1
 
 
 def test_a_curve_of_real_servers_is_kept(result, place):

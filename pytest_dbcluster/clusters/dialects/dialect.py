@@ -101,6 +101,8 @@ class Dialect:
     probed: whether ``variables`` does not say which are read-only; the template's server then sets each to itself.
     control_tls: whether the control connection needs TLS, because the password may not travel in the clear.
     memory: the memory of a server with warm caches, data on disk and the default buffer pool, in bytes.
+    show_defaults: options of my_print_defaults with which it hides no value.
+    validate: options with which the server checks its options and ends; empty when --help checks them too.
     plain: options of the vendor's clients for no TLS, because connecting is inside the measured time.
     replication, semisync: the names for replication, and for semi-synchronous replication.
     """
@@ -127,6 +129,8 @@ class Dialect:
     probed: bool
     control_tls: bool
     memory: int
+    show_defaults: tuple[str, ...]
+    validate: tuple[str, ...]
     plain: tuple[str, ...]
     replication: ReplicationDialect
     semisync: SemiSyncDialect

@@ -75,6 +75,9 @@ MYSQL = dataclasses.replace(
     probed=True,
     control_tls=True,
     memory=1024 * 2**20,  # a group member, with its message cache, reached 1060 MB in ten minutes
+    show_defaults=("--show",),  # passwords are asterisks without it
+    # --help ignores unknown options. secure_file_priv: the built-in default directory may not exist.
+    validate=("--validate-config", "--log-error-verbosity=2", "--secure-file-priv=NULL", "--skip-log-bin"),
     # Without TLS the client encrypts the password with the server's public key, and must ask for that key.
     plain=("--ssl-mode=DISABLED", "--get-server-public-key"),
     replication=_REPLICATION,

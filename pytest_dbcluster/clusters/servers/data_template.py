@@ -19,11 +19,12 @@ from typing import Any
 from pytest_dbcluster import redaction, wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN, LOAD, Node
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.host import Completed, Host
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.system import cache
 
@@ -121,6 +122,7 @@ def lock_file(directory: Path) -> Path:
 
 
 def _make(release: Release, host: Host, initial: dict[str, str], directory: Path) -> None:
+    path_options.require_inside(initial)  # the program below gets them without a my.cnf
     vendor = dialect(release.product, release.version)
     node = Node("template", host, release, host.port(3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
@@ -131,14 +133,15 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
         environment={"PATH": f"{release.bin}:/usr/sbin:/usr/bin:/sbin:/bin"},
     )
     host.push(_first_sql(vendor.create_accounts, node.password).encode(), f"{host.directory}/first.sql")
-    node.configure({**initial, **_alone(release, vendor), "init_file": f"{host.directory}/first.sql"})
+    node.configure({**_alone(release, vendor), "init_file": f"{host.directory}/first.sql"}, initial)
     try:
         node.start(*(["--wsrep-new-cluster"] if release.wsrep_provider else []))
         node.wait_answering(120)
         wait.until(lambda: _not_ready(node), f"node {node.name}, to read its tables", seconds=120)
         for (account,) in node.query(vendor.drop_others.format(user=ADMIN, load=LOAD)):
             node.query(f"DROP USER {account}")
-        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(_option_words(node))}
+        text = help_text(release, host, "--no-defaults").stdout
+        manifest = {"password": node.password, "variables": _variables(node), "words": sorted(option_words(text))}
         node.stop()
     except BaseException:
         node.kill()
@@ -207,20 +210,30 @@ def _settable(node: Node, name: str) -> bool:
     return True
 
 
-def _option_words(node: Node) -> set[str]:
-    """Return every option name in the server's --help: some options are no variables (skip-name-resolve, ...)."""
-    text = node.host.run(
-        [str(node.release.program(node.dialect.server)), "--no-defaults", "--verbose", "--help"]
-        + (["--user=root"] if node.host.root else [])
-        + [f"--{name.replace('_', '-')}={value}" for name, value in node.release.server_options.items()],
-        seconds=60,
-    ).stdout
+def help_text(release: Release, host: Host, *arguments: str) -> Completed:
+    """Run the release's server with ``arguments`` and ``--verbose --help``: it starts nothing, and lists its options.
+
+    The first of ``arguments`` is ``--no-defaults`` or ``--defaults-file=...``. Raises CommandFailed.
+    """
+    return ask_server(release, host, *arguments, "--verbose", "--help")
+
+
+def ask_server(release: Release, host: Host, *arguments: str) -> Completed:
+    """Run the release's server with options that make it answer and end. Raises CommandFailed."""
+    server = release.program(dialect(release.product, release.version).server)
+    own = [f"--{name.replace('_', '-')}={value}" for name, value in release.server_options.items()]
+    root = ["--user=root"] if host.root else []
+    return host.run([str(server), *arguments, *root, *own], seconds=60)
+
+
+def option_words(text: str) -> frozenset[str]:
+    """Return every option name in a server's --help: some options are no variables (skip-name-resolve, ...)."""
     names = set()
     for line in text.splitlines():
         for part in line.strip().split(",")[:2]:
             if part.strip().startswith("--"):
                 names.add(part.strip()[2:].split("=")[0].split("[")[0].split()[0].replace("-", "_").lower())
-    return names
+    return frozenset(name for name in names if name.strip("_"))  # a line of dashes is no option
 
 
 def _keep(data: Path, directory: Path, manifest: Mapping[str, Any]) -> None:

@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.clusters.servers.path_options import LIST, PROVIDER_OWN, provider_pairs
 from pytest_dbcluster.clusters.servers.variables import IDENTITY_PREFIX, is_identity
-
-LIST = "wsrep_provider_options"
-# Specific to one node (addresses, ports, directories, files), evicted members, and commands, which have no state.
-OWN = frozenset(
-    """
-    base_dir base_host base_port evs.evict gcache.dir gcache.name gmcast.group gmcast.listen_addr gmcast.mcast_addr
-    gmcast.peer_addr ist.recv_addr ist.recv_bind pc.bootstrap socket.ssl_ca socket.ssl_cert socket.ssl_key
-    socket.ssl_password_file socket.ssl_reload
-    """.split()  # noqa: SIM905  (a list of eighteen quoted words is no easier to read)
-)
 
 
 def differing(one: Mapping[str, str], other: Mapping[str, str]) -> dict[str, tuple[str, str]]:
@@ -42,18 +33,12 @@ def spread(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
     A provider option that MariaDB 11.8 also shows as a variable appears once, under its key in the list
     (``gcs.fc_limit``). An option that is not in the list appears under its variable's name.
     """
-    listed = parse(variables.get(LIST, ""))
-    known = {_variable(key) for key in (*listed, *OWN)} | {LIST}
+    listed = provider_pairs(variables.get(LIST, ""))
+    known = {_variable(key) for key in (*listed, *PROVIDER_OWN)} | {LIST}
     separate = {name for name in variables if name.startswith(IDENTITY_PREFIX) and name not in known}
     options = {name: value for name, value in variables.items() if name in separate}
-    options |= {key: value for key, value in listed.items() if key not in OWN}
+    options |= {key: value for key, value in listed.items() if key not in PROVIDER_OWN}
     return {name: value for name, value in variables.items() if not is_identity(name)}, options
-
-
-def parse(text: str) -> dict[str, str]:
-    """Return the options of a list ``key = value; key = value; `` as value by key."""
-    pairs = (part.partition("=") for part in text.split(";") if part.strip())
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _variable(key: str) -> str:

@@ -9,13 +9,15 @@ import contextlib
 import signal
 import time
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
-from pytest_dbcluster.errors import NodeDied
+from pytest_dbcluster.errors import ConfigError, NodeDied
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.releases.release import Release
 
@@ -26,6 +28,7 @@ LAST_LINES = 15
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
+LISTS = (path_options.LIST, "plugin_load_add")
 
 
 class Node:
@@ -57,13 +60,17 @@ class Node:
         tls = self.dialect.control_tls
         return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
 
-    def configure(self, options: Mapping[str, str]) -> None:
+    def configure(self, needed: Mapping[str, str], options: Mapping[str, str] = MappingProxyType({})) -> None:
         """Write the node's my.cnf to ``<host directory>/my.cnf``, and keep its server options in ``self.options``.
 
-        Later entries override earlier ones: the dialect's pinned options, options of the release, the node's paths,
-        address and port, then ``options``. In a cluster ``options`` are those of the topology (``Topology.options``)
-        with the user's over them; ``startup.bring_up`` merges them.
+        Later entries override earlier ones: the dialect's pinned options, options of the release, ``needed``, then
+        ``options``. The node's paths, address and port come last; only ``needed`` overrides them.
+
+        needed: our own options; in a cluster those of the topology (``Topology.options``). options: the user's. Raises
+        ConfigError, before anything is written, for a user's option with which the server could open a file outside of
+        its node (``path_options.require_inside``), and for one that the node itself sets.
         """
+        path_options.require_inside(options)
         own = {
             "datadir": self.data,
             "bind_address": self.host.address,
@@ -73,8 +80,12 @@ class Node:
             "pid_file": f"{self.host.directory}/server.pid",
             "tmpdir": self.host.directory,
         }
-        self.options = {**self.dialect.preset, **self.release.server_options, **own, **options}
-        lines = [f"{name} = {value}" if value else name for name, value in self.options.items()]
+        if taken := [name for name in options if not own.keys().isdisjoint(path_options.bases(name))]:
+            raise ConfigError(f"option {taken[0]!r} is set by pytest-dbcluster itself; leave it out")
+        last = {name: needed.get(name, value) for name, value in own.items()}
+        others = {**self.dialect.preset, **self.release.server_options, **merged(needed, options)}
+        self.options = {name: value for name, value in others.items() if name not in own} | last
+        lines = [path_options.cnf_line(name, value) for name, value in self.options.items()]
         client = [f"{name} = {value}" for name, value in self.release.client_options.items()]
         client += [argument.removeprefix("--") for argument in self.dialect.plain]
         # The script of a full state transfer listens with socat, by default on every address of the machine.
@@ -229,3 +240,15 @@ class Node:
         complete, newline, _ = self._log_text(self._log_seen).rpartition(b"\n")
         self._log_seen += len(complete + newline)
         return [line for line in complete.decode("utf-8", "replace").splitlines() if "[ERROR]" in line]
+
+
+def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options for a node's my.cnf: the topology's (``needed``), with the user's over them.
+
+    ``wsrep_provider_options`` and ``plugin_load_add`` are lists: the user's entries are appended to the topology's.
+    """
+    joined = {**needed, **options}
+    for name in LISTS:
+        if name in needed and name in options:
+            joined[name] = f"{needed[name]};{options[name]}"
+    return joined

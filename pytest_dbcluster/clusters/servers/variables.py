@@ -1,6 +1,8 @@
-"""Facts about variables: which need a restart of the server, and which differ although the options are the same."""
+"""Facts about variables: which need a restart, which differ although the options are the same; equal values."""
 
 from __future__ import annotations
+
+import re
 
 from pytest_dbcluster.clusters.servers.data_template import Variable
 
@@ -39,6 +41,12 @@ IDENTITY = frozenset(
 IDENTITY_PREFIX = "wsrep_provider_"
 
 
+# Binary suffixes of numbers in a my.cnf.
+FACTORS = {suffix: 2 ** (10 * power) for power, suffix in enumerate(("", *"KMGTPE"))}
+TRUTH = {"on": "1", "true": "1", "off": "0", "false": "0", "": "1"}
+SIZE_SLACK = 2**27  # InnoDB rounds its buffer pool up to a chunk, 128 MiB by default
+
+
 def is_identity(name: str) -> bool:
     """Return whether a variable may differ between servers with the same options; it tells nothing about a variant."""
     return name in IDENTITY or name.startswith(IDENTITY_PREFIX)
@@ -49,3 +57,28 @@ def needs_start(variable: Variable) -> bool:
     name = variable.name
     late = name.startswith(GROUP) and name not in GROUP_FOLLOWED
     return variable.read_only or late or name in ALWAYS_STATIC or is_identity(name)
+
+
+def as_number(value: str) -> float | None:
+    """Return a my.cnf value as a number; suffixes K, M, G, T, P, E are powers of 1024. None for other text."""
+    match = re.fullmatch(r"(-?\d+(?:\.\d+)?)([KMGTPE]?)", value.strip(), re.IGNORECASE)
+    return float(match.group(1)) * FACTORS[match.group(2).upper()] if match else None
+
+
+def equal(asked: str, value: str) -> bool:
+    """Return whether two values are the same text, in any case; ON, TRUE and 1 are the same, and so is no value."""
+    left, right = (TRUTH.get(text.strip().lower(), text.strip().upper()) for text in (asked, value))
+    return left == right
+
+
+def same(asked: str, running: str) -> bool:
+    """Return whether a server with the value ``running`` has accepted the value ``asked``.
+
+    Sizes may be rounded up by less than ``SIZE_SLACK``. Different text counts as accepted: the server shows utf8 as
+    utf8mb3, spells modes out, and shows ON for log_bin=FILE. A server does not start with unknown text, and it adjusts
+    only numbers.
+    """
+    left, right = (as_number(TRUTH.get(value.strip().lower(), value)) for value in (asked, running))
+    if left is None or right is None:
+        return True
+    return left == right or (left >= 2**20 and 0 < right - left < SIZE_SLACK)

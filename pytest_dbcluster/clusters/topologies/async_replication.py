@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
-from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 

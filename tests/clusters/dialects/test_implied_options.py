@@ -6,6 +6,7 @@ import pytest
 
 from pytest_dbcluster.clusters.dialects.implied_options import implied_options
 from pytest_dbcluster.clusters.dialects.lookup import dialect
+from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -40,11 +41,9 @@ def test_nothing_is_named_that_the_server_has(server):
 
 def test_one_spec_serves_versions_with_the_option_and_without(provisioner, tmp_path):
     """The newer server is told, the older one is not; the run's closing notes say so once."""
-    pool = Pool(
-        Resolution(
-            provisioner, fragments=tmp_path, below={"mysqld": {"innodb_snapshot_isolation": "OFF"}}, progress=print
-        )
-    )
+    (tmp_path / "site.cnf").write_text("[mysqld]\ninnodb_snapshot_isolation = OFF\n")
+    below = cnf_file.read(tmp_path / "site.cnf")
+    pool = Pool(Resolution(provisioner, fragments=tmp_path, below=below, progress=print))
     told = {}
     for name in ("mariadb:10.5", "mariadb:11.8", "mysql:9.7"):
         spec = ClusterSpec("standalone", release=ReleaseName.parse(name))

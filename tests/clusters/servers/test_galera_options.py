@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_dbcluster.clusters.servers.galera_options import differing, parse, spread
+from pytest_dbcluster.clusters.servers.galera_options import differing, spread
+from pytest_dbcluster.clusters.servers.path_options import provider_pairs
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.remarks import differing_line
 
@@ -18,12 +19,12 @@ def server(limit, **more):
 
 def test_a_list_is_read_as_its_options():
     """An option may have no value, or one with an equals sign in it; the list ends with a semicolon."""
-    assert parse("gcache.size = 128M; gcomm.thread_prio = ; odd = a=b; ") == {
+    assert provider_pairs("gcache.size = 128M; gcomm.thread_prio = ; odd = a=b; ") == {
         "gcache.size": "128M",
         "gcomm.thread_prio": "",
         "odd": "a=b",
     }
-    assert parse("") == {}
+    assert provider_pairs("") == {}
 
 
 def test_each_option_has_its_own_name():

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node
-from pytest_dbcluster.errors import NodeDied
+from pytest_dbcluster.clusters.servers.cnf_file import read
+from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merged
+from pytest_dbcluster.errors import ConfigError, NodeDied
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
@@ -171,3 +172,56 @@ def test_rows_are_read_by_column(standalone):
 
     assert found == [{"one": "1", "two": "", "three": "x"}, {"one": "2", "two": "y", "three": ""}]
     assert standalone.nodes[0].records("SELECT 1 FROM DUAL WHERE 1 = 0") == []
+
+
+def test_lists_are_joined():
+    """The user's provider options and plugins come after the topology's; of other options the user's wins."""
+    needed = {"wsrep_provider_options": "base_port=1", "plugin_load_add": "a.so", "wsrep_on": "ON", "b": "1"}
+    options = {"wsrep_provider_options": "gcache.size=1G", "plugin_load_add": "c.so", "b": "2"}
+
+    assert merged(needed, options) == {
+        "wsrep_provider_options": "base_port=1;gcache.size=1G",
+        "plugin_load_add": "a.so;c.so", "wsrep_on": "ON", "b": "2",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"log_bin": "/else/bin"},
+        {"loose_general_log_file": "/else/log"},
+        {"innodb_undo_directory": "sub"},
+        {"innodb_data_file_path": "../ibdata1:12M:autoextend"},
+        {"wsrep_provider_options": "gcache.dir=/else"},
+        {"made_up": "a/b"},
+        {"sync_binlog": "1\nlog_bin=/else/bin"},
+        {"!include": "x"},
+        {"port": "1"},
+        {"bind_address": "0.0.0.0"},
+        {"loose_datadir": "x"},
+    ],
+)
+def test_no_my_cnf_is_written_that_leads_out_of_the_node(node, host, options):
+    """Whatever checked the options before, this is the last check; nothing is written then."""
+    with pytest.raises(ConfigError, match=r"^option "):
+        node.configure({}, options)
+
+    assert host.files == {}
+
+
+def test_options_of_ours_may_name_any_file(node, host):
+    """The topology's own options are not the user's, and the node's address and paths stand last."""
+    node.configure({"wsrep_provider": "/usr/lib/galera/libgalera_smm.so"}, {"sync_binlog": "1", "innodb_io": "x"})
+
+    names = list(options_of(host))
+    assert options_of(host)["wsrep_provider"] == "/usr/lib/galera/libgalera_smm.so"
+    assert names.index("bind_address") > names.index("innodb_io") > 0
+
+
+def test_values_are_written_so_that_the_server_reads_the_same(node, host, tmp_path):
+    """A ``#`` is no comment then, and a backslash stays one."""
+    node.configure({}, {"init_connect": "SET @a = '#' \\"})
+    (tmp_path / "my.cnf").write_bytes(host.files["/fake/my.cnf"])
+
+    (entry,) = [one for one in read(tmp_path / "my.cnf").entries if one.name == "init_connect"]
+    assert entry.value == "SET @a = '#' \\"

@@ -10,6 +10,7 @@ import pytest
 from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers import options as opts
+from pytest_dbcluster.clusters.servers import variables
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
@@ -30,12 +31,13 @@ KNOWN = {
 }
 WORDS = frozenset({"skip_name_resolve", "innodb_flush_log_at_trx_commit"})
 RELEASE = "mariadb:10.11"
+NEW = Release(RELEASE, "mariadb", "10.11.19", Path("bin"))
 
 
 def refused(**given):
     """The error for options."""
     with pytest.raises(ConfigError) as caught:
-        opts.check(given, KNOWN, WORDS, RELEASE)
+        opts.check(given, KNOWN, WORDS, NEW)
     return str(caught.value)
 
 
@@ -45,6 +47,10 @@ def test_a_misspelt_option_is_answered_with_the_right_one():
         "unknown option 'innodb_flush_log_at_trx_comit' of mariadb:10.11; did you mean innodb_flush_log_at_trx_commit?"
     )
     assert refused(nothing_like_it="2") == "unknown option 'nothing_like_it' of mariadb:10.11"
+    assert refused(innodb_dedicated_server="ON") == (
+        "unknown option 'innodb_dedicated_server' of mariadb:10.11: an option of MySQL servers; set "
+        "innodb_buffer_pool_size and innodb_log_file_size instead"
+    )
 
 
 @pytest.mark.parametrize("name", ["datadir", "port", "wsrep_cluster_address", "loose_group_replication_group_name"])
@@ -62,6 +68,8 @@ def test_options_of_ours_are_refused(name):
         ("innodb_flush_log_at_trx_commit", "-1", "a number from 0 to 3"),
         ("innodb_flush_log_at_trx_commit", "often", "a number from 0 to 3"),
         ("innodb_flush_log_at_trx_commit", "", "a number from 0 to 3"),
+        ("innodb_buffer_pool_size", "1.5G", "whole numbers; write 1536M"),
+        ("innodb_buffer_pool_size", "1.0005G", "whole numbers; write 1074278694"),
         ("innodb_buffer_pool_size", "1K", f"a number from 2097152 to {2**63}"),
         ("binlog_row_image", "SMALL", "one of MINIMAL, NOBLOB, FULL"),
         ("innodb_doublewrite", "maybe", "ON or OFF"),
@@ -143,17 +151,27 @@ def test_values_that_the_server_takes_pass():
         "loose_no_such_option": "1",
     }
 
-    assert opts.check(good, KNOWN, WORDS, RELEASE) is None
-    assert opts.check({"binlog_row_image": "1"}, KNOWN, WORDS, RELEASE) is None
+    assert opts.check(good, KNOWN, WORDS, NEW) is None
+    assert opts.check({"binlog_row_image": "1"}, KNOWN, WORDS, NEW) is None
 
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("2", 2), ("1K", 1024), ("1.5M", 1.5 * 2**20), ("2g", 2**31), ("-1", -1), ("x", None), ("", None), ("1P", None)],
+    [
+        ("2", 2),
+        ("1K", 1024),
+        ("1.5M", 1.5 * 2**20),
+        ("2g", 2**31),
+        ("-1", -1),
+        ("x", None),
+        ("", None),
+        ("1P", 2**50),
+        ("1e", 2**60),
+    ],
 )
 def test_numbers_have_the_servers_suffixes(text, number):
     """Other text is no number."""
-    assert opts.as_number(text) == number
+    assert variables.as_number(text) == number
 
 
 @pytest.mark.parametrize(
@@ -176,24 +194,28 @@ def test_numbers_have_the_servers_suffixes(text, number):
 )
 def test_a_running_value_is_the_asked_one_up_to_a_chunk(asked, running, same):
     """Sizes may be rounded up by less than a buffer pool's chunk; text has more than one spelling."""
-    assert opts.same(asked, running) is same
+    assert variables.same(asked, running) is same
 
 
-def test_a_server_that_runs_otherwise_is_refused():
+def test_a_value_that_the_server_changed_is_said():
     """Options that are no variables are not compared."""
-    opts.compare_started({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE)
+    assert opts.changed({"a": "1", "skip_x": "", "c": "x=1;y=2"}, {"a": "1", "c": "x=1"}, RELEASE) == []
+    assert opts.changed({"a": "1"}, {"a": "2"}, RELEASE) == [
+        "mariadb:10.11 was started with a=1 and runs with 2: it changed the value by itself"
+    ]
 
-    with pytest.raises(ConfigError) as caught:
-        opts.compare_started({"a": "1"}, {"a": "2"}, RELEASE)
-    assert str(caught.value) == "mariadb:10.11 was started with a=1 and runs with 2: it refused the value"
+
+def test_skip_networking_is_refused_at_once():
+    """A server without a port would be waited for in vain."""
+    assert refused(skip_networking="ON") == (
+        "option 'skip_networking' would turn every client away; leave it out of options"
+    )
 
 
-def test_provider_options_are_joined():
-    """Provider options are joined: the user's come last and win, the topology's stay."""
-    needed = {"wsrep_provider_options": "base_port=1", "wsrep_on": "ON"}
-    merged = opts.merged(needed, {"wsrep_provider_options": "gcache.size=1G", "a": "1"})
-
-    assert merged == {"wsrep_provider_options": "base_port=1;gcache.size=1G", "wsrep_on": "ON", "a": "1"}
+@pytest.mark.parametrize(("name", "value"), [("binlog_row_image", "FULL\nport=1"), ("!include", "x"), ("a\nb", "1")])
+def test_text_that_is_no_single_line_is_refused(name, value):
+    """It would put other options into the my.cnf."""
+    assert "control character" in (said := refused(**{name: value})) or "the name of an option has" in said
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ConfigError, NodeDied
+from pytest_dbcluster.spec import ClusterSpec
+from tests.support.clusters import bring_up
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +69,14 @@ def test_a_choice_that_the_server_lacks_is_refused_in_its_own_words(briefly, mys
         briefly("standalone", 1, mysql, binlog_row_image="SMALL")
 
 
-def test_a_value_that_the_server_rounds_is_refused(briefly, mysql):
-    """A server that adjusts a value is refused, because it runs another value than the test names."""
-    with pytest.raises(ConfigError) as caught:
-        briefly("standalone", 1, mysql, max_allowed_packet="1500000")
+def test_a_value_that_the_server_rounds_is_said(mysql, provisioner):
+    """The cluster starts, and one line has both values."""
+    said = []
+    spec = ClusterSpec("standalone")
+    cluster = bring_up(spec, mysql, provisioner, options={"max_allowed_packet": "1500000"}, progress=said.append)
+    cluster.close()
+    provisioner.give_back(cluster.hosts)
 
-    assert str(caught.value) == (
-        "mysql:9.7 was started with max_allowed_packet=1500000 and runs with 1499136: it refused the value"
+    assert said[-1] == (
+        "mysql:9.7 was started with max_allowed_packet=1500000 and runs with 1499136: it changed the value by itself"
     )

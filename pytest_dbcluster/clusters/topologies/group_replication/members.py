@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.errors import NodeDied, ProvisionError
 
 OVERDUE_SECONDS, STARTING_SECONDS = 3.0, 60.0

@@ -18,7 +18,7 @@ from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
-from pytest_dbcluster.clusters.servers.options import same
+from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError

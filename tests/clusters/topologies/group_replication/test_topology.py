@@ -207,7 +207,7 @@ def test_one_member_is_a_group_with_the_options_of_its_start(bring, mysql, provi
         "group_replication_flow_control_applier_threshold": "100",
     }
     made = ready_template(mysql, provisioner, {}, print)
-    options.check(asked, made.variables, made.words, mysql.name)
+    options.check(asked, made.variables, made.words, mysql)
     cluster = bring("group_replication", 1, mysql, **asked)
     (node,) = cluster.nodes
     running = node.variables()

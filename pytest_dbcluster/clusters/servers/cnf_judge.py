@@ -1,0 +1,443 @@
+"""What a release makes of a my.cnf: which options it reads, accepts, changes and refuses. The release itself is asked.
+
+Its ``--help`` names the groups that it reads, its my_print_defaults must read the same options from the file as
+``cnf_file`` does, and its ``--verbose --help`` shows which values are in effect. It gets a copy of the file without the
+options that concern the old host, and with no path in it. ``judged`` is the one function to call.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import difflib
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.clusters.dialects.former_options import became
+from pytest_dbcluster.clusters.dialects.lookup import dialect, numbers
+from pytest_dbcluster.clusters.servers import host_options, path_options
+from pytest_dbcluster.clusters.servers.cnf_file import INCLUDE, SERVER_GROUP, CnfFile, Directive, Entry
+from pytest_dbcluster.clusters.servers.data_template import ask_server, help_text, option_words, plugin_directory
+from pytest_dbcluster.clusters.servers.variables import equal, same
+from pytest_dbcluster.errors import CommandFailed, ConfigError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ClusterSpec, normal_option
+
+PRINT_DEFAULTS = "my_print_defaults"
+PLUGINS = ("plugin_load", "plugin_load_add")
+CLOSE = 0.84  # likeness of a name from which on it is probably a misspelling
+MOST_REFUSED = 20  # values that a server refuses, each found by a run of its --help
+SECRET = re.compile(r"password|passwd|auth|secret", re.IGNORECASE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """What a release makes of a my.cnf.
+
+    options: what to start the server with, by normal name. aside: what was left out because it concerns the old host,
+    each as ``name (file:line)``. moved: paths that became names of files in the data directory. notes: one line for
+    everything else that differs from the file. effective: the values that the server reports for all its options.
+    """
+
+    options: Mapping[str, str]
+    aside: tuple[str, ...]
+    moved: tuple[str, ...]
+    notes: tuple[str, ...]
+    effective: Mapping[str, str]
+    name: str
+
+    @property
+    def lines(self) -> list[str]:
+        """What the user should know, one line each."""
+        lines = []
+        if self.aside:
+            several = len(self.aside) > 1
+            lines.append(
+                f"{counted(len(self.aside), 'line')} of {self.name} concern{'' if several else 's'} the host the file "
+                f"came from and {'were' if several else 'was'} left out: {', '.join(self.aside)}"
+            )
+        if self.moved:
+            lines.append(f"files named in {self.name} lie in each node's data directory: {', '.join(self.moved)}")
+        return [*lines, *self.notes]
+
+
+_answers: dict[tuple[object, ...], Judged | str] = {}
+_helps: dict[tuple[str, str], str] = {}  # by release and plugins
+
+
+def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
+    """Return what this release makes of a file; each file is judged once in a process.
+
+    The release's programs run on a host of ``provisioner`` that is given back. Raises ConfigError with every problem of
+    the file, each with file and line; ProvisionError if a program of the release does not run.
+    """
+    if not any(SERVER_GROUP.fullmatch(entry.section) for entry in cnf.entries):
+        return Judged({}, (), (), cnf.missing, {}, cnf.name)
+    content = hashlib.sha256(repr((cnf.contents, cnf.directives)).encode()).hexdigest()
+    key = (release.name, release.key, str(cnf.path), content)
+    if key not in _answers:
+        hosts = provisioner.acquire(ClusterSpec("standalone", release=release.asked, name="reading"))
+        try:
+            _answers[key] = _Judge(cnf, release, hosts[0]).answer()
+        except ConfigError as error:
+            _answers[key] = str(error)
+        finally:
+            provisioner.give_back(hosts)
+    answer = _answers[key]
+    if isinstance(answer, str):
+        raise ConfigError(answer)
+    return answer
+
+
+@dataclasses.dataclass
+class _Kept:
+    """An entry that goes to the server. name: the server's own name of the option. value: as it is written for it."""
+
+    entry: Entry
+    name: str
+    value: str
+
+    @property
+    def spelled(self) -> str:
+        return normal_option(self.entry.name)
+
+
+class _Judge:
+    """The judging of one file for one release on one host."""
+
+    def __init__(self, cnf: CnfFile, release: Release, host: Host) -> None:
+        self.cnf, self.release, self.host = cnf, release, host
+        self.vendor = dialect(release.product, release.version)
+        self.problems: list[str] = []
+        self.aside: list[str] = []
+        self.moved: list[str] = []
+        self.notes: list[str] = list(cnf.missing)
+        self.kept: list[_Kept] = []
+        self.plugins: list[str] = []
+        self.words: frozenset[str] = frozenset()
+
+    def answer(self) -> Judged:
+        """Judge the file. Raises ConfigError with all problems."""
+        groups = self._groups()
+        self._compare(groups)
+        entries = [entry for entry in self.cnf.entries if entry.section.lower() in groups]
+        self._note_others(groups)
+        for entry in entries:
+            if normal_option(entry.name).removeprefix("loose_") in PLUGINS:
+                self._plugin(entry)
+        self.words = option_words(self._help(";".join(self.plugins)))
+        for entry in entries:
+            self._sort(entry)
+        effective = self._effective()
+        if self.problems:
+            raise ConfigError(
+                f"{self.cnf.name} has {counted(len(self.problems), 'line')} that {self.release.name} cannot take:\n  "
+                + "\n  ".join(self.problems)
+            )
+        return Judged(
+            self._options(), tuple(self.aside), tuple(self.moved), tuple(self.notes), effective, self.cnf.name
+        )
+
+    def _groups(self) -> tuple[str, ...]:
+        text = self._help()
+        match = re.search(r"^The following groups are read: *(.+)$", text, re.MULTILINE)
+        if not match:
+            raise ConfigError(f"{self.release.name} does not say in its --help which groups of a my.cnf it reads")
+        return tuple(match[1].split())
+
+    def _help(self, plugins: str = "") -> str:
+        """What the release says of itself with these plugins; asked once in a process."""
+        key = (self.release.key, plugins)
+        if not _helps.get(key):
+            loaded = [f"--plugin-load-add={plugins}"] if plugins else []
+            _helps[key] = help_text(self.release, self.host, "--no-defaults", *loaded).stdout
+        return _helps[key]
+
+    def _compare(self, groups: Sequence[str]) -> None:
+        """Raise ConfigError if the release's my_print_defaults reads other options than we do."""
+        ours = [entry.argument for entry in self.cnf.entries if entry.section.lower() in groups]
+        with _copied(self.cnf, self.host) as path:
+            command = [str(self.release.program(PRINT_DEFAULTS)), f"--defaults-file={path}"]
+            try:
+                done = self.host.run([*command, *self.vendor.show_defaults, *groups])
+            except CommandFailed as error:
+                raise ConfigError(f"{self.cnf.path} is no my.cnf for {self.release.name}: {error}") from None
+        theirs = done.stdout.splitlines()
+        flat = "\n".join(ours).encode(errors="surrogateescape").decode(errors="replace").splitlines()
+        if theirs == flat:
+            return
+        number = next((n for n, pair in enumerate(zip(flat, theirs, strict=False)) if pair[0] != pair[1]), None)
+        number = min(len(flat), len(theirs)) if number is None else number
+        read, wanted = (_shown(lines[number]) if number < len(lines) else "no more options" for lines in (theirs, flat))
+        where = f" ({_where(self.cnf, groups, number)})" if number < len(ours) else ""
+        raise ConfigError(
+            f"{self.cnf.path}: {self.release.name} reads option {number + 1} as {read}, and pytest-dbcluster as "
+            f"{wanted}{where}; write this line in a simpler way"
+        )
+
+    def _note_others(self, groups: Sequence[str]) -> None:
+        """Note the server groups of other vendors and versions, with their options."""
+        others: dict[str, list[str]] = {}
+        for entry in self.cnf.entries:
+            if entry.section.lower() not in groups and SERVER_GROUP.fullmatch(entry.section):
+                others.setdefault(entry.section, []).append(normal_option(entry.name))
+        if others:
+            skipped = " and ".join(f"[{section}] ({', '.join(names)})" for section, names in others.items())
+            read = ", ".join(f"[{group}]" for group in groups)
+            self.notes.append(f"{self.release.name} does not read {skipped} of {self.cnf.name}, only {read}")
+
+    def _plugin(self, entry: Entry) -> None:
+        """Take the plugins of an entry that this release has; ``plugin_load`` forgets those before it."""
+        if normal_option(entry.name).removeprefix("loose_") == PLUGINS[0]:
+            self.plugins.clear()
+        for part in filter(None, (entry.value or "").split(";")):
+            library = part.rpartition("=")[2].strip()
+            if library.startswith(host_options.PLUGINS):
+                self.aside.append(f"{normal_option(entry.name)}={part} ({entry.where})")
+                continue
+            directory = plugin_directory(self.release)
+            bare = re.fullmatch(r"\w[\w.-]*", library) is not None
+            if bare and any(self.release.has(directory / f"{library}{end}") for end in ("", ".so")):
+                self.plugins.append(part.strip())
+            else:
+                self.problems.append(f"{entry.where}: {entry.name}={part}: {self.release.name} has no plugin {library}")
+
+    def _sort(self, entry: Entry) -> None:
+        """Keep an entry for the server, set it aside, or note the problem that it has."""
+        spelled = normal_option(entry.name)
+        if spelled.removeprefix("loose_") in PLUGINS:
+            return
+        name = server_name(spelled, self.words)
+        if host_options.of_host(spelled) or host_options.of_host(name):
+            self.aside.append(f"{spelled} ({entry.where})")
+            return
+        value = path_options.EMPTY if entry.value == "" else entry.value or ""
+        try:
+            path_options.check_text(spelled, value)
+            kept = path_options.inside(name, value)
+        except ConfigError as error:
+            self.problems.append(f"{entry.where}: {error}")
+            return
+        if kept is None:
+            self.aside.append(f"{spelled} ({entry.where})")
+        elif self._has(entry, name, value):
+            if kept != value:
+                self.moved.append(f"{spelled}={value} as {kept or 'its default'} ({entry.where})")
+            self._keep(_Kept(entry, name, kept))
+
+    def _keep(self, kept: _Kept) -> None:
+        """Keep an entry; an earlier one of the same option no longer counts."""
+        if kept.name == "performance_schema_instrument" and any(one.name == kept.name for one in self.kept):
+            self.problems.append(f"{kept.entry.where}: {kept.name} is there more than once; join them in one pattern")
+        self.kept = [one for one in self.kept if one.name != kept.name]
+        self.kept.append(kept)
+
+    def _has(self, entry: Entry, name: str, value: str) -> bool:
+        """Whether the release has this option, or behaves as the value asks; otherwise the problem is noted."""
+        # Structured variables are written as cache.key_buffer_size. Of several longer names the server says itself
+        # that the option is ambiguous.
+        if name.rpartition(".")[2] in self.words or len(_longer(name, self.words)) > 1:
+            return True
+        what = f"{entry.where}: {_shown(entry.argument)[2:]}"
+        if (implied := self.vendor.implied.get(name)) is not None:
+            if equal(value, implied.value):
+                return True
+            self.problems.append(
+                f"{what}: the server has no such option and behaves as with {implied.value}: {implied.because}"
+            )
+        elif normal_option(entry.name).startswith("loose_"):
+            self.notes.append(f"{what}: {self.release.name} has no such option, and ignores it")
+        else:
+            self.problems.append(
+                f"{what}: {self.release.name} has no such option{instead(name, self.release, self.words)}"
+            )
+        return False
+
+    def _effective(self) -> dict[str, str]:
+        """The values in effect, by the server itself; notes what it warns of, and the values that it refuses."""
+        for _ in range(MOST_REFUSED):
+            if (answer := self._asked()) is not None:
+                return answer
+        return {}
+
+    def _asked(self) -> dict[str, str] | None:
+        """Give the server the entries that are left; None when it refuses one, which is a problem then."""
+        path = f"{self.host.directory}/judged.cnf"
+        self.host.push(self._text().encode(), path)
+        messages = ""
+        try:
+            if self.vendor.validate:
+                messages = ask_server(
+                    self.release,
+                    self.host,
+                    f"--defaults-file={path}",
+                    *self.vendor.validate,
+                    f"--datadir={self.host.directory}",
+                ).stderr
+            done = help_text(self.release, self.host, f"--defaults-file={path}")
+        except CommandFailed as error:
+            if self._refused(error.stderr):
+                return None
+            if self.problems:  # these have to go first
+                return {}
+            raise ConfigError(f"{self.release.name} cannot take {self.cnf.path}: {error}") from None
+        if self._refused(done.stderr):  # some errors are only printed
+            return None
+        effective = values(done.stdout)
+        self._note_changes(f"{messages}{done.stderr}", effective)
+        return effective
+
+    def _text(self) -> str:
+        plugins = [path_options.cnf_line("plugin_load_add", ";".join(self.plugins))] if self.plugins else []
+        lines = [path_options.cnf_line(one.entry.name, one.value) for one in self._sent()]
+        return "\n".join(["[mysqld]", *plugins, *lines, ""])
+
+    def _sent(self) -> list[_Kept]:
+        """The entries for the server itself: values in percent are ours, and an implied option has no name there."""
+        return [
+            one
+            for one in self.kept
+            if not re.fullmatch(r"[\d.]+\s*%", one.value)
+            and (one.name in self.words or one.name not in self.vendor.implied)
+        ]
+
+    def _refused(self, text: str) -> bool:
+        """Turn the first error of the server into a problem of the entry that it names; False if it names none."""
+        for line in text.splitlines():
+            if "[ERROR]" not in line:
+                continue
+            for one in _named(line, self._sent()):
+                self.problems.append(f"{one.entry.where}: {_shown(one.entry.argument)[2:]}: {_message(line)}")
+                self.kept.remove(one)
+                return True
+        return False
+
+    def _note_changes(self, text: str, effective: Mapping[str, str]) -> None:
+        said = set()
+        for one in self._sent():
+            running = effective.get(one.name, one.value)
+            if one.spelled.removeprefix("loose_") == one.name and not same(one.value, running):
+                said.add(one.name)
+                self.notes.append(f"{one.entry.where}: {one.name}={one.value}: {self.release.name} makes it {running}")
+        for line in text.splitlines():
+            for one in _named(line, self._sent())[:1] if "[Warning]" in line else ():
+                if one.name not in said:
+                    said.add(one.name)
+                    self.notes.append(f"{one.entry.where}: {self.release.name} warns: {_message(line)}")
+
+    def _options(self) -> dict[str, str]:
+        options = {_option_name(one): one.value for one in self.kept}
+        return options | ({"plugin_load_add": ";".join(self.plugins)} if self.plugins else {})
+
+
+def values(text: str) -> dict[str, str]:
+    """Return the values that a server's ``--verbose --help`` lists after reading its options, by normal name."""
+    lines = iter(text.splitlines())
+    for line in lines:
+        if line.startswith("----") and " " in line.strip():
+            break
+    found = {}
+    for line in lines:
+        if not line.strip():
+            break
+        name, _, value = line.partition(" ")
+        found[normal_option(name)] = value.strip()
+    return found
+
+
+def server_name(spelled: str, words: frozenset[str]) -> str:
+    """Return the server's name of an option as it is spelled: without prefixes, and in full where it is abbreviated."""
+    known = path_options.bases(spelled)
+    if exact := next((base for base in known if base.rpartition(".")[2] in words), ""):
+        return exact
+    whole = next((_longer(base, words) for base in known if len(_longer(base, words)) == 1), [])
+    return whole[0] if whole else spelled.removeprefix("loose_")
+
+
+def instead(name: str, release: Release, words: Iterable[str]) -> str:
+    """Return what to add to "no such option": what became of it in this release, or the name that was probably meant.
+
+    ``words`` are the names of the release's own options. Empty when nothing is known.
+    """
+    if fate := became(release.product, numbers(release.version), name):
+        return f": {fate}"
+    close = difflib.get_close_matches(name, sorted(set(words)), n=1, cutoff=CLOSE)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _longer(name: str, words: frozenset[str]) -> list[str]:
+    return [word for word in words if word.startswith(name)]
+
+
+def _option_name(kept: _Kept) -> str:
+    """The name of a kept option in a my.cnf of ours: in full, with ``skip_`` and the like, without ``loose_``."""
+    for base in path_options.bases(kept.spelled):
+        if kept.name.startswith(base):
+            prefix = kept.spelled.removesuffix(base)
+            return prefix.replace("loose_", "") + kept.name
+    return kept.name
+
+
+def _named(line: str, kept: Sequence[_Kept]) -> list[_Kept]:
+    """The entries whose name stands in a line of the server, the likeliest first."""
+    text = line.lower().replace("--", " ").replace("-", "_")
+
+    def stands(one: _Kept) -> bool:
+        names = {one.name, *path_options.bases(one.spelled)}
+        return any(re.search(rf"(?<![a-z0-9_]){re.escape(name)}(?![a-z0-9_])", text) for name in names)
+
+    found = [one for one in kept if stands(one)]
+    return sorted(found, key=lambda one: (bool(one.value) and one.value in line, len(one.name)), reverse=True)
+
+
+def _message(line: str) -> str:
+    """A line of a server without time, thread, tags and the path of its program."""
+    text = re.sub(r"^.*?\[(?:ERROR|Warning|Note)\]\s*(?:\[[\w-]+\]\s*)*", "", line.strip(), flags=re.IGNORECASE)
+    return re.sub(r"^\S*(?:mariadbd|mysqld): ", "", text)
+
+
+def _shown(argument: str) -> str:
+    """An option as it may be shown: the value of one that may be a secret is left out."""
+    name, equals, _ = argument.partition("=")
+    return f"{name}=..." if equals and SECRET.search(name) else argument
+
+
+def _where(cnf: CnfFile, groups: Sequence[str], number: int) -> str:
+    return [entry.where for entry in cnf.entries if entry.section.lower() in groups][number]
+
+
+@contextlib.contextmanager
+def _copied(cnf: CnfFile, host: Host) -> Iterator[str]:
+    """Copy a file with its includes to the host, with directives that name the copies. Gives the copy's path."""
+    directory = f"{host.directory}/cnf"
+    contents = dict(cnf.contents)
+    directives = {(one.file, one.line): (number, one) for number, one in enumerate(cnf.directives)}
+
+    def rewritten(file: Path) -> bytes:
+        lines = contents[file].split(b"\n")
+        for (path, line), (number, one) in directives.items():
+            if path == file:
+                lines[line - 1] = _directive(f"{directory}/{number}", one).encode()
+        return b"\n".join(lines)
+
+    try:
+        host.push(rewritten(cnf.contents[0][0]), f"{directory}/my.cnf")
+        for number, one in directives.values():
+            for name, file in one.files:
+                host.push(rewritten(file), f"{directory}/{number}/{name}")
+            for name in one.others:  # the release must not read these either
+                host.push(b"[mysqld]\nread_although_not_named_cnf\n", f"{directory}/{number}/{name}")
+        yield f"{directory}/my.cnf"
+    finally:
+        host.remove_tree(directory)
+
+
+def _directive(directory: str, one: Directive) -> str:
+    if not one.found:
+        return "#"
+    return f"!{one.kind} {directory}" + (f"/{one.files[0][0]}" if one.kind == INCLUDE else "")

@@ -1,0 +1,212 @@
+"""Options that name files and directories, and what becomes of each: no server opens a file outside of its node.
+
+``inside`` gives the value that keeps an option's files in the data directory. ``require_inside`` is the last check
+before a my.cnf is written: it accepts only values that ``inside`` would not change. A value with ``/``, ``..`` or ``~``
+is refused for every option that the tables below do not name, so that an option of a new version does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from pytest_dbcluster.errors import ConfigError
+
+LIST = "wsrep_provider_options"
+# Provider options that are specific to one node: addresses, ports, directories, files, evicted members, and commands.
+PROVIDER_OWN = frozenset(
+    """
+    base_dir base_host base_port evs.evict gcache.dir gcache.name gmcast.group gmcast.listen_addr gmcast.mcast_addr
+    gmcast.peer_addr ist.recv_addr ist.recv_bind pc.bootstrap socket.ssl_ca socket.ssl_cert socket.ssl_key
+    socket.ssl_password_file socket.ssl_reload
+    """.split()  # noqa: SIM905  (a list of eighteen quoted words is no easier to read)
+)
+# The name of one file, which the server then keeps in its data directory: the last part of a path stays.
+FILES = frozenset(
+    """
+    audit_log_file general_log_file innodb_buffer_pool_filename log log_bin log_bin_index log_ddl_recovery
+    log_isam log_slow_queries log_slow_query_file log_slow_query_log_file log_tc log_update master_info_file
+    mroonga_log_file mroonga_query_log_file relay_log relay_log_index relay_log_info_file server_audit_file_path
+    slow_query_log_file sql_error_log_filename wsrep_status_file
+    """.split()  # noqa: SIM905  (a list of twenty-odd quoted words is no easier to read)
+)
+# Lists of files with sizes: ibdata1:12M:autoextend
+FILE_LISTS = frozenset({"innodb_data_file_path", "innodb_temp_data_file_path"})
+# Directories, and files that are only read or executed: left out, so that the server takes its default. Also
+# log_basename: what it does to the names of other files depends on the order of the options; and
+# mysqlx: its socket would be in /tmp.
+LEFT_OUT = frozenset(
+    """
+    admin_ssl_ca admin_ssl_capath admin_ssl_cert admin_ssl_crl admin_ssl_crlpath admin_ssl_key aria_log_dir_path
+    authentication_ldap_sasl_ca_path authentication_ldap_simple_ca_path basedir binlog_directory
+    caching_sha2_password_private_key_path caching_sha2_password_public_key_path character_sets_dir chroot
+    clone_ssl_ca clone_ssl_cert clone_ssl_key core_file datadir debug debug_dbug defaults_extra_file defaults_file
+    des_key_file early_plugin_load file_key_management_filekey file_key_management_filename ft_stopword_file
+    group_replication_recovery_public_key_path group_replication_recovery_ssl_ca
+    group_replication_recovery_ssl_capath group_replication_recovery_ssl_cert group_replication_recovery_ssl_crl
+    group_replication_recovery_ssl_crlpath group_replication_recovery_ssl_key init_file init_replica init_slave
+    innodb_data_home_dir innodb_directories innodb_doublewrite_dir innodb_ft_aux_table
+    innodb_ft_server_stopword_table innodb_ft_user_stopword_table innodb_log_arch_dir innodb_log_group_home_dir
+    innodb_redo_log_archive_dirs innodb_temp_tablespaces_dir innodb_tmpdir innodb_undo_directory
+    keyring_encrypted_file_data keyring_file_data keyring_hashicorp_ca_path keyring_migration_socket
+    keyring_okv_conf_dir language lc_messages_dir log_basename log_error log_error_file login_path mecab_rc_file
+    mysqlx mysqlx_socket mysqlx_ssl_ca mysqlx_ssl_capath mysqlx_ssl_cert mysqlx_ssl_crl mysqlx_ssl_crlpath
+    mysqlx_ssl_key ndb_tls_search_path pid_file plugin_dir replica_load_tmpdir rocksdb_datadir rocksdb_wal_dir
+    s3_debug secure_file_priv sha256_password_private_key_path sha256_password_public_key_path slave_load_tmpdir
+    socket ssl_ca ssl_capath ssl_cert ssl_crl ssl_crlpath ssl_key tmpdir tokudb_backup_dir tokudb_data_dir
+    tokudb_log_dir tokudb_tmp_dir wsrep_data_home_dir wsrep_notify_cmd wsrep_provider
+    """.split()  # noqa: SIM905  (a list of a hundred quoted words is no easier to read)
+) | {f"wsrep_provider_{key.replace('.', '_')}" for key in PROVIDER_OWN}
+# A slash in their values is part of SQL, of a pattern or of a name, and no file is opened.
+NO_PATH = frozenset({"default_time_zone", "ft_boolean_syntax", "init_connect", "performance_schema_instrument"})
+PREFIXES = ("loose_", "skip_", "enable_", "disable_", "maximum_", "autoset_")
+EMPTY = "''"  # a value that is given and empty (sql_mode = ''); no text at all is an option without a value
+MOST_BYTES = 4000  # of a line: servers read a my.cnf in pieces of 4096 bytes, and the rest would be a line of its own
+
+_NAME = re.compile(r"[a-z0-9_][a-z0-9_.]*")
+_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+_OUTWARD = re.compile(r"/|\.\.|~")
+
+
+def bases(name: str) -> list[str]:
+    """Return the names that a normal option name can stand for: itself, and without ``loose_``, ``skip_`` and so on."""
+    names = [name]
+    while prefix := next((known for known in PREFIXES if names[-1].startswith(known)), ""):
+        names.append(names[-1].removeprefix(prefix))
+    return names
+
+
+def check_text(name: str, value: str) -> None:
+    """Raise ConfigError for a name or a value that would not be exactly one line of a my.cnf."""
+    if not _NAME.fullmatch(name):
+        raise ConfigError(f"option {name!r}: the name of an option has letters, digits, '_', '-' and '.', nothing else")
+    if control := next((character for character in value if ord(character) < 32 or ord(character) == 127), ""):
+        raise ConfigError(
+            f"option {name}={value!r}: the value has a control character ({control!r}), which ends or changes a line "
+            "of a my.cnf; remove it"
+        )
+    try:
+        size = len(cnf_line(name, value).encode())
+    except UnicodeEncodeError:
+        raise ConfigError(f"option {name}={value!r}: the value is no UTF-8 text; write it in UTF-8") from None
+    if size > MOST_BYTES:
+        raise ConfigError(
+            f"option {name}: its line has {size} bytes, and servers read at most {MOST_BYTES} as one line; shorten it"
+        )
+
+
+def cnf_line(name: str, value: str) -> str:
+    """Return a line of a my.cnf that servers read as exactly this name and value; no value is the bare name."""
+    if not value:
+        return name
+    if value == EMPTY:
+        return f"{name} = {EMPTY}"
+    if re.search(r"[#'\"\\]", value) or value != value.strip():
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'{name} = "{escaped}"'
+    return f"{name} = {value}"
+
+
+def inside(name: str, value: str) -> str | None:
+    """Return the value with which the option's files lie in the data directory; None if the option must be left out.
+
+    Raises ConfigError for a value that cannot be kept inside: a raw device, two files of one name, or a path in an
+    option that is not known to name one.
+    """
+    known = bases(name)
+    if not LEFT_OUT.isdisjoint(known):
+        return None
+    if value == EMPTY:
+        return value
+    if not FILES.isdisjoint(known):
+        return _file_name(name, value)
+    if not FILE_LISTS.isdisjoint(known):
+        return _file_list(name, value)
+    if LIST in known:
+        return _provider_options(name, value)
+    if NO_PATH.isdisjoint(known) and _OUTWARD.search(value):
+        raise ConfigError(
+            f"option {name}={value!r}: the value looks like a path, and this option is not known to name a file; a "
+            "server keeps all files in its node's directory, so leave the option out, or give a value without '/', "
+            "'..' and '~'"
+        )
+    return value
+
+
+def require_inside(options: Mapping[str, str]) -> None:
+    """Raise ConfigError for the first option that is no single line, or that could name a file outside of the node."""
+    for name, value in options.items():
+        check_text(name, value)
+        if (kept := inside(name, value)) != value:
+            instead = "leave it out" if kept is None else f"{kept!r} would stay inside"
+            raise ConfigError(
+                f"option {name}={value!r} names files, and a server keeps all files in its node's directory: {instead}"
+            )
+
+
+def moved(options: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return the options with every file inside of the data directory, and one line for each changed or left out one.
+
+    Raises what ``check_text`` and ``inside`` raise.
+    """
+    result, lines = {}, []
+    for name, value in options.items():
+        check_text(name, value)
+        kept = inside(name, value)
+        if kept is None:
+            lines.append(f"{name}={value} is left out: a server keeps all files in its node's directory")
+            continue
+        result[name] = kept
+        if kept != value:
+            lines.append(
+                f"{name}={value} becomes {kept or 'the default'}: a server keeps all files in its data directory"
+            )
+    return result, lines
+
+
+def provider_pairs(text: str) -> dict[str, str]:
+    """Return the options of a list ``key = value; key = value; `` as value by key."""
+    pairs = (part.partition("=") for part in text.split(";") if part.strip())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _file_name(name: str, value: str) -> str:
+    last = value.rstrip("/").rpartition("/")[2]
+    if last in ("", ".", ".."):  # a directory, or no value: the server's own name for the file
+        return ""
+    if not _FILE_NAME.fullmatch(last):
+        raise ConfigError(
+            f"option {name}={value!r}: {last!r} is no plain name of a file; take letters, digits, '_', '-' and '.'"
+        )
+    return last
+
+
+def _file_list(name: str, value: str) -> str:
+    files = []
+    for part in value.split(";"):
+        path, colon, rest = part.strip().partition(":")
+        if path.startswith("/dev/") or re.search(r"(newraw|raw)\s*$", rest):
+            raise ConfigError(f"option {name}={value!r} names a raw device, and servers of a test get files alone")
+        if _OUTWARD.search(rest):
+            raise ConfigError(f"option {name}={value!r}: {part.strip()!r} is not FILE:SIZE")
+        if not (file := _file_name(name, path)):
+            raise ConfigError(f"option {name}={value!r}: {part.strip()!r} is not FILE:SIZE")
+        files.append((file, f"{colon}{rest}"))
+    names = [file for file, _ in files]
+    if len(set(names)) < len(names):
+        raise ConfigError(
+            f"option {name}={value!r}: two of its files have one name, and both would lie in one directory"
+        )
+    kept = ";".join(file + rest for file, rest in files)
+    return value if not _OUTWARD.search(value) else kept
+
+
+def _provider_options(name: str, value: str) -> str | None:
+    pairs = provider_pairs(value)
+    kept = {key: text for key, text in pairs.items() if key not in PROVIDER_OWN}
+    for key, text in kept.items():
+        if _OUTWARD.search(text) or not re.fullmatch(r"[a-z0-9_.]+", key):
+            raise ConfigError(f"option {name}: {key}={text} looks like a path, and {key} is not known to name a file")
+    if kept == pairs:
+        return value
+    return "; ".join(f"{key}={text}" for key, text in kept.items()) or None
