@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.cli import init, main
-from pytest_dbcluster.clusters.servers.options import read_cnf
+from pytest_dbcluster.clusters.servers import cnf_file
 from tests.support.command import ROOT
 
 
@@ -31,7 +31,10 @@ def project(tmp_path, capsys):
 def test_a_project_is_a_test_a_my_cnf_and_a_workflow(project):
     """And the file that makes the directory the root of pytest."""
     assert sorted(written(project)) == sorted([init.TEST, init.CNF, init.WORKFLOW, init.PYTEST_INI])
-    assert read_cnf(project / init.CNF) == {"mysqld": {"innodb_flush_log_at_trx_commit": "2"}}
+    entries = cnf_file.read(project / init.CNF).entries
+    assert [(entry.section, entry.name, entry.value) for entry in entries] == [
+        ("mysqld", "innodb_flush_log_at_trx_commit", "2")
+    ]
 
 
 def test_pytest_collects_the_project(project):

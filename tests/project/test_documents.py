@@ -18,7 +18,7 @@ from fixtures.loads import WRITING, slap
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.clusters import topology
-from pytest_dbcluster.clusters.servers.options import read_cnf
+from pytest_dbcluster.clusters.servers import cnf_file
 from pytest_dbcluster.hosts import provisioner
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import catalogue
@@ -176,7 +176,9 @@ def test_readme_shows_the_flush_claims(tmp_path, monkeypatch):
     example, suite = importlib.import_module("readme_example"), ROOT / "suites" / "galera" / "test_flush.py"
 
     assert example.GALERA == clusters.GALERA
-    assert dict(example.FLUSH_2.options) == read_cnf(ROOT / "fixtures" / "mycnf" / "flush_2.cnf")["mysqld"]
+    assert dict(example.FLUSH_2.options) == {
+        entry.name: entry.value for entry in cnf_file.read(ROOT / "fixtures" / "mycnf" / "flush_2.cnf").entries
+    }
     assert (example.FLUSH_2.short_name, example.FLUSH_2.nodes) == (clusters.FLUSH_2.short_name, clusters.FLUSH_2.nodes)
     assert [example.MySQLSlap(mode) for mode in WRITING] == [slap(mode) for mode in WRITING]
     claims = [line for line in suite.read_text().splitlines() if line.startswith("    assert ")]

@@ -10,7 +10,7 @@ import pytest
 from pytest_dbcluster.clusters.dialects.implied_options import ImpliedOption
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers import options as opts
-from pytest_dbcluster.clusters.servers import variables
+from pytest_dbcluster.clusters.servers import path_options, variables
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
@@ -239,24 +239,25 @@ def test_other_loose_options_stay():
 
 
 def test_addresses_inside_the_provider_options_are_left_out():
-    """The other entries stay; a line names each one that was left out, and the topology's own address stays."""
-    given = "gcs.fc_limit=64; GMCAST.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0"
-    known = {"wsrep_provider_options": variable("wsrep_provider_options", kind="VARCHAR")}
-    made = Template(Path("/x"), "secret", known, frozenset())
-    release = Release(RELEASE, "mariadb", "10.11.19", Path("/bin"))
+    """The other entries stay, a line names the change, and an entry that is spelled otherwise is refused."""
+    given = "gcs.fc_limit=64; gmcast.listen_addr=tcp://0.0.0.0:4567; ist.recv_bind=0.0.0.0"
 
-    fitted, lines = opts.fit({"wsrep_provider_options": given}, made, release)
+    kept, lines = path_options.moved({"wsrep_provider_options": given})
 
-    assert fitted == {"wsrep_provider_options": "gcs.fc_limit=64"}
-    said = [line for line in lines if "wsrep_provider_options" in line]
-    assert said == [
-        "GMCAST.listen_addr=tcp://0.0.0.0:4567 in wsrep_provider_options is left out: pytest-dbcluster sets it itself",
-        "ist.recv_bind=0.0.0.0 in wsrep_provider_options is left out: pytest-dbcluster sets it itself",
-    ]
-    needed = {"wsrep_provider_options": "gmcast.listen_addr=tcp://127.0.0.1:1"}
-    assert opts.merged(needed, {"wsrep_provider_options": given}) == {
-        "wsrep_provider_options": "gmcast.listen_addr=tcp://127.0.0.1:1;gcs.fc_limit=64"
-    }
+    assert kept == {"wsrep_provider_options": "gcs.fc_limit=64"}
+    assert lines[0].startswith(f"wsrep_provider_options={given} becomes gcs.fc_limit=64")
+    for spelled in ("GMCAST.listen_addr=tcp://0.0.0.0:4567", "IST.recv_bind=0.0.0.0"):
+        with pytest.raises(ConfigError, match="wsrep_provider_options"):
+            path_options.moved({"wsrep_provider_options": spelled})
+
+
+@pytest.mark.parametrize(
+    "name", ["loose_bind_addr", "loose_extra_por", "extra_port", "mysqlx_port", "group_replication_ip_allowlist"]
+)
+def test_an_option_that_opens_a_port_is_refused(name):
+    """Also behind ``loose_`` and abbreviated, as MariaDB accepts it: clusters listen on 127.0.0.1 alone."""
+    with pytest.raises(ConfigError, match=f"option {name!r} is set by pytest-dbcluster itself"):
+        opts.refuse_ours({name: "1"})
 
 
 def test_differences_name_what_one_side_lacks():
