@@ -36,6 +36,10 @@ class ReleaseName:
     version: str
     directory: str = ""
 
+    def __post_init__(self) -> None:
+        if self.product not in (*VENDORS, *TOOLS):
+            raise ConfigError(f"unknown server {self.product!r} in a release; known: {', '.join(VENDORS)}")
+
     @classmethod
     def parse(cls, text: str) -> ReleaseName:
         """Parse NAME:VERSION or NAME:VERSION=DIRECTORY. Raises ConfigError."""
@@ -230,6 +234,7 @@ class ClusterSpec:
         """The same cluster with the vendor's defaults (``vendor``) or with comparable options (``normalised``)."""
         return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
 
+    @calls.written('spec.with_needs(cores=1, memory="512M", iops=200)')
     def with_needs(
         self,
         *,

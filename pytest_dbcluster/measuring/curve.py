@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import calls, registry
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
@@ -43,6 +43,7 @@ class Curve:
         for point in self.points:
             yield (point.value, *series_of(point.measurement))
 
+    @calls.written("curve.every(lambda slow, fast: fast.beats(slow))")
     def every(self, claim: Callable[..., Answer]) -> Every:
         """Ask one claim at every point: ``assert curve.every(lambda a, b: b.beats(a))``.
 
@@ -77,6 +78,7 @@ class Curve:
                 f"lambda a, b: b.beats(a); got {claim!r}: {error}"
             ) from None
 
+    @calls.written("curve.draw()")
     def draw(self, blocks: int = BLOCKS) -> None:
         """Draw blocks at every point until it has ``blocks`` blocks, for the table and the chart, without a claim.
 

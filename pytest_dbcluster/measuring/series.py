@@ -154,6 +154,11 @@ class Series:
                 f"assert {self.name}.beats({getattr(other, 'name', 'other')})"
             )
 
+        def __getattr__(self, name: str) -> NoReturn:
+            # Also called for what Python and pytest look for, so the error has to be an AttributeError.
+            known = [claim for claim, value in vars(Series).items() if callable(value) and not claim.startswith("_")]
+            raise AttributeError(f"a series has no {name!r}; known: {', '.join(known)}")
+
         __lt__ = __le__ = __gt__ = __ge__ = _compared
 
 

@@ -335,11 +335,16 @@ def pytest_make_collect_report(
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:
-    """Explain ``assert a.beats(b) is True``, which is red whatever the answer."""
-    module = sys.modules.get("pytest_dbcluster.measuring.answer")
-    if module is None or not isinstance(left, module.Answer):
+    """Explain ``assert a.beats(b) is True``, which is red whatever the answer, and ``assert a == b`` of two series."""
+    module = sys.modules.get("pytest_dbcluster.measuring.series")
+    if module is None:
         return None
-    return [f"{left!r} {op} {right!r}", "", f"an answer is an object of its own: write assert {left.text}"]
+    if isinstance(left, module.Answer):
+        return [f"{left!r} {op} {right!r}", "", f"an answer is an object of its own: write assert {left.text}"]
+    if isinstance(left, module.Series) and isinstance(right, module.Series):
+        meant = f"{left.name}.same_as({right.name}, within=0.05)"
+        return [f"{left!r} {op} {right!r}", "", f"two series are two objects: write a claim, such as assert {meant}"]
+    return None
 
 
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:

@@ -88,6 +88,8 @@ class DBSession:
         own. Raises ConfigError for a wrong argument or variants that cannot be compared.
         """
         _check(on, instances)
+        if not isinstance(across_durability, bool):
+            raise ConfigError(f"measure(..., across_durability={across_durability!r}): it takes True or False")
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
             on = [*on] * len(workload)

@@ -125,6 +125,8 @@ def _check(option: Any) -> None:
         value = getattr(option, name)
         if value is not None and not value > 0:
             raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+    if option.db_seed is not None and option.db_seed < 0:
+        raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
     if not option.db_results.strip():
         raise ConfigError("--db-results: it takes a directory, such as reports/latest")
     if option.db_max_pairs > critical_values.LOOKS[-1]:

@@ -220,6 +220,16 @@ def test_values_that_have_no_hash_are_refused_as_others():
         curve.loads(SLAP, {"concurrency": ([1], [2])})
 
 
+def test_every_without_a_claim_shows_how_it_is_written():
+    """As every public call does."""
+    with pytest.raises(ConfigError) as caught:
+        sweep(2.0).every()
+    assert str(caught.value) == (
+        "curve.every(...): missing a required argument: 'claim'; it is written "
+        "curve.every(lambda slow, fast: fast.beats(slow))"
+    )
+
+
 @pytest.mark.parametrize("claim", [lambda one: one, lambda one, other, third: one, lambda: None])
 def test_a_claim_takes_a_series_for_each_cluster(claim):
     """Else no point is measured."""

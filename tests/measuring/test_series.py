@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import operator
 
 import pytest
@@ -183,6 +184,19 @@ def test_a_series_is_no_number(compare):
 
     assert str(caught.value).startswith("fast is compared with <, <=, > or >=, but a series is no number: make a claim")
     assert "assert fast.beats(slow)" in str(caught.value)
+
+
+def test_an_unknown_claim_lists_the_known_ones():
+    """And nothing that Python itself asks for is taken for a claim."""
+    slow, fast = series_of(measurement(two()))
+    with pytest.raises(AttributeError) as caught:
+        fast.faster(slow)
+
+    assert str(caught.value).startswith(
+        "a series has no 'faster'; known: beats, no_slower_than, same_as, scales, lower"
+    )
+    assert not hasattr(fast, "__array__")
+    assert copy.copy(fast) == fast
 
 
 def test_there_are_no_values_before_the_first_claim():

@@ -40,6 +40,10 @@ WRONG = {
         lambda measure: measure(WRITE, on=[ONE, OTHER], accross_durability=True),
         "measure(...): there is no argument accross_durability=; write across_durability= in place of ",
     ),
+    "a word": (
+        lambda measure: measure(WRITE, on=[ONE, OTHER], across_durability="no"),
+        "measure(..., across_durability='no'): it takes True or False",
+    ),
     "one cluster": (
         lambda measure: measure(WRITE, on=[ONE]),
         "measure(workload, on=[standalone1]) has nothing to compare standalone1 with: a claim needs two variants. "

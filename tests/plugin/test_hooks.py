@@ -257,6 +257,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-max-pairs=161", "--db-max-pairs 161: a claim draws 160 pairs at most"),
         ("--db-budget=-1", "--db-budget -1: it takes a number above 0"),
         ("--db-budget=nan", "--db-budget nan: it takes a number above 0"),
+        ("--db-seed=-1", "--db-seed -1: it takes 0 or more"),
         ("--db-run-budget=0", "--db-run-budget 0: it takes a number above 0"),
         ("--db-cnf=none.cnf", "there is no none.cnf; its directory has: no .cnf file"),
     ],
@@ -385,6 +386,14 @@ def test_an_answer_is_true_without_is(run):
     result.stdout.fnmatch_lines(
         ["E*assert <v1.beats(v0): holds> is True", "E*an answer is an object of its own: write assert v1.beats(v0)"]
     )
+
+
+def test_two_series_are_never_equal(run):
+    """The message writes the claim that was meant."""
+    result = run(HOLDS.replace("fast.beats(slow)", "fast == slow"))
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E*write a claim, such as assert v1.same_as(v0, within=0.05)"])
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,14 @@ def test_a_wrong_argument_is_named(arguments, words):
     assert str(caught.value).startswith(words)
 
 
+def test_needs_and_releases_are_checked_where_they_are_written():
+    """Wrong names of limits, and servers that nobody knows."""
+    with pytest.raises(ConfigError, match=r"^spec\.with_needs\(\.\.\.\): there is no argument core=; write cores= in"):
+        GALERA.with_needs(core=1)
+    with pytest.raises(ConfigError, match=r"^unknown server 'postgres' in a release; known: mariadb, mysql$"):
+        ReleaseName("postgres", "17")
+
+
 def test_one_fragment_may_stand_alone():
     """A text is one name, not a name for each letter."""
     assert ClusterSpec("galera", cnf="flush_2").cnf == ("flush_2",)
