@@ -25,12 +25,16 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin import results, signals
 from pytest_dbcluster.plugin.signals import EndingSignals
-from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting import schema, unwritten
 from pytest_dbcluster.reporting.report import Report
 from pytest_dbcluster.system import machine_lock, worker_files
 
 INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
-OVERRIDDEN, HELD = "dbcluster_overridden", "dbcluster_held"  # keys of ``workeroutput``
+OVERRIDDEN, HELD, UNWRITTEN = (
+    "dbcluster_overridden",
+    "dbcluster_held",
+    "dbcluster_unwritten",
+)  # keys of ``workeroutput``
 RESULTS = "results"  # the file in the shared directory that names the results directory
 WHEN = "dbcluster"  # the ``when`` of a report that is a message
 
@@ -132,8 +136,9 @@ class Worker:
         return ("", "", "") if report.when == WHEN else None
 
     def pytest_sessionfinish(self) -> None:
-        """Give xdist the held messages and overridden options for the controller."""
-        self._config.workeroutput |= {OVERRIDDEN: self.overridden, HELD: self._held}  # type: ignore[attr-defined]
+        """Give xdist the held messages, overridden options and files not written, for the controller."""
+        output = {OVERRIDDEN: self.overridden, HELD: self._held, UNWRITTEN: unwritten.of(self._config).reasons}
+        self._config.workeroutput |= output  # type: ignore[attr-defined]
 
 
 class Controller:
@@ -218,6 +223,7 @@ class Controller:
         """Read the ``workeroutput`` of a worker that ended; a worker that crashed has none."""
         given = getattr(node, "workeroutput", None) or {}
         self._overridden += given.get(OVERRIDDEN, [])
+        unwritten.of(self._config).reasons |= given.get(UNWRITTEN, {})
         if self.report:
             for message in given.get(HELD, []):
                 self.report.received(node.gateway.id, message)

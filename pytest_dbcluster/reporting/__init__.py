@@ -21,4 +21,14 @@ Look here for:
 A new report is a module here and one line in ``report``.
 """
 
-__all__ = ["allure", "published", "records", "report", "results_directory", "results_lock", "schema", "tables"]
+__all__ = [
+    "allure",
+    "published",
+    "records",
+    "report",
+    "results_directory",
+    "results_lock",
+    "schema",
+    "tables",
+    "unwritten",
+]

@@ -189,7 +189,7 @@ class Relay:
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Hand the lines about overridden options to the plugin, which sends them when the worker ends."""
-        self._worker.overridden[:] = [*overridden, *unwritten.of(self._config).lines()]
+        self._worker.overridden[:] = overridden
 
     def summary(self, terminal_reporter: Any) -> None:
         """Do nothing: the output of a worker is not shown."""

@@ -12,10 +12,10 @@ SHOWN = 3  # paths that a line names
 
 
 class Unwritten:
-    """The files that could not be written, each with the reason of the system."""
+    """The files that could not be written. reasons: path -> reason of the system."""
 
     def __init__(self) -> None:
-        self._reasons: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
 
     @contextlib.contextmanager
     def noted(self, path: Path) -> Iterator[None]:
@@ -23,13 +23,13 @@ class Unwritten:
         try:
             yield
         except OSError as error:
-            self._reasons.setdefault(str(path), error.strerror or str(error))
+            self.reasons.setdefault(str(path), error.strerror or str(error))
 
     def lines(self) -> list[str]:
         """One line for each reason, with the number of files and the first of them; empty when all were written."""
         lines = []
-        for reason in dict.fromkeys(self._reasons.values()):
-            paths = [path for path, why in self._reasons.items() if why == reason]
+        for reason in dict.fromkeys(self.reasons.values()):
+            paths = [path for path, why in self.reasons.items() if why == reason]
             more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
             lines.append(
                 f"NOT WRITTEN: {', '.join(paths[:SHOWN])}{more}: {reason}. The verdicts above are complete; "
