@@ -157,6 +157,7 @@ def _added(results: Sequence[RunResult]) -> RunResult:
         good=_sum([result.good for result in results]),
         ledger=sum(ledgers, Ledger()) if ledgers else None,
         by_second=tuple(number for result in results for number in result.by_second),
+        by_tenth=tuple(number for result in results for number in result.by_tenth),
         rate=results[0].rate,
         offered=_sum([result.offered for result in results]),
         span=sum(spans) if spans else None,
