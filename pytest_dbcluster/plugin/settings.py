@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -111,7 +112,10 @@ class Settings:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.measurement import Rules
 
-        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over)
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self._run_over, self._run_left)
+
+    def _run_left(self) -> float:
+        return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)
 
     def _run_over(self) -> str:
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
