@@ -1,13 +1,14 @@
 """What the code of a measuring test shows before it runs: the clusters and workloads of its ``measure(...)`` calls.
 
 Nothing of the test is executed. Names are looked up among its parameters and in its module. An expression that only
-running the test could evaluate, such as a call of the test's own function, stays ``Unseen``: equal text with equal
-parameters means the same cluster.
+running the test could evaluate, such as a call of the test's own function, stays ``Unseen``: equal text, with the
+values of its parameters, means the same cluster.
 """
 
 from __future__ import annotations
 
 import ast
+import copy
 import dataclasses
 import functools
 import inspect
@@ -26,7 +27,7 @@ CLAIMS = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Unseen:
-    """The value of an expression that is not known before the test runs: its text, with the parameters it uses."""
+    """The value of an expression that is not known before the test runs: its text, with the values of parameters."""
 
     text: str
 
@@ -140,8 +141,7 @@ class _Names:
         return self._unseen(node) if found is None else found
 
     def _unseen(self, node: ast.expr) -> Unseen:
-        used = sorted({one.id for one in ast.walk(node) if isinstance(one, ast.Name)} & self.params)
-        return Unseen(" ".join([ast.unparse(node), *(f"{name}={self.known[name]!r}" for name in used)]))
+        return Unseen(ast.unparse(_Filled(self.known, self.params).visit(copy.deepcopy(node))))
 
     def _named(self, node: ast.Name) -> Any:
         if node.id in self.assigned and node.id not in self.params and self.depth < 9:
@@ -196,6 +196,17 @@ class _Names:
             return function(*given, **{str(name): value for name, value in more.items()})
         except Exception:  # the test itself will raise it
             return None
+
+
+class _Filled(ast.NodeTransformer):
+    """Writes the values of parameters in the place of their names: then equal text means an equal value."""
+
+    def __init__(self, known: Mapping[str, Any], params: frozenset[str]) -> None:
+        self._known, self._params = known, params
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:  # noqa: N802  (the name that ast calls)
+        """The name, or the value of a parameter as text."""
+        return ast.Name(repr(self._known[node.id])) if node.id in self._params else node
 
 
 def _is_ours(value: object) -> bool:

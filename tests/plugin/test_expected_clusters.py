@@ -117,9 +117,10 @@ def test_topologies_and_releases_start_two_instances_of_each_variant(known):
 
 
 def test_clusters_of_functions_count_by_their_text(known):
-    """Equal calls with equal parameters are one cluster."""
+    """Equal calls with equal values are one cluster."""
     assert starts(known, item(unseen, nodes=3), item(unseen, nodes=3)) == 2
     assert starts(known, item(unseen, nodes=3), item(unseen, nodes=4)) == 3
+    assert starts(known, item(unseen, nodes=2), item(unseen, nodes=2)) == 1
 
 
 def test_the_pool_keeps_as_many_clusters_as_are_expected():
