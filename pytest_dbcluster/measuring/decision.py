@@ -11,6 +11,7 @@ from pytest_dbcluster.claims import estimators, verdict
 from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.errors import Inconclusive
+from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
@@ -34,7 +35,8 @@ def ask(
     maximum of pairs than the run's. asserted: False for a comparison without a claim. Pairs that another claim has
     drawn are replayed look by look, so the order of the claims in a test changes no verdict. When no verdict can be
     trusted on this machine, it draws at most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks
-    or a failed check, and Inconclusive when the run's time is used before the first block.
+    or a failed check. Raises Inconclusive when the run's time is used before the first block, and when the warm-up
+    shows that the budget ends before the first look.
     """
     rules, source = measurement.rules, measurement.source
     cap = min(cap or rules.cap, rules.cap)
@@ -42,6 +44,8 @@ def ask(
     untrusted = untrusted or metrics.near_capacity(metric, source.arrival_rate)
     untrusted = untrusted or measurement.below_floor(claim, numbers[-1], metric)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
+    if asserted and not untrusted and (why := measurement.too_slow(claim, numbers)):
+        raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
     estimate: tuple[float, float, float] | None = None
     judged = functools.partial(_judged, claim, measurement, numbers, metric, cap, untrusted)
     decided = judged(measurement.over(numbers), drawn_before=True) if measurement.pairs else None
@@ -100,6 +104,10 @@ def _judged(
 
     ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
     """
+    look = reach.first_look(claim, measurement.rules.alpha)
+    if over and measurement.pairs < look and claim.kind != verdict.STALLS_KIND and measurement.spent(numbers):
+        needed = look * measurement.seconds(numbers) / measurement.pairs
+        over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
     late = next(filter(None, (open_loop.above_capacity(measurement.rounds[number]) for number in numbers)), "")
     if late and metrics.unit(metric) == metrics.LATENCY:
         untrusted, over = untrusted or late, over or late

@@ -12,18 +12,20 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import block_order, critical_values, verdict
 from pytest_dbcluster.claims.claim import Claim
-from pytest_dbcluster.errors import Inconclusive, SeriesVoid
-from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
+from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.instance_floor import InstanceFloor, margins_of
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.round_source import RoundSource
-from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds import metrics, open_loop, round_length
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round_length import RoundLength
 
 MAX_WARM_UPS = 5  # blocks
 STEADY = 0.05  # warm-up ends when a block's mean log cost falls by less than this
 MAX_VOID = 0.1  # the share of void blocks above which the series is void
+MAX_VOID_WARM_UPS = 2  # void blocks of a warm-up that has no other: the measurement ends
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Rules:
 
     seed: of the order of rounds. alpha: the maximum chance of a wrong verdict per claim and side. cap: the maximum
     number of pairs of a claim. budget: the maximum measured seconds of a claim. run_over: returns why the whole run
-    must draw no more, such as its used time; empty while it may.
+    must draw no more, such as its used time; empty while it may. run_left: returns the seconds left of the run.
     """
 
     seed: int
@@ -40,6 +42,7 @@ class Rules:
     cap: int = verdict.CAP
     budget: float = 120.0
     run_over: Callable[[], str] = lambda: ""
+    run_left: Callable[[], float] = lambda: math.inf
 
 
 @dataclasses.dataclass
@@ -53,7 +56,8 @@ class Measurement:
     Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
     rounds: per variant its rounds; the n-th belongs to the n-th block. orders: per block the numbers of its variants,
     in the order in which they ran. answers: of the claims so far. void: the blocks that did not count, each with its
-    rounds in the order in which they ran.
+    rounds in the order in which they ran. length: of the rounds, once it was chosen. dropped: the blocks that counted
+    until the arrival rate was lowered.
     """
 
     source: RoundSource
@@ -75,6 +79,10 @@ class Measurement:
         self._floors: dict[tuple[int, str], InstanceFloor] = {}
         self.drawn_without_claim = False
         self._warm_up_means: list[float] = []
+        self._warm_ups: list[list[Round]] = []
+        self._asked = ""  # the metric of the claim that draws
+        self.length: RoundLength | None = None
+        self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
 
     @property
@@ -94,6 +102,35 @@ class Measurement:
         if not self.pairs and (why := self.rules.run_over()):
             raise Inconclusive(f"{self.source.load}: {why}; nothing was drawn")
 
+    def check_reach(self, claim: Claim, numbers: Sequence[int], metric: str, *, asserted: bool = True) -> None:
+        """Before the first block: end a claim that cannot reach its first look. Starts and draws nothing.
+
+        numbers: its variants. asserted: False for a comparison without a claim, which draws what its budget allows.
+        Raises ConfigError when the budget is too small for the rounds, and Inconclusive when the rest of the run's
+        time is.
+        """
+        self._asked = metric
+        self._begin()
+        seconds = reach.shortest(self.source.round_seconds, self.source.free_length)
+        if self.pairs or not asserted or seconds is None:
+            return
+        look, given = reach.first_look(claim, self.rules.alpha), not self.source.free_length
+        if why := reach.beyond_budget(look, len(numbers), seconds, self.rules.budget, given=given):
+            raise ConfigError(f"{self.source.load}: {claim.kind} cannot be decided: {why}")
+        if why := reach.beyond_run(look, len(numbers), seconds, self.rules.run_left()):
+            raise Inconclusive(f"{self.source.load}: {why}; nothing was started for it")
+
+    def too_slow(self, claim: Claim, numbers: Sequence[int]) -> str:
+        """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up where needed."""
+        if self.pairs:
+            return ""
+        self._begin()
+        self._warm_up(numbers)
+        if self.length:
+            return ""
+        blocks = [sorted(block, key=lambda done: self.source.names.index(done.variant)) for block in self._warm_ups]
+        return reach.measured_too_slow(blocks, numbers, reach.first_look(claim, self.rules.alpha), self.rules.budget)
+
     @property
     def pairs(self) -> int:
         """The number of whole blocks that count."""
@@ -104,25 +141,52 @@ class Measurement:
     ) -> None:
         """Draw one block, after a warm-up before the first; a void block is repeated in the same order.
 
-        The other arguments are for display. numbers: the variants of the claim that draws. seen: the ratio so far and
-        the ends of its interval. cap: the maximum number of pairs. Raises SeriesVoid when more than a tenth of the
-        blocks (and more than one) are void. Raises Inconclusive when the run's time is used before the first block.
+        When the arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and the next one
+        is drawn. numbers: the variants of the claim that draws. The other arguments are for display: seen: the ratio so
+        far and the ends of its interval; cap: the maximum number of pairs. Raises SeriesVoid when more than a tenth of
+        the blocks (and more than one) are void. Raises Inconclusive when the run's time is used before the first block.
         """
-        self._begin()
-        if not self._warm:
-            self._warm_up()
-        order = next(self._order)
         while True:
-            rounds = self._block(order, self.pairs, numbers, seen, cap)
-            if not any(item.void for item in rounds):
-                break
-            self.void.append(rounds)
-            if len(self.void) > max(1, MAX_VOID * (self.pairs + 1)):
-                drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.source.load}"
-                raise SeriesVoid(f"{drawn} were void: {remarks.reason(rounds)}")
-        self.orders.append(order)
-        for number, item in zip(order, rounds, strict=True):
-            self.rounds[number].append(item)
+            self._begin()
+            self._warm_up(numbers)
+            order = next(self._order)
+            while self._is_void(rounds := self._block(order, self.pairs, numbers, seen, cap)):
+                self.void.append(rounds)
+                if len(self.void) > max(1, MAX_VOID * (self.pairs + 1)):
+                    if self._begun_again(len(self.void)):
+                        break
+                    drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.source.load}"
+                    raise SeriesVoid(f"{drawn} were void: {remarks.reason(rounds)}")
+            else:
+                self.orders.append(order)
+                for number, item in zip(order, rounds, strict=True):
+                    self.rounds[number].append(item)
+                if not self._begun_again():
+                    return
+
+    @staticmethod
+    def _is_void(rounds: Sequence[Round]) -> bool:
+        return any(item.void for item in rounds)
+
+    def _begun_again(self, least: int = open_loop.MIN_LATE) -> bool:
+        """Lower an arrival rate that a variant does not keep, once, and drop all rounds at that rate.
+
+        least: rounds that did not keep it. Returns False when all variants keep the rate, or it may not be lowered.
+        """
+        late = []
+        if self.source.arrival_rate is not None:
+            for number, name in enumerate(self.source.names):
+                void = [done for block in self.void for done in block if done.variant == name]
+                late.append(open_loop.too_high([*self.rounds[number], *void], least))
+        if not self._lowered(late):
+            return False
+        self.dropped = self.pairs
+        self.rounds = [[] for _ in self.source.names]
+        self.orders, self.void = [], []
+        self._values.clear()
+        self._checked = 0
+        self._order = block_order.block_orders(len(self.rounds), self.rules.seed + 2)
+        return True
 
     def _block(
         self,
@@ -163,22 +227,56 @@ class Measurement:
             budget=self.rules.budget,
         )
 
-    def _warm_up(self) -> None:
-        """Run blocks that do not count, five at most, until the mean cost of a block stops falling.
+    def _warm_up(self, numbers: Sequence[int]) -> None:
+        """Run blocks that do not count, five at most, until the mean cost of a block stops falling; once.
 
         The mean is over all variants, so the end of the warm-up favours none. It is the mean logarithm of the seconds
-        per operation; a void block has no mean.
+        per operation; a void block has no mean. Then choose the length of the rounds. numbers: the variants of the
+        claim. Raises SeriesVoid when the first two blocks are void.
         """
-        means = self._warm_up_means
+        if self._warm:
+            return
+        means, void = self._warm_up_means, 0
         warm_up_orders = block_order.block_orders(len(self.rounds), self.rules.seed + 1)
         for number in range(MAX_WARM_UPS):
             rounds = self._block(next(warm_up_orders), number - MAX_WARM_UPS)
-            if any(item.void for item in rounds):
+            if self._is_void(rounds):
+                void += 1
+                late = [open_loop.too_high([done], 1) for done in rounds]
+                if void >= MAX_VOID_WARM_UPS and not means and not self._lowered(late):
+                    of = f"{void} of {number + 1} blocks of the warm-up of {self.source.load}"
+                    raise SeriesVoid(f"{of} were void: {remarks.reason(rounds)}")
                 continue
+            self._warm_ups.append(rounds)
             means.append(sum(math.log(item.cost) for item in rounds) / len(rounds))
             if len(means) > 1 and means[-1] > means[-2] - STEADY:
                 break
         self._warm = True
+        self._choose_length(numbers)
+
+    def _lowered(self, late: Sequence[tuple[str, float]]) -> bool:
+        """Lower the arrival rate to what the slowest of these did, and lengthen its rounds as much; else False.
+
+        late: of each variant why the rate is too high, and what it did at that rate, as ``open_loop.too_high``.
+        """
+        too_high, before = sorted((done, why) for why, done in late if why), self.source.arrival_rate
+        if not too_high or not self.source.lower_rate(too_high[0][1], too_high[0][0]):
+            return False
+        now = self.source.arrival_rate
+        if self.length and before and now and before.rate and now.rate:
+            self.length = self.length.longer(before.rate / now.rate)
+            self.source.set_length(self.length)
+        return True
+
+    def _choose_length(self, numbers: Sequence[int]) -> None:
+        """Choose the length of the rounds from the warm-up, where the test leaves it to us; it stays for all claims."""
+        if not self.source.free_length:
+            return
+        rounds = [done for block in self._warm_ups for done in block]
+        least = metrics.seconds_needed(rounds, self._asked, self.source.load)
+        most = self.rules.budget / (round_length.PAIRS * max(2, len(numbers)))
+        self.length = round_length.chosen(self._warm_ups, least=least, most=most)
+        self.source.set_length(self.length)
 
     def baseline_first(self, candidate: int, baseline: int) -> list[bool]:
         """For each pair, whether the baseline ran before the candidate. The arguments are variant numbers."""
@@ -195,6 +293,8 @@ class Measurement:
         return [
             *self.source.notes(*numbers),
             *([floor.line] if floor else []),
+            *([self.length.line] if self.length else []),
+            *remarks.dropped_line(self.dropped),
             *remarks.warm_up_line(self._warm_up_means, MAX_WARM_UPS, STEADY),
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
@@ -211,6 +311,7 @@ class Measurement:
         if (baseline, metric) not in self._floors:
             if over := self.rules.run_over():
                 return f"{over}, before two instances of {self.source.names[baseline]} were compared"
+            self._warm_up(range(len(self.source.names)))  # the floor is measured in rounds as long as those that count
             self._floors[baseline, metric] = self.floor(baseline, metric)
         return self._floors[baseline, metric].refuses(claim)
 
@@ -247,8 +348,12 @@ class Measurement:
         """The measured seconds of all rounds of these variants so far."""
         return sum(item.seconds for number in numbers for item in self.rounds[number])
 
+    def spent(self, numbers: Sequence[int]) -> bool:
+        """Whether the budget of a claim about these variants is used."""
+        return self.seconds(numbers) >= self.rules.budget
+
     def over(self, numbers: Sequence[int]) -> str:
         """Why a claim about these variants must draw no more: its budget or the run's time is used; else empty."""
-        if self.seconds(numbers) >= self.rules.budget:
+        if self.spent(numbers):
             return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
         return self.rules.run_over()

@@ -91,6 +91,11 @@ def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[st
     return [f"warm-up ended after {maximum} blocks; the last block was still {faster} faster than the one before"]
 
 
+def dropped_line(blocks: int) -> list[str]:
+    """One line on the blocks that were dropped when the arrival rate was lowered; none without any."""
+    return [f"{blocks} blocks at the rate that was too high were dropped, and all began again"] if blocks else []
+
+
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
     """The lines on arrival rate, conflicts and latencies, and on the load generator."""
     marked = load_generator.mark(rounds)

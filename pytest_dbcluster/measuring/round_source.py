@@ -9,19 +9,24 @@ from contextlib import AbstractContextManager
 
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round_length import RoundLength
 
 
 class RoundSource(abc.ABC):
     """Runs the rounds of one workload on the variants of one measurement. Variant numbers are 0-based.
 
     names: the short name of each variant. load: the name of the workload. metric: the default metric of claims.
-    arrival_rate: the rate of an open loop, None for a closed loop.
+    arrival_rate: the rate of an open loop, None for a closed loop. round_seconds: of a round, where the test gives
+    them; None when they are chosen, and for a fixed amount of work. free_length: whether they are chosen: the
+    measurement then calls ``set_length`` once, after its warm-up.
     """
 
     names: Sequence[str]
     load: str
     metric: str
     arrival_rate: ArrivalRate | None
+    round_seconds: float | None = None
+    free_length: bool = False
 
     @abc.abstractmethod
     def round(self, variant: int, *, block: int, position: int) -> Round:
@@ -38,6 +43,17 @@ class RoundSource(abc.ABC):
     def alone(self) -> AbstractContextManager[None]:
         """A context for the rounds of one block, in which nothing else measures or builds on this machine."""
         return contextlib.nullcontext()
+
+    def set_length(self, length: RoundLength) -> None:  # noqa: B027 (rounds of a fixed amount of work have none)
+        """Set the length of all later rounds, of all variants."""
+
+    def lower_rate(self, why: str, done: float) -> bool:
+        """Lower the arrival rate of all variants, when it may be lowered; return whether it was.
+
+        It may be once, and only a share of the capacity: a rate in operations a second is what the test asks for. why:
+        the rate is too high. done: operations a second that the slowest variant did at that rate.
+        """
+        return False
 
     def permit(self, metric: str) -> None:  # noqa: B027 (by default every metric is permitted)
         """Raise ConfigError for a metric or counter that the workload does not have on these variants."""

@@ -33,9 +33,9 @@ class Series:
     (``--db-max-pairs``), or until its measured time (``--db-budget``) is used. The chance of a wrong verdict is at
     most .0005 (``--db-alpha``) towards each side, over all looks together; a guard may hold wrongly with .05.
     ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
-    Making a claim raises ConfigError for a wrong margin or metric, and for series that were not measured together or
-    are the same; SeriesVoid when more than a tenth of the blocks are void or a check of the clusters fails; and
-    Inconclusive when the run's time is used before the first block.
+    Making a claim raises ConfigError for a wrong margin or metric, for series that were not measured together or are
+    the same, and for rounds too long for the budget; SeriesVoid when more than a tenth of the blocks are void or a
+    check of the clusters fails; and Inconclusive when the run's time, or the budget, ends before the first look.
     """
 
     measurement: Measurement = dataclasses.field(repr=False)
@@ -130,6 +130,7 @@ class Series:
             )
         if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
+        self.measurement.check_reach(claim, (self.number, other.number), metric, asserted=asserted)
         self.measurement.source.permit(metric)
         return ask(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
 
@@ -184,6 +185,7 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     claim, measurement = claims.ordered(step), slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
-    measurement.source.permit(metric)
     numbers = [series.number for series in reversed(slowest_first)]
+    measurement.check_reach(claim, numbers, metric)
+    measurement.source.permit(metric)
     return ask(claim, measurement, numbers, metric)

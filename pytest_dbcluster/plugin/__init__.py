@@ -5,9 +5,8 @@
 - ``fixture``: ``Measure``, the type of the fixture ``measure``.
 - ``session``: one run: its provisioner, its pool of clusters, its report.
 - ``grouping``, ``xdist``: which tests share clusters, and which worker runs them.
-- ``refusals``: wrong releases and clusters that are known before a run begins.
+- ``collection/``: what is known of tests before they run: wrong clusters, too small budgets, expected time.
 - ``results``: the results directory of the run. ``signals``: SIGTERM and SIGHUP end a run as Ctrl-C does.
-- ``expected_time``: the expected time of a run, printed before it begins.
 
 Only ``hooks`` and ``xdist`` import pytest. Every run of pytest loads ``hooks`` where the plugin is installed, so it
 imports heavy modules only when it uses them.

@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import calls
+from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.measuring import curve
+from pytest_dbcluster.measuring import curve, reach
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import Series, series_of
@@ -54,6 +55,7 @@ class Measure:
         """
         if isinstance(on, list | tuple) and len(on) == 1 and not isinstance(workload, Mapping):
             raise ConfigError(ALONE.format(spec=on[0]))
+        self._check_time(workload)
         measurement = self._measurement(workload, on, across_durability, instances)
         self._asked.append([measurement])
         return series_of(measurement)
@@ -86,6 +88,16 @@ class Measure:
         sweep = Curve(workload, field, points)
         self._session.curves.begin(sweep)
         return sweep
+
+    def _check_time(self, workload: Workload | Mapping[str, Workload]) -> None:
+        """Raise Inconclusive when the run's time ends before any claim could be decided, before anything starts."""
+        from pytest_dbcluster.testbed import comparability
+
+        loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
+        seconds = reach.shortest(*comparability.seconds(loads))
+        left = self._session.settings.rules().run_left()
+        if seconds and left > 0 and (why := reach.beyond_run(LOOKS[0], 2, seconds, left)):
+            raise Inconclusive(f"{why}; nothing was started")
 
     def _measurement(
         self,

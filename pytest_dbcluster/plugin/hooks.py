@@ -40,7 +40,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the plugin's part for pytest-xdist in this process."""
-    from pytest_dbcluster.plugin import expected_time, grouping
+    from pytest_dbcluster.plugin import grouping
+    from pytest_dbcluster.plugin.collection import expected_time
 
     _begin_parallel(config)
     config.addinivalue_line("markers", expected_time.MARK_HELP)
@@ -145,7 +146,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     try:
         _refuse(config, measuring)
-        expected = _expected(config, measuring)
     except pytest.UsageError as error:
         if worker is None:
             raise
@@ -159,7 +159,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = grouping.together(items, group)
     if worker:
         worker.over = settings(config).run_over
-        worker.collected({item.nodeid: name for item, name in group.items()}, expected)
+        worker.collected({item.nodeid: name for item, name in group.items()}, _expected(config, _measuring(items)))
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
@@ -171,23 +171,43 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
-    if not config.option.collectonly:  # listing tests stays fast
-        from pytest_dbcluster.plugin import refusals
+    from pytest_dbcluster.plugin.collection import expected_time, reachable, refusals
 
-        try:
+    try:
+        if not config.option.collectonly:  # listing tests stays fast
             refusals.check(checked, measuring)
-        except errors.ConfigError as error:
-            raise pytest.UsageError(str(error)) from None
+        reachable.refuse([item for item in measuring if not _has_skip_mark(item)], settings(config).budget)
+        expected_time.check_marks(measuring)
+    except errors.ConfigError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _has_skip_mark(item: pytest.Item) -> bool:
+    """Whether a mark ``skip`` or ``skipif`` skips a test; False for a mark that pytest will refuse."""
+    from _pytest.skipping import evaluate_skip_marks
+
+    try:
+        return evaluate_skip_marks(item) is not None
+    except pytest.fail.Exception:
+        return False
 
 
 def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
-    """The lines about the expected time of the measuring tests. Raises UsageError for a wrong mark."""
-    from pytest_dbcluster.plugin import expected_time
+    """The lines about the expected time of the measuring tests, and about budgets that may be too small.
 
+    Raises UsageError for a wrong mark: pytest reports a collection even where it was refused.
+    """
+    from pytest_dbcluster.plugin.collection import expected_time, reachable
+    from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
+
+    checked = settings(config)
+    # A list of tests does not wait for the modules that know servers and their options.
+    known = ExpectedClusters(_has_skip_mark) if config.option.collectonly else OfRun(checked, _has_skip_mark)
     try:
-        return expected_time.lines(expected_time.expected(measuring, settings(config).profile), settings(config).budget)
+        lines = expected_time.lines(expected_time.expected(measuring, checked.profile, known), checked.budget)
     except errors.ConfigError as error:
         raise pytest.UsageError(str(error)) from None
+    return [*lines, *reachable.warnings(measuring, checked.budget, checked.profile)] if lines else []
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:

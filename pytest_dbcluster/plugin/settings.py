@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -103,7 +104,10 @@ class Settings:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.measurement import Rules
 
-        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over)
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, self._run_left)
+
+    def _run_left(self) -> float:
+        return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)
 
     def run_over(self) -> str:
         """Why the run must start nothing more, and wait for nothing: its time is used. Empty while it may."""

@@ -11,10 +11,23 @@ goodput, a percentile or a counter.
 - ``counters``: names of counters, and their values from two readings of server statuses.
 - ``metrics``: the value of a metric in a round, and the metrics that a workload can have.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
+- ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
+- ``turned_away``: clients that servers refused, for lack of connections.
 - ``load_generator``: whether the load generator was the bottleneck.
 
 To add a counter, add a line to ``counters``; to add a metric, add a name to ``metrics``. ``testbed.round_runner`` runs
 a round; ``Round.throughput`` is operations / seconds.
 """
 
-__all__ = ["counters", "histogram", "ledger", "ledger_summary", "load_generator", "metrics", "open_loop", "round"]
+__all__ = [
+    "counters",
+    "histogram",
+    "ledger",
+    "ledger_summary",
+    "load_generator",
+    "metrics",
+    "open_loop",
+    "round",
+    "round_length",
+    "turned_away",
+]

@@ -47,6 +47,8 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "semisync_waits": ("rpl_semi_sync_master_tx_waits", "rpl_semi_sync_source_tx_waits"),
     "semisync_wait_us": ("rpl_semi_sync_master_tx_wait_time", "rpl_semi_sync_source_tx_wait_time"),
     "connections": ("connections",),
+    "turned_away": ("connection_errors_max_connections",),  # connections above max_connections
+    "aborted_connects": ("aborted_connects",),
     "questions": ("questions",),
 }
 # Every member of a group counts every transaction of the group, so the maximum over the nodes is used, not the sum.

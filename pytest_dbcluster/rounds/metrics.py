@@ -160,14 +160,9 @@ def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
 
     A percentile needs 10 operations beyond it.
     """
-    name, _, kind = metric.partition(":")
-    if name not in QUANTILES or not rounds:
-        return
-    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
-    operations = statistics.median(entry(done, kind, metric, load).latencies.total for done in rounds)
+    minimum, operations, seconds = _operations(rounds, metric, load)
     if operations >= minimum:
         return
-    seconds = statistics.median(done.seconds for done in rounds)
     advice = (
         f"use rounds of seconds={math.ceil(ROOM * minimum / operations * seconds)}" if operations else "none at all"
     )
@@ -175,3 +170,22 @@ def enough(rounds: Sequence[Round], metric: str, load: str) -> None:
         f"metric {metric!r} of {load}: it needs {minimum} good operations a round, {BEYOND} of them beyond it; "
         f"rounds of {seconds:.2g} s had {operations:.0f}: {advice}"
     )
+
+
+def seconds_needed(rounds: Sequence[Round], metric: str, load: str) -> float:
+    """The seconds of a round that has enough good operations for the metric, judged by these rounds, with some room.
+
+    0 for a metric that is no percentile, and without rounds. Infinite when the rounds had no such operation.
+    """
+    minimum, operations, seconds = _operations(rounds, metric, load)
+    return ROOM * minimum * seconds / operations if operations else math.inf if minimum else 0.0
+
+
+def _operations(rounds: Sequence[Round], metric: str, load: str) -> tuple[int, float, float]:
+    """Good operations that a round needs for a metric, those that the median round had, and its seconds."""
+    name, _, kind = metric.partition(":")
+    if name not in QUANTILES or not rounds:
+        return 0, 0.0, 0.0
+    minimum = math.ceil(BEYOND / (1 - QUANTILES[name]) - 1e-6)
+    operations = statistics.median(entry(done, kind, metric, load).latencies.total for done in rounds)
+    return minimum, operations, statistics.median(done.seconds for done in rounds)

@@ -8,6 +8,7 @@ follow the rate, so the rate is a share of the capacity: what the slowest varian
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import re
 import statistics
@@ -16,9 +17,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
 from pytest_dbcluster.rounds.round import Round, RunResult
 
-WARM_UPS = 1  # blocks before the capacity is measured
-BLOCKS = 3  # blocks that measure the capacity
+MAX_WARM_UPS = 5  # blocks before the capacity is measured
+STEADY = 0.05  # they end when a block is faster than the one before by less than this
+BLOCKS = (6, 12)  # the least and the most blocks that measure the capacity
+PRECISE = 0.04  # they end when the standard error of each variant's mean speed is below this share
 MAX_VOID = 2  # void rounds
+MIN_LATE = 3  # rounds that did not keep the rate, before it is lowered
+LOWERED = 0.9  # a rate is lowered to this share of it, or less
 CLAIMED_SHARE = 0.7  # above it a tail is mostly queueing, and a few per cent of capacity change it by half
 MIN_DONE = 0.95  # share of the offered operations
 SIGMAS = 3.0  # standard deviations of a Poisson count
@@ -31,12 +36,14 @@ class ArrivalRate:
 
     asked: as the workload gives it, ``500`` (operations/s) or ``"70 %"``. rate: operations/s, None until the capacities
     are known. capacities: good operations/s of each variant in a closed loop; empty until they are measured. A rate in
-    operations/s needs them only for claims about latencies.
+    operations/s needs them only for claims about latencies. lowered: why and from what the rate was lowered; empty when
+    it was not.
     """
 
     asked: float | str
     rate: float | None = None
     capacities: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    lowered: str = ""
 
     @classmethod
     def of(cls, asked: float | str | None) -> ArrivalRate | None:
@@ -71,6 +78,17 @@ class ArrivalRate:
         rate = self.rate if self.share is None else self.share * min(capacities.values())
         return dataclasses.replace(self, rate=rate, capacities=capacities)
 
+    def lower(self, why: str, done: float) -> ArrivalRate | None:
+        """The same at a lower rate: its share of the ``done`` operations/s; None for a rate that may not be lowered.
+
+        A share may be lowered once. A rate in operations/s is what the test asks for, so it stays. why: the rate is
+        too high.
+        """
+        if self.share is None or self.rate is None or self.lowered:
+            return None
+        rate = min(self.share * done, LOWERED * self.rate)
+        return dataclasses.replace(self, rate=rate, lowered=f"lowered from {self.rate:.4g}/s: {why}")
+
     @property
     def line(self) -> str:
         """The line of a claim's message."""
@@ -80,6 +98,8 @@ class ArrivalRate:
             return f"open loop: {self.rate:.4g}/s, as asked"
         speeds = ", ".join(f"{name} {speed:.4g}/s" for name, speed in self.capacities.items())
         share = self.asked if self.share else f"as asked, {percent(self.of_capacity)}"
+        if self.lowered:
+            return f"open loop: {self.rate:.4g}/s, {self.lowered}; closed loop: {speeds}"
         return f"open loop: {self.rate:.4g}/s, {share} of what the slowest does in a closed loop ({speeds})"
 
 
@@ -107,25 +127,70 @@ def percent(share: float | None) -> str:
 def capacities(
     names: Sequence[str], orders: Iterator[Sequence[int]], draw: Callable[[int, int, int], Round]
 ) -> dict[str, float]:
-    """Measure the good operations/s of each variant in a closed loop: the median of three blocks after a warm-up block.
+    """Measure the good operations/s of each variant in a closed loop: what it does in three of four rounds, or more.
 
-    The blocks alternate the variants and count for no claim. draw: runs a round; takes the 0-based numbers of variant,
-    block and position. Raises SeriesVoid after more than two void rounds, or when a variant did no operation.
+    The blocks alternate the variants and count for no claim. Up to five blocks warm up, until they stop getting
+    faster. Then 6 to 12 blocks count, until the mean speed of each variant is known to 4 %. The result is the lower
+    quartile of the rounds and not their middle: the slower variant must keep a share of it all the time. draw: runs a
+    round; takes the 0-based numbers of variant, block and position. Raises SeriesVoid after more than two void rounds,
+    or when a variant did no operation.
     """
-    speeds: dict[str, list[float]] = {name: [] for name in names}
-    void: list[Round] = []
-    for block in range(-WARM_UPS, BLOCKS):
-        for position, number in enumerate(next(orders)):
-            while (done := draw(number, block + WARM_UPS, position)).void:
-                void.append(done)
-                if len(void) > MAX_VOID:
+    blocks = _closed_loop_blocks(names, orders, draw)
+    means = [_mean_log(next(blocks))]
+    while len(means) < MAX_WARM_UPS:
+        means.append(_mean_log(next(blocks)))
+        if means[-1] < means[-2] + STEADY:
+            break
+    drawn = list(itertools.islice(blocks, BLOCKS[0]))
+    while len(drawn) < BLOCKS[1] and not all(_is_precise([block[name] for block in drawn]) for name in names):
+        drawn.append(next(blocks))
+    return {name: _lower_quartile([block[name] for block in drawn]) for name in names}
+
+
+def _closed_loop_blocks(
+    names: Sequence[str], orders: Iterator[Sequence[int]], draw: Callable[[int, int, int], Round]
+) -> Iterator[dict[str, float]]:
+    """Yield the good operations/s of each variant, block by block; the arguments are those of ``capacities``."""
+    void = 0
+    for block, order in enumerate(orders):
+        speeds = {}
+        for position, number in enumerate(order):
+            while (done := draw(number, block, position)).void:
+                void += 1
+                if void > MAX_VOID:
                     raise SeriesVoid(f"the capacity of {names[number]} could not be measured: {done.void}")
-            if block >= 0:
-                speeds[names[number]].append(done.goodput)
-    medians = {name: statistics.median(values) for name, values in speeds.items()}
-    if idle := [name for name, speed in medians.items() if not speed]:
-        raise SeriesVoid(f"{', '.join(idle)} did nothing in a closed loop, so there is no capacity to take a share of")
-    return medians
+            speeds[names[number]] = done.goodput
+        if idle := [name for name, speed in speeds.items() if not speed]:
+            raise SeriesVoid(
+                f"{', '.join(idle)} did nothing in a closed loop, so there is no capacity to take a share of"
+            )
+        yield speeds
+
+
+def _mean_log(speeds: Mapping[str, float]) -> float:
+    return statistics.fmean(map(math.log, speeds.values()))
+
+
+def _is_precise(speeds: Sequence[float]) -> bool:
+    error = statistics.stdev(map(math.log, speeds)) / math.sqrt(len(speeds))
+    return error < PRECISE
+
+
+def _lower_quartile(values: Sequence[float]) -> float:
+    return statistics.quantiles(values, n=4, method="inclusive")[0] if len(values) > 1 else values[0]
+
+
+def too_high(rounds: Sequence[Round], least: int = MIN_LATE) -> tuple[str, float]:
+    """Why the rate is above what a variant can do, and the operations/s that it did at that rate; empty and 0 if not.
+
+    rounds: of one variant, with the void ones. The rate is too high when the variant did not keep it in more than half
+    of its rounds, and in ``least`` rounds or more: then it is no single stall.
+    """
+    late = [done for done in rounds if done.behind or saturated(done.outcome)]
+    if len(late) < least or 2 * len(late) <= len(rounds):
+        return "", 0.0
+    done = _lower_quartile([done.goodput for done in late])
+    return f"{rounds[0].variant} fell behind in {len(late)} of {len(rounds)} rounds", done
 
 
 def behind(outcome: RunResult, seconds: float | None) -> bool:

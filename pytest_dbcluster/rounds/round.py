@@ -23,7 +23,8 @@ class RunResult:
     ended. commits: committed writing statements or transactions between the two readings of the counters; None for a
     workload that writes nothing. least, most: seconds of the shortest and of the longest repetition, of a tool that
     repeats by itself and reports its average. good: operations that ended as intended, None for all. ledger: outcomes
-    of all transactions, of workloads that keep a ledger. by_second: good operations of each second of the run.
+    of all transactions, of workloads that keep a ledger. by_second, by_tenth: good operations of each second, and of
+    each tenth of a second, of the run.
 
     Of an open loop: rate: operations/s offered, None for a closed loop. offered: operations that were to start in the
     measured time, if counted. delay: mean seconds by which the last operations of the threads began late.
@@ -42,6 +43,7 @@ class RunResult:
     good: int | None = None
     ledger: Ledger | None = None
     by_second: tuple[int, ...] = ()
+    by_tenth: tuple[int, ...] = ()
     rate: float | None = None
     offered: int | None = None
     delay: float | None = None

@@ -10,7 +10,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
-from pytest_dbcluster.workloads.workload import OpenLoop, Workload
+from pytest_dbcluster.workloads.workload import OpenLoop, Timed, Workload
 
 Value = TypeVar("Value")
 
@@ -38,6 +38,16 @@ def rate(workloads: Sequence[Workload]) -> float | str | None:
     )
 
 
+def seconds(workloads: Sequence[Workload]) -> tuple[float | None, bool]:
+    """The seconds of a round that the test gives, None for none, and whether they are to be chosen.
+
+    Of workloads with different seconds the shortest. They are chosen only where every workload leaves them open.
+    """
+    timed = [workload.seconds for workload in workloads if isinstance(workload, Timed)]
+    given = [value for value in timed if value is not None]
+    return min(given, default=None), bool(timed) and len(timed) == len(workloads) and not given
+
+
 def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -> Value:
     distinct = list(dict.fromkeys(values))
     if len(distinct) > 1:
@@ -49,8 +59,13 @@ def _common(workloads: Sequence[Workload], name: str, values: Sequence[Value]) -
 
 
 def tables(workload: Workload) -> Workload:
-    """The key of a workload's tables: the workload without its rate. Equal keys mean equal tables."""
-    return at_rate(workload, None)
+    """The key of a workload's tables: the workload without rate and length. Equal keys mean equal tables."""
+    return lasting(at_rate(workload, None), None)
+
+
+def lasting(workload: Workload, seconds: float | None) -> Workload:
+    """The workload in rounds of so many seconds; a workload with a fixed amount of work stays as it is."""
+    return workload.lasting(seconds) if isinstance(workload, Timed) else workload
 
 
 def at_rate(workload: Workload, rate: float | None) -> Workload:

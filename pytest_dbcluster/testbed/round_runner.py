@@ -19,7 +19,8 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NotReady, WorkloadError
-from pytest_dbcluster.rounds import counters, load_generator, open_loop
+from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
+from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system import probes
@@ -40,8 +41,9 @@ def measured(workload: Workload, setting: Setting, *, variant: str, block: int, 
     cover these seconds plus the drain. ``wall`` is 0 here; ``Testbed`` sets it.
 
     A round is void (``Round.void`` says why) when the topology noticed a change such as a new primary, when it did not
-    drain within DRAIN_SECONDS, or when it fell behind the arrival rate of an open loop. When the workload fails, the
-    round is void if the topology noticed a change, otherwise the WorkloadError is raised.
+    drain within DRAIN_SECONDS, when servers turned clients away, or when it fell behind the arrival rate of an open
+    loop. When the workload fails, the round is void if the topology noticed a change or clients were turned away,
+    otherwise the WorkloadError is raised.
     """
     cluster, failed = setting.cluster, ""
     watched = cluster.topology.watch(cluster.nodes)
@@ -53,13 +55,16 @@ def measured(workload: Workload, setting: Setting, *, variant: str, block: int, 
             result = workload.run(setting)
         except WorkloadError as error:
             with contextlib.suppress(SQLError):  # a node does not answer; the error raised below (NodeDied) says more
-                failed = noticed(cluster, watched) and f"; the workload failed: {_last_line(str(error))}"
+                after = sampler.read_counters(cluster.nodes)
+                failed = noticed(cluster, watched) or refused(workload, cluster, before, after, str(error))
             if not failed:
                 raise
+            failed += f"; the workload failed: {_last_line(str(error))}"
             result = RunResult(time.monotonic() - began, 0)
     drained, late = drain(cluster)
-    void = noticed(cluster, watched) + failed or late or open_loop.saturated(result)
     after, commits = sampler.read_counters(cluster.nodes), result.commits
+    void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
+    void = void or late or open_loop.saturated(result)
     seconds = (result.seconds if result.span is None else result.span) + drained  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=result.ledger)
     done = Round(
@@ -75,6 +80,20 @@ def measured(workload: Workload, setting: Setting, *, variant: str, block: int, 
     )
     late_by = open_loop.behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
+
+
+def refused(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:
+    """Why a round between two readings is void in which servers turned clients away; empty when none was.
+
+    said: the message of a workload that failed.
+    """
+    if not said and not any(turned_away.counts(before, after)):
+        return ""
+    limits = []
+    for node in cluster.nodes:
+        ((connections, of_user),) = node.query("SELECT @@GLOBAL.max_connections, @@GLOBAL.max_user_connections")
+        limits.append(turned_away.Limits(node.name, int(connections), int(of_user)))
+    return turned_away.reason(before, after, limits, workload.clients, said)
 
 
 def unmeasured(void: str, *, variant: str, block: int, position: int) -> Round:
@@ -157,6 +176,7 @@ def _added(results: Sequence[RunResult]) -> RunResult:
         good=_sum([result.good for result in results]),
         ledger=sum(ledgers, Ledger()) if ledgers else None,
         by_second=tuple(number for result in results for number in result.by_second),
+        by_tenth=tuple(number for result in results for number in result.by_tenth),
         rate=results[0].rate,
         offered=_sum([result.offered for result in results]),
         span=sum(spans) if spans else None,

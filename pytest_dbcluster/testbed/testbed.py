@@ -23,6 +23,7 @@ from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import blind_spots, comparability, durability, round_runner
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
@@ -72,6 +73,7 @@ class Testbed(RoundSource):
         self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
         self.metric = comparability.metric(self._workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
+        self.round_seconds, self.free_length = comparability.seconds(self._workloads)
         self.variants = [
             variant.with_data_set_of(workload) for variant, workload in zip(variants, self._workloads, strict=True)
         ]
@@ -198,6 +200,20 @@ class Testbed(RoundSource):
         finally:
             self._workloads = workloads
         self._progress(f"{self.load}: {self.arrival_rate.line}")
+
+    def lower_rate(self, why: str, done: float) -> bool:
+        """Lower the arrival rate of all variants, once and only a share of the capacity; return whether it was."""
+        if self.arrival_rate is None or (lower := self.arrival_rate.lower(why, done)) is None:
+            return False
+        self.arrival_rate = lower
+        self._workloads = [comparability.at_rate(workload, lower.rate) for workload in self._workloads]
+        self._progress(f"{self.load}: {lower.line}; all rounds begin again")
+        return True
+
+    def set_length(self, length: RoundLength) -> None:
+        """Set the length of all later rounds, of all variants."""
+        self._workloads = [comparability.lasting(workload, length.seconds) for workload in self._workloads]
+        self._progress(f"{self.load}: {length.line}")
 
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)

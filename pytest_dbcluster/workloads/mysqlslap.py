@@ -95,6 +95,11 @@ class MySQLSlap(Workload):
         return f"mysqlslap {self.mode} c{self.concurrency}" + (f" to the {self.to}" if self.to else "")
 
     @property
+    def clients(self) -> int:
+        """Connections at once."""
+        return self.concurrency
+
+    @property
     def writes(self) -> bool:
         """Whether the mode changes the table."""
         return self.mode in WRITING

@@ -14,6 +14,7 @@ from pytest_dbcluster import calls, registry
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round_length import USUAL
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -55,20 +56,20 @@ class SysBench(Workload):
     """One OLTP script of sysbench. One event of the script counts as one transaction.
 
     table_count: number of tables, with ``size`` rows each. threads: connections over all endpoints. seconds: of one
-    round. rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's
-    capacity; None is a closed loop. to: ``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one,
-    otherwise every node that can run the script. distribution: of ids. isolation: None is the server's default.
-    prepared: whether the server prepares statements. attempts: the maximum for one transaction, which then counts as
-    failed; 1 for an event with several commits, as with skip_trx. seed: of the inputs; each block has other inputs.
-    The other fields are sysbench's options of the same names; range_selects=False turns off all
-    four kinds of range queries.
+    round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim. rate:
+    transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest variant's capacity; None is a
+    closed loop. to: ``writer``, ``reader`` or ``all``; None is the proxy where the cluster has one, otherwise every
+    node that can run the script. distribution: of ids. isolation: None is the server's default. prepared: whether the
+    server prepares statements. attempts: the maximum for one transaction, which then counts as failed; 1 for an event
+    with several commits, as with skip_trx. seed: of the inputs; each block has other inputs. The other fields are
+    sysbench's options of the same names; range_selects=False turns off all four kinds of range queries.
     """
 
     script: str = "oltp_read_write"
     table_count: int = 1
     size: int = 100_000
     threads: int = 16
-    seconds: float = 2.0
+    seconds: float | None = None
     rate: float | str | None = None
     to: str | None = None
     distribution: str = "special"
@@ -96,7 +97,8 @@ class SysBench(Workload):
         for name in ("prepared", "skip_trx", "range_selects"):
             arguments.truth(f"sysbench {name}", getattr(self, name))
         arguments.whole("sysbench seed", self.seed, 0)
-        arguments.round_seconds("sysbench seconds", self.seconds)
+        if self.seconds is not None:
+            arguments.round_seconds("sysbench seconds", self.seconds)
         if self.script in ONE_TABLE and self.table_count > 1:
             raise ConfigError(f"sysbench table_count={self.table_count}: {self.script} reads one table")
         if self.rate is not None:
@@ -129,7 +131,16 @@ class SysBench(Workload):
     @property
     def round_seconds(self) -> float:
         """Seconds in which a round starts transactions."""
-        return self.seconds
+        return USUAL if self.seconds is None else self.seconds
+
+    @property
+    def clients(self) -> int:
+        """One connection for each thread."""
+        return self.threads
+
+    def lasting(self, seconds: float | None) -> SysBench:
+        """The same workload in rounds of so many seconds; None: to be chosen."""
+        return dataclasses.replace(self, seconds=seconds)
 
     def at_rate(self, rate: float | None) -> SysBench:
         """The same workload at this rate in transactions a second; None is a closed loop."""
@@ -217,7 +228,7 @@ class SysBench(Workload):
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
         result, _ = sysbench_driver.run(
-            self._call(setting), setting, seconds=self.seconds, rate=self.rate, seed=self.seed
+            self._call(setting), setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed
         )
         commits = (result.commits or 0) * self._commits_per_event if self.writes else None
         return dataclasses.replace(result, commits=commits)

@@ -8,6 +8,7 @@ connection, keeps the arrival rate, and writes one report for each thread.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import math
 import re
@@ -234,7 +235,6 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
     kinds = dict.fromkeys(kind for report in reports for kind in report["kinds"])
     entries = {kind: _entry([report["kinds"][kind] for report in reports if kind in report["kinds"]]) for kind in kinds}
     errors = _summed(((number, node), times) for report in reports for number, node, times in report["errors"])
-    by_second = _summed((second, times) for report in reports for second, times in enumerate(report["by_second"]))
     ledger = Ledger(entries, errors)
     return RunResult(
         seconds,
@@ -242,7 +242,8 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         commits=ledger.total.committed,
         good=ledger.total.good,
         ledger=ledger,
-        by_second=tuple(by_second.get(second, 0) for second in range(max(by_second, default=-1) + 1)),
+        by_second=_by_place([report["by_second"] for report in reports]),
+        by_tenth=_by_place([report["by_tenth"] for report in reports]),
         rate=rate,
         offered=sum(report["offered"] for report in reports) if rate else None,
         delay=statistics.fmean(report.get("delay", 0.0) for report in reports) if rate else None,
@@ -266,6 +267,11 @@ def _entry(parts: Sequence[Mapping[str, Any]]) -> LedgerEntry:
         aborted_seconds=total("aborted_seconds"),
         latencies=Histogram(_summed((key, times) for part in parts for key, times in part["latencies"])),
     )
+
+
+def _by_place(counts: Iterable[Sequence[int]]) -> tuple[int, ...]:
+    """The sum of these lists, place by place; a shorter list counts as 0 beyond its end."""
+    return tuple(map(sum, itertools.zip_longest(*counts, fillvalue=0)))
 
 
 def _summed(items: Iterable[tuple[Any, int]]) -> dict[Any, int]:

@@ -76,6 +76,11 @@ class Workload(abc.ABC):
         return None
 
     @property
+    def clients(self) -> int:
+        """Connections that a round opens; 0 where that is not known."""
+        return 0
+
+    @property
     def data_set_bytes(self) -> int:
         """Approximate bytes of the tables on disk; 0 where that is not known beforehand."""
         return 0
@@ -112,6 +117,18 @@ class HasDataSet(Protocol):
 
     def violations(self, cluster: Cluster) -> list[str]:
         """The workload's own conditions that do not hold on the data set; empty when all hold."""
+
+
+@runtime_checkable
+class Timed(Protocol):
+    """An optional power of a workload: its rounds last for a time, and not for a number of operations."""
+
+    @property
+    def seconds(self) -> float | None:
+        """Seconds of a round as the test gives them; None where they are chosen from the warm-up of a claim."""
+
+    def lasting(self, seconds: float | None) -> Workload:
+        """The same workload, with the same tables, in rounds of so many seconds; None: to be chosen."""
 
 
 @runtime_checkable

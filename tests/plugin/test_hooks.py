@@ -431,3 +431,56 @@ def test_an_empty_results_directory_is_refused(run, pytester):
 
     assert refusal(run(HOLDS, "--db-results=")) == "--db-results: it takes a directory, such as reports/latest"
     assert (pytester.path / "summary.md").read_text() == "mine"
+
+
+TIMED = """
+from pytest_dbcluster import TPCC, ClusterSpec
+
+ONE = ClusterSpec("standalone")
+
+
+def test_it(measure):
+    a, b = measure(TPCC(seconds=2.0), on=[ONE, ONE.with_options(lock_wait_timeout=9)])
+    assert b.beats(a)
+"""
+
+
+def test_a_budget_too_small_for_the_rounds_is_a_usage_error(run, monkeypatch):
+    """With the smallest one that suffices, before any test runs; a test that is skipped is not asked."""
+    monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.fail("begun"))
+
+    assert refusal(run(TIMED, "--db-budget=20")).endswith(
+        "test_suite.py::test_it: a claim about tpcc w1 t4 cannot be decided: its first look comes after 6 pairs, and "
+        "6 x 2 rounds of 2 s take 24 s: more than its budget of 20 s of measured time; the smallest budget that can "
+        "decide it is --db-budget 24, or seconds=1.66 or less"
+    )
+    skipped = TIMED.replace("\ndef test_it", "\nimport pytest\n\n@pytest.mark.skipif(True, reason='no')\ndef test_it")
+    run(skipped, "--db-budget=20").assert_outcomes(skipped=1)
+
+
+def test_a_budget_that_may_be_too_small_is_a_warning(run):
+    """How long a round of made-up work takes is not known before."""
+    run(HOLDS, "--db-budget=4", "--db-max-pairs=6").stdout.fnmatch_lines(
+        ["claims about rounds with a fixed amount of work*the smallest budget that can decide it is --db-budget 6"]
+    )
+
+
+def test_the_rest_of_the_run_is_too_short_for_a_claim(run, monkeypatch):
+    """It is inconclusive before anything is made for it."""
+    monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.fail("begun"))
+    assert run(TIMED, "--db-run-budget=20").parseoutcomes() == {"inconclusive": 1}
+    result = run(TIMED, "--db-run-budget=20", "--db-strict")
+
+    result.stdout.fnmatch_lines(
+        ["*the run's budget has * s left (--db-run-budget), and this claim takes 32 s or more*"]
+    )
+
+
+def test_the_expected_time_counts_clusters_and_skips(run, monkeypatch):
+    """Variants that need servers of their own start them; a test that is skipped starts none."""
+    source = TIMED.replace("lock_wait_timeout=9", 'innodb_buffer_pool_size="64M"')
+    skipped = source[source.index("\ndef") :].replace("def test_it", "@pytest.mark.skip\ndef test_other")
+    monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.skip("enough"))
+    result = run(f"import pytest\n{source}{skipped}")
+
+    result.stdout.fnmatch_lines(["expected time: *; 2 cluster starts x 4 s; 1 test will be skipped)"])

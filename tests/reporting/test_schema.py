@@ -64,6 +64,7 @@ RESULTS = st.builds(
     good=maybe(COUNT),
     ledger=maybe(LEDGERS),
     by_second=tuples(COUNT),
+    by_tenth=tuples(COUNT),
     rate=maybe(NUMBER),
     offered=maybe(COUNT),
     delay=maybe(NUMBER),
@@ -238,7 +239,8 @@ VERDICT = """
 """
 ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
 OUTCOME = """
-    seconds operations commits least most good ledger by_second rate offered delay span client_seconds busiest figures
+    seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
+    figures
 """
 
 

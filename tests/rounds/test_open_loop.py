@@ -79,6 +79,38 @@ def test_a_rate_that_was_asked_for_stays_and_has_a_share():
     assert [rates.percent(share) for share in (0.7, 0.70001, 0.62)] == ["70 %", "70.1 %", "62 %"]
 
 
+def test_a_share_is_lowered_once():
+    """To its share of what the slowest did at the rate, and at least by a tenth."""
+    found = ArrivalRate.of("70 %").found({"one": 1000.0, "other": 800.0})
+    lower = found.lower("other fell behind in 3 of 4 rounds", 500.0)
+
+    assert lower.rate == pytest.approx(350)
+    assert lower.line == (
+        "open loop: 350/s, lowered from 560/s: other fell behind in 3 of 4 rounds; closed loop: one 1000/s, other 800/s"
+    )
+    assert lower.lower("again", 100.0) is None
+    assert found.lower("why", 790.0).rate == pytest.approx(504)
+    assert ArrivalRate.of(500).lower("why", 100.0) is None
+    assert ArrivalRate.of("70 %").lower("why", 100.0) is None
+
+
+def paced(done, *, behind=False, offered=None):
+    """A round of an open loop of 2 s at 50/s that did so many operations."""
+    outcome = RunResult(2.0, done, good=done, rate=50.0, offered=offered or done)
+    return Round("a", 0, 0, outcome, 2.0, 0.0, behind=behind)
+
+
+def test_a_rate_is_too_high_when_most_rounds_do_not_keep_it():
+    """By falling behind, or by doing less than was offered; a few rounds are stalls, and two are too few to know."""
+    late, full, short = paced(90, behind=True), paced(100), paced(80, offered=100)
+
+    assert rates.too_high([late, late, short]) == ("a fell behind in 3 of 3 rounds", 42.5)
+    assert rates.too_high([late, late, short, full, full, full]) == ("", 0.0)
+    assert rates.too_high([late, late]) == ("", 0.0)
+    assert rates.too_high([late, late], least=2) == ("a fell behind in 2 of 2 rounds", 45.0)
+    assert rates.too_high([]) == ("", 0.0)
+
+
 def drawn(speeds, voids=()):
     """A way to draw rounds of so many operations in a second, and what was drawn."""
     seen, void = [], list(voids)
@@ -91,19 +123,36 @@ def drawn(speeds, voids=()):
     return draw, seen
 
 
-def test_capacity_is_the_median_of_a_few_alternating_blocks():
-    """The first block is a warm-up."""
-    draw, seen = drawn({0: [1, 100, 110, 500], 1: [1, 200, 50, 210]})
+def test_capacity_is_what_a_variant_does_in_three_of_four_rounds():
+    """Blocks alternate the variants; those before are a warm-up, which ends when blocks stop getting faster."""
+    draw, seen = drawn({0: [1, 100, 101, 98, 100, 102, 99, 96, 100], 1: [1, 200, 201, 200, 200, 200, 200, 200, 200]})
     found = rates.capacities(["a", "b"], itertools.cycle([(0, 1), (1, 0)]), draw)
 
-    assert found == {"a": 110, "b": 200}
-    assert [number for number, _, _ in seen] == [0, 1, 1, 0, 0, 1, 1, 0]
-    assert [block for _, block, _ in seen] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert found == {"a": 98.25, "b": 200}
+    assert [number for number, _, _ in seen] == [0, 1, 1, 0] * 4 + [0, 1]
+    assert [block for _, block, _ in seen] == [block for block in range(9) for _ in range(2)]
+
+
+def test_a_capacity_that_varies_is_measured_for_longer():
+    """Twelve blocks at most; its lower quartile is far below its middle, so that a share of it is kept."""
+    draw, seen = drawn({0: [100, 100, *[60, 100, 100, 140] * 9]})
+    found = rates.capacities(["a"], itertools.repeat((0,)), draw)
+
+    assert found == {"a": 90.0}
+    assert len(seen) == 2 + 12
+
+
+def test_a_warm_up_of_the_capacity_ends():
+    """A load that keeps getting faster warms up for five blocks."""
+    draw, seen = drawn({0: [1, 2, 4, 8, 16, *[32] * 6]})
+
+    assert rates.capacities(["a"], itertools.repeat((0,)), draw) == {"a": 32}
+    assert len(seen) == 11
 
 
 def test_a_void_round_says_nothing_of_capacity():
     """It is drawn again, twice at the most."""
-    draw, _ = drawn({0: [100] * 5}, voids=["the primary changed"])
+    draw, _ = drawn({0: [100] * 9}, voids=["the primary changed"])
     assert rates.capacities(["a"], itertools.repeat((0,)), draw) == {"a": 100}
 
     draw, _ = drawn({0: [100] * 9}, voids=["the primary changed"] * 9)

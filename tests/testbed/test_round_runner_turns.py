@@ -46,15 +46,16 @@ def test_the_ledgers_of_a_turn_add_up():
     def one_round(good, kind, **fields):
         ledger = Ledger({kind: LedgerEntry({1: good, 2: 5}, committed=good + 5)}, {(1213, "node1"): 5})
         outcome = RunResult(
-            2.0, good + 10, good, good=good + 5, ledger=ledger, by_second=(good, 5), rate=50.0, offered=good + 6,
-            client_seconds=0.5, busiest=good / 100,
+            2.0, good + 10, good, good=good + 5, ledger=ledger, by_second=(good, 5), by_tenth=(good,),
+            rate=50.0, offered=good + 6, client_seconds=0.5, busiest=good / 100,
         )  # fmt: skip
         return Round("a", 0, 0, outcome, 2.0, 10.0, **fields)
 
     both = round_runner.merged([one_round(90, "payment", behind=True), one_round(30, "delivery", limited="a thread")])
 
     assert both.outcome == RunResult(
-        4.0, 140, 120, good=130, by_second=(90, 5, 30, 5), rate=50.0, offered=132, client_seconds=1.0, busiest=0.9,
+        4.0, 140, 120, good=130, by_second=(90, 5, 30, 5), by_tenth=(90, 30), rate=50.0, offered=132,
+        client_seconds=1.0, busiest=0.9,
         ledger=Ledger(
             {"payment": LedgerEntry({1: 90, 2: 5}, committed=95), "delivery": LedgerEntry({1: 30, 2: 5}, committed=35)},
             {(1213, "node1"): 10},

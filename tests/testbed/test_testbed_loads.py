@@ -12,6 +12,7 @@ from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.fakes import Idle
@@ -67,12 +68,43 @@ def test_a_share_is_measured_before_the_first_round(pool):
     rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
 
     assert load.done[0] == "prepare steps"
-    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 560.0"] * 2
+    assert load.done[1:] == ["run steps at None"] * 16 + ["run steps at 560.0"] * 2
     assert [one.outcome.rate for one in rounds] == [560.0, 560.0]
     assert made.arrival_rate.capacities == {"standalone1": 800.0, "other": 1000.0}
     assert said[-1] == (
         "steps: open loop: 560/s, 70 % of what the slowest does in a closed loop (standalone1 800/s, other 1000/s)"
     )
+
+
+def test_a_share_is_lowered_for_all_variants(pool):
+    """Once, and it is said with both rates; a rate in operations a second stays."""
+    said, load = [], Steps("70 %")
+    made = source(pool, load, ONE, OTHER, progress=said.append)
+    made.round(0, block=0, position=0)
+
+    assert made.lower_rate("standalone1 fell behind in 3 of 3 rounds", 500.0) is True
+    assert said[-1] == f"steps: {made.arrival_rate.line}; all rounds begin again"
+    assert [made.round(number, block=1, position=0).outcome.rate for number in (0, 1)] == [350.0, 350.0]
+    assert made.lower_rate("again", 100.0) is False
+    assert source(pool, Steps(500.0), ONE).lower_rate("why", 100.0) is False
+
+
+def test_the_length_of_rounds_is_that_of_all_variants(pool):
+    """Where the test leaves it open; the tables are not made again for it."""
+    said, load = [], dataclasses.replace(POINTS, rate=None, seconds=None)
+    made = source(pool, load, ONE, OTHER, progress=said.append)
+    assert (made.round_seconds, made.free_length) == (None, True)
+    made.set_length(RoundLength(0.3))
+    rounds = [made.round(number, block=0, position=number) for number in (0, 1)]
+
+    assert [round(done.seconds, 1) for done in rounds] == [0.3, 0.3]
+    assert f"{load}: rounds of 0.3 s, chosen from the warm-up" in said
+    assert sum(rounds[0].outcome.by_tenth) == rounds[0].outcome.good
+    assert comparability.tables(load.lasting(0.3)) == comparability.tables(load)
+    both = {"a": load, "b": dataclasses.replace(load, seconds=0.5)}
+    assert source(pool, both, ONE, ONE).round_seconds == 0.5
+    assert not source(pool, both, ONE, ONE).free_length
+    assert not source(pool, WRITE, ONE).free_length
 
 
 def test_a_rate_that_was_asked_for_is_run(pool):
@@ -95,7 +127,7 @@ def test_the_share_of_a_rate_is_measured_for_the_first_claim_about_a_tail(pool):
     made.permit("p99")
     made.round(0, block=0, position=0)
 
-    assert load.done[1:] == ["run steps at None"] * 8 + ["run steps at 500"]
+    assert load.done[1:] == ["run steps at None"] * 16 + ["run steps at 500"]
     assert said[-1] == (
         "steps: open loop: 500/s, as asked, 62.5 % of what the slowest does in a closed loop "
         "(standalone1 800/s, other 1000/s)"
@@ -114,7 +146,7 @@ def test_a_rate_near_capacity_decides_nothing_about_a_tail(pool):
         with pytest.raises(Inconclusive, match=reason):
             bool(answer)
     assert second.against(first, metric="p95")
-    assert load.done.count("run steps at None") == 8
+    assert load.done.count("run steps at None") == 16
     assert second.same_as(first, within=0.1, metric="throughput")
 
 

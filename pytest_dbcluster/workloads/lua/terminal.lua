@@ -268,7 +268,7 @@ local function transaction(t, start, begins)
       if outcome == "committed" or outcome == "rolled_back" then
          local key = bucket(ended - start)
          entry.latencies[key] = entry.latencies[key] + 1
-         count(t.by_second, math.floor(ended - t.begun) + 1)
+         count(t.by_tenth, math.floor((ended - t.begun) * 10) + 1)
       end
    end
    if load.done then load.done(t, kind, input, outcome) end
@@ -308,7 +308,7 @@ local function begin_thread(id)
    local options = sysbench.opt
    local t = setmetatable({
       id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
-      by_second = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
+      by_tenth = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
    local rate = tonumber(options.arrival_rate)
@@ -378,13 +378,18 @@ end
 local function reported(t)
    local found = {
       token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
-      lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, nodes = {}, errors = {}, kinds = {},
+      lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
+      errors = {}, kinds = {},
    }
    for node in pairs(t.nodes) do table.insert(found.nodes, node) end
    for node, numbers in pairs(t.errors) do
       for number, times in pairs(numbers) do table.insert(found.errors, {number, node, times}) end
    end
-   for second = 1, table.maxn(t.by_second) do found.by_second[second] = t.by_second[second] or 0 end
+   for tenth = 1, table.maxn(t.by_tenth) do
+      local second, good = math.ceil(tenth / 10), t.by_tenth[tenth] or 0
+      found.by_tenth[tenth] = good
+      found.by_second[second] = (found.by_second[second] or 0) + good
+   end
    for kind, name in ipairs(load.kinds) do
       local entry = t.entries[kind]
       local latencies = {}

@@ -15,6 +15,7 @@ from pytest_dbcluster import calls, registry
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round_length import USUAL
 from pytest_dbcluster.workloads import arguments
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting, Workload
@@ -42,7 +43,8 @@ class TPCC(Workload):
     """The standard mix: of a hundred transactions 45 New-Order, 43 Payment, 4 each of the other three.
 
     warehouses: the scale, about 100 MB each. threads: terminals; the warehouses are assigned to them in turn.
-    seconds: of one round. rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest
+    seconds: of one round; None lets each claim choose them from its warm-up, .3 to 3 s, and is 2 s outside of a claim.
+    rate: transactions a second of an open loop, or a share such as ``"70 %"`` of the slowest
     variant's capacity; None is a closed loop. thinking: keying and thinking times as in clause 5.2.5.7; this needs a
     closed loop and long rounds. isolation: of all transactions; the specification requires REPEATABLE READ or higher,
     and protection against phantoms. to: ``writer``, ``reader`` (through the proxy), or ``all`` for each node that takes
@@ -55,7 +57,7 @@ class TPCC(Workload):
 
     warehouses: int = 1
     threads: int = 4
-    seconds: float = 2.0
+    seconds: float | None = None
     rate: float | str | None = None
     thinking: bool = False
     isolation: str = "REPEATABLE READ"
@@ -77,7 +79,8 @@ class TPCC(Workload):
             arguments.whole(f"tpcc {name}", getattr(self, name), least)
         for name in ("thinking", "partitioned", "foreign_keys", "acknowledged"):
             arguments.truth(f"tpcc {name}", getattr(self, name))
-        arguments.round_seconds("tpcc seconds", self.seconds)
+        if self.seconds is not None:
+            arguments.round_seconds("tpcc seconds", self.seconds)
         if self.thinking and self.rate is not None:
             raise ConfigError(f"tpcc thinking=True and rate={self.rate!r}: both set the arrival rate; use one of them")
         if self.partitioned and self.to != "all":
@@ -119,7 +122,16 @@ class TPCC(Workload):
     @property
     def round_seconds(self) -> float:
         """Seconds in which a round starts transactions."""
-        return self.seconds
+        return USUAL if self.seconds is None else self.seconds
+
+    @property
+    def clients(self) -> int:
+        """One connection for each thread."""
+        return self.threads
+
+    def lasting(self, seconds: float | None) -> TPCC:
+        """The same workload in rounds of so many seconds; None: to be chosen."""
+        return dataclasses.replace(self, seconds=seconds)
 
     def at_rate(self, rate: float | None) -> TPCC:
         """The same workload at this rate in transactions a second; None is a closed loop."""
@@ -193,7 +205,7 @@ class TPCC(Workload):
             raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
         call = self._call(setting, self.to, threads=self.threads)
         result, reports = sysbench_driver.run(
-            call, setting, seconds=self.seconds, rate=self.rate, seed=self.seed, outlive=outlive
+            call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive
         )
         ledger = result.ledger
         entries = ledger.entries if ledger else {}

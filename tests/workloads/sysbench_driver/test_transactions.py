@@ -69,6 +69,7 @@ def test_conflicts_end_no_run_and_the_ledger_adds_up(galera2, filled, prepared):
     assert max(total.attempts) > 1
     assert total.aborted_seconds > 0
     assert outcome.good == total.committed == total.latencies.total == sum(outcome.by_second) > 0
+    assert sum(outcome.by_tenth[:10]) == outcome.by_second[0]
     assert outcome.operations == total.tried
     galera2.check([f"{SCHEMA}.sbtest1"])
     assert galera2.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.sbtest1") == [(ROWS,)]
@@ -192,16 +193,18 @@ def report(number, begun, ended, **fields):
     entry = {"attempts": [[1, 5], [3, 1]], "committed": 5, "rolled_back": 0, "failed": 1, "unknown": 0}
     entry |= {"aborted_seconds": 0.5, "latencies": [[640, 5]]}
     own = {"id": number, "begun": begun, "ended": ended, "cpu": 0.5, "process_cpu": 1.5 + number, "lost": 0}
-    return {**own, "offered": 6, "by_second": [4, 1], "errors": [(1213, "node1", 3)], "kinds": {"pay": entry}, **fields}
+    own |= {"offered": 6, "by_second": [4, 1], "by_tenth": [3, 1, 1]}
+    return {**own, "errors": [(1213, "node1", 3)], "kinds": {"pay": entry}, **fields}
 
 
 def test_reports_of_threads_add_up():
     """Time runs from the first start to the last end; the busiest thread is told, and the CPU of the whole process."""
-    outcome = sysbench_driver.outcome([report(0, 10.0, 12.0), report(1, 10.5, 12.5, cpu=1.0, by_second=[5])], 4.0)
+    other = report(1, 10.5, 12.5, cpu=1.0, by_second=[5], by_tenth=[5])
+    outcome = sysbench_driver.outcome([report(0, 10.0, 12.0), other], 4.0)
 
     assert outcome.seconds == 2.5
     assert (outcome.operations, outcome.good, outcome.commits, outcome.offered) == (16, 10, 10, 12)
-    assert outcome.by_second == (9, 1)
+    assert (outcome.by_second, outcome.by_tenth) == ((9, 1), (8, 1, 1))
     assert outcome.ledger.errors == {(1213, "node1"): 6}
     assert outcome.ledger.entries["pay"].attempts == {1: 10, 3: 2}
     assert outcome.ledger.entries["pay"].latencies.counts == {640: 10}

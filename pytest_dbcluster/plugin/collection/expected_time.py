@@ -14,6 +14,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, starts_of
 
 MARK = "expected_seconds"
 MARK_HELP = f"{MARK}(N): seconds that a measuring test takes at a round CV of 10 %; added up in the expected time"
@@ -27,30 +28,35 @@ CLUSTER_START = 4.0  # seconds
 class Expected:
     """The expected time of a run.
 
-    tests: the number of measuring tests. declared: of these, tests with the mark. starts: cluster starts. per_test:
-    seconds of a test without the mark. seconds: of all tests and starts. factor: wall time / measured time.
+    tests: the number of measuring tests that run. declared: of these, tests with the mark. skipped: further tests,
+    which will be skipped. starts: cluster starts. per_test: seconds of a test without the mark. seconds: of all tests
+    and starts. factor: wall time / measured time.
     """
 
     tests: int
     declared: int
+    skipped: int
     starts: int
     per_test: float
     seconds: float
     factor: float
 
 
-def expected(items: Sequence[Any], profile: str) -> Expected:
-    """The expected time of these measuring tests, with one cluster start for each test file and release.
+def expected(items: Sequence[Any], profile: str, known: ExpectedClusters | None = None) -> Expected:
+    """The expected time of these measuring tests, in the order in which they run.
 
-    Raises ConfigError for a wrong mark.
+    known: finds the clusters of each test, and the tests that will be skipped; without it each file and release has one
+    cluster. Raises ConfigError for a wrong mark.
     """
     factor = FACTORS.get(profile, FACTORS["quick"])
     per_test = PAIRS * 2 * ROUND_SECONDS * factor
-    declared = [seconds for item in items if (seconds := _declared(item)) is not None]
-    starts = len({(item.path, _release(item)) for item in items})
-    undeclared = len(items) - len(declared)
+    known = known or ExpectedClusters()
+    running = [item for item in items if not known.skips(item)]
+    declared = [seconds for item in running if (seconds := _declared(item)) is not None]
+    starts = starts_of([keys for item in running for keys in known.of(item)])
+    undeclared = len(running) - len(declared)
     total = sum(declared) + undeclared * per_test + starts * CLUSTER_START
-    return Expected(len(items), len(declared), starts, per_test, total, factor)
+    return Expected(len(running), len(declared), len(items) - len(running), starts, per_test, total, factor)
 
 
 def lines(found: Expected, budget: float) -> list[str]:
@@ -66,10 +72,18 @@ def lines(found: Expected, budget: float) -> list[str]:
     if found.declared:
         parts.append(f"{counted(found.declared, 'test')} as declared")
     parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
+    if found.skipped:
+        parts.append(f"{counted(found.skipped, 'test')} will be skipped")
     return [
         f"expected time: about {duration(found.seconds)} at a round CV of 10 % ({'; '.join(parts)})",
         f"a claim without a verdict ends after {budget:g} s of measured time (--db-budget)",
     ]
+
+
+def check_marks(items: Sequence[Any]) -> None:
+    """Raise ConfigError for the first of these tests with a wrong mark."""
+    for item in items:
+        _declared(item)
 
 
 def _declared(item: Any) -> float | None:
@@ -81,7 +95,3 @@ def _declared(item: Any) -> float | None:
         given = ", ".join([*map(repr, mark.args), *(f"{name}={argument!r}" for name, argument in mark.kwargs.items())])
         raise ConfigError(f"{item.nodeid}: {MARK}({given}) takes one number of seconds above 0")
     return float(value)
-
-
-def _release(item: Any) -> str:
-    return str(getattr(item, "callspec", None) and item.callspec.params.get("db_release"))

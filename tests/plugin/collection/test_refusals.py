@@ -7,7 +7,7 @@ import types
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin import refusals
+from pytest_dbcluster.plugin.collection import refusals
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 

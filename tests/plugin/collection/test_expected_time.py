@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin import expected_time
+from pytest_dbcluster.plugin.collection import expected_time
 
 
 def item(*arguments, path="test_flush.py", release=None, **named):

@@ -1,0 +1,81 @@
+"""Whether a claim can still be reached: its first look has to come before the budgets of the claim and of the run end.
+
+Nothing can be decided before the first look, so rounds drawn without a chance to reach it are a waste of time. The
+functions here use numbers alone, so a claim without a chance ends before a cluster starts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.claims import critical_values, estimators, verdict
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.rounds import round_length
+from pytest_dbcluster.rounds.round import Round
+
+WARM_UPS = 2  # blocks: the minimum of a warm-up
+LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
+
+
+def first_look(claim: Claim, alpha: float) -> int:
+    """The number of pairs before which no verdict is possible, however clear the difference.
+
+    It is the first look at which pairs without any noise have a bounded interval: 6 at the default level.
+    """
+    if claim.kind == verdict.STALLS_KIND:
+        return verdict.STALL_PAIRS
+    level = claim.hold_level(alpha)
+    looks = (
+        look for look in critical_values.LOOKS if estimators.interval((0.0,) * look, level) != estimators.UNBOUNDED
+    )
+    return next(looks, critical_values.LOOKS[-1])
+
+
+def shortest(given: float | None, free: bool) -> float | None:
+    """Seconds of the shortest possible round: as the test gives them, else as they are chosen; None when unknown."""
+    return round_length.SHORTEST if free else given
+
+
+def beyond_budget(look: int, variants: int, seconds: float, budget: float, *, given: bool = True) -> str:
+    """Why a claim cannot reach its first look within its budget of measured seconds; empty when it can.
+
+    look: its number of pairs. variants: of the claim. seconds: of its shortest round. given: whether the test itself
+    sets the length of rounds.
+    """
+    needed = look * variants * seconds
+    if needed <= budget * (1 + 1e-9):
+        return ""
+    shorter = math.floor(100 * budget / (look * variants)) / 100
+    less = f", or seconds={shorter:g} or less" if given and shorter >= round_length.SHORTEST else ""
+    return (
+        f"its first look comes after {look} {'pairs' if variants == 2 else 'blocks'}, and {look} x {variants} rounds "
+        f"of {seconds:.3g} s take {needed:.3g} s: more than its budget of {budget:g} s of measured time; "
+        f"the smallest budget that can decide it is --db-budget {math.ceil(round(needed, 6))}{less}"
+    )
+
+
+def beyond_run(look: int, variants: int, seconds: float, left: float) -> str:
+    """Why a claim cannot reach its first look in the time that is left of the run; empty when it can.
+
+    The arguments are those of ``beyond_budget``; left: seconds. The starts of clusters would come on top.
+    """
+    needed = (WARM_UPS + look) * variants * seconds
+    if needed <= left:
+        return ""
+    return (
+        f"the run's budget has {max(0.0, left):.0f} s left (--db-run-budget), and this claim takes {needed:.0f} s or "
+        f"more: {WARM_UPS} blocks of warm-up and {look} that count, of {variants} rounds of {seconds:.3g} s"
+    )
+
+
+def measured_too_slow(blocks: Sequence[Sequence[Round]], numbers: Sequence[int], look: int, budget: float) -> str:
+    """Why rounds as long as those of the warm-up cannot reach the first look; empty when they can, or nearly.
+
+    blocks: of the warm-up, each by variant number; empty when all were void. The fastest block counts, since rounds
+    of a fixed amount of work may still get faster.
+    """
+    seconds = min((sum(block[number].seconds for number in numbers) for block in blocks), default=0.0) / len(numbers)
+    if look * len(numbers) * seconds <= LEEWAY * budget:
+        return ""
+    return beyond_budget(look, len(numbers), seconds, budget, given=False)

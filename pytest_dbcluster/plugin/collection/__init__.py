@@ -1,0 +1,9 @@
+"""Collection: what is known of tests before they run.
+
+- ``code_of_test``: the clusters and workloads that the code of a test shows.
+- ``expected_time``, ``expected_clusters``: the expected time of a run, printed before it begins.
+- ``reachable``: whether the budget of a claim suffices for the rounds of the tests.
+- ``refusals``: wrong releases and clusters, which are usage errors.
+"""
+
+__all__: list[str] = []

@@ -1,0 +1,218 @@
+"""What the code of a measuring test shows before it runs: the clusters and workloads of its ``measure(...)`` calls.
+
+Nothing of the test is executed. Names are looked up among its parameters and in its module. An expression that only
+running the test could evaluate, such as a call of the test's own function, stays ``Unseen``: equal text, with the
+values of its parameters, means the same cluster.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import dataclasses
+import functools
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from pytest_dbcluster.spec import ClusterSpec
+
+FIXTURE = "measure"
+OF_SPEC = ("named", "on_release", "on_storage", "with_cnf", "with_needs", "with_options", "with_parity", "with_storage")
+CLAIMS = frozenset(
+    {"beats", "lower", "no_more_stalls_than", "no_slower_than", "ordered", "same_as", "scales"}
+)  # the methods and functions that make a claim
+
+
+@dataclasses.dataclass(frozen=True)
+class Unseen:
+    """The value of an expression that is not known before the test runs: its text, with the values of parameters."""
+
+    text: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One ``measure(...)`` or ``measure.sweep(...)`` of a test.
+
+    workloads: the workload, or those of a mapping; each a workload or ``Unseen``. on: the clusters, each a ClusterSpec
+    or ``Unseen``. instances: as the call gives them, None where it does not. sweep: whether it is a sweep.
+    """
+
+    workloads: tuple[object, ...]
+    on: tuple[object, ...]
+    instances: int | None = None
+    sweep: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """What is known of a test: its calls, in their order, and whether its own code makes a claim."""
+
+    calls: tuple[Call, ...] = ()
+    claims: bool = False
+
+
+def code_of(item: Any) -> Code:
+    """What the code of a test shows; an empty ``Code`` for a test whose source cannot be read."""
+    function = inspect.unwrap(getattr(item, "function", None) or (lambda: None))
+    tree = _parsed(getattr(function, "__code__", None))
+    if tree is None:
+        return Code()
+    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    names = _Names({**getattr(function, "__globals__", {}), **params}, frozenset(params), _assigned(tree))
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
+    claims = any(isinstance(node, ast.Attribute | ast.Name) and _name(node) in CLAIMS for node in ast.walk(tree))
+    return Code(tuple(_call(node, names) for node in nodes if _measures(node)), claims)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(code: Any) -> ast.AST | None:
+    try:
+        return ast.parse(textwrap.dedent(inspect.getsource(code)))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return None
+
+
+def _name(node: ast.Attribute | ast.Name) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id
+
+
+def _measures(node: ast.Call) -> bool:
+    function = node.func
+    if isinstance(function, ast.Attribute) and function.attr == "sweep":
+        function = function.value
+    return isinstance(function, ast.Name) and function.id == FIXTURE
+
+
+def _call(node: ast.Call, names: _Names) -> Call:
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords if keyword.arg}
+    first = keywords.get("workload") or (node.args[0] if node.args else None)
+    load = names.value(first) if first is not None else Unseen("")
+    workloads = tuple(load.values()) if isinstance(load, dict) else (load,)
+    on = names.value(keywords["on"]) if "on" in keywords else ()
+    instances = names.value(keywords["instances"]) if "instances" in keywords else None
+    return Call(
+        workloads,
+        tuple(on) if isinstance(on, list | tuple) else (on,),
+        instances if isinstance(instances, int) else None,
+        sweep=isinstance(node.func, ast.Attribute),
+    )
+
+
+def _assigned(tree: ast.AST) -> dict[str, ast.expr]:
+    """The names that the test itself assigns exactly once, with their expressions."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found.setdefault(target.id, []).append(node.value)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+@dataclasses.dataclass
+class _Names:
+    """The values of expressions, as far as they can be known without running the test.
+
+    known: the values of names. params: the names that are parameters. assigned: expressions of the test's own names.
+    """
+
+    known: Mapping[str, Any]
+    params: frozenset[str]
+    assigned: Mapping[str, ast.expr]
+    depth: int = 0
+
+    def value(self, node: ast.expr) -> Any:
+        """The value of an expression, or ``Unseen``."""
+        kinds: dict[type[ast.expr], Callable[[Any], Any]] = {
+            ast.Attribute: self._attribute,
+            ast.Call: self._called,
+            ast.Constant: lambda node: node.value,
+            ast.Dict: self._dict,
+            ast.List: self._list,
+            ast.Name: self._named,
+            ast.Subscript: self._item,
+            ast.Tuple: self._list,
+        }
+        found = kinds[type(node)](node) if type(node) in kinds else None
+        return self._unseen(node) if found is None else found
+
+    def _unseen(self, node: ast.expr) -> Unseen:
+        return Unseen(ast.unparse(_Filled(self.known, self.params).visit(copy.deepcopy(node))))
+
+    def _named(self, node: ast.Name) -> Any:
+        if node.id in self.assigned and node.id not in self.params and self.depth < 9:
+            self.depth += 1
+            try:
+                return self.value(self.assigned[node.id])
+            finally:
+                self.depth -= 1
+        return self.known.get(node.id)
+
+    def _list(self, node: ast.List | ast.Tuple) -> list[Any]:
+        return list(self._elements(node.elts))
+
+    def _elements(self, nodes: Sequence[ast.expr]) -> Iterator[Any]:
+        for node in nodes:
+            value = self.value(node.value) if isinstance(node, ast.Starred) else None
+            if isinstance(value, list | tuple):
+                yield from value
+            else:
+                yield self.value(node)
+
+    def _dict(self, node: ast.Dict) -> dict[Any, Any]:
+        return {number: self.value(value) for number, value in enumerate(node.values)}
+
+    def _item(self, node: ast.Subscript) -> Any:
+        holder, key = self.value(node.value), self.value(node.slice)
+        if isinstance(holder, dict | list | tuple) and isinstance(key, str | int):
+            try:
+                return holder[key]  # type: ignore[index]
+            except (LookupError, TypeError):
+                return None
+        return None
+
+    def _attribute(self, node: ast.Attribute) -> Any:
+        holder = self.value(node.value)
+        return getattr(holder, node.attr, None) if inspect.ismodule(holder) else None
+
+    def _called(self, node: ast.Call) -> Any:
+        """The value of a call of this package alone: a spec or a workload is made, or a spec is changed."""
+        function: Any = None
+        if isinstance(node.func, ast.Attribute) and node.func.attr in OF_SPEC:
+            holder = self.value(node.func.value)
+            function = getattr(holder, node.func.attr) if isinstance(holder, ClusterSpec) else None
+        else:
+            named = self.value(node.func)
+            function = named if _is_ours(named) else None
+        given = [self.value(argument) for argument in node.args]
+        more = {keyword.arg: self.value(keyword.value) for keyword in node.keywords}
+        if function is None or None in more or any(isinstance(one, Unseen) for one in (*given, *more.values())):
+            return None
+        try:
+            return function(*given, **{str(name): value for name, value in more.items()})
+        except Exception:  # the test itself will raise it
+            return None
+
+
+class _Filled(ast.NodeTransformer):
+    """Writes the values of parameters in the place of their names: then equal text means an equal value."""
+
+    def __init__(self, known: Mapping[str, Any], params: frozenset[str]) -> None:
+        self._known, self._params = known, params
+
+    def visit_Name(self, node: ast.Name) -> ast.Name:
+        """The name, or the value of a parameter as text."""
+        return ast.Name(repr(self._known[node.id])) if node.id in self._params else node
+
+
+def _is_ours(value: object) -> bool:
+    """Whether this is a class of this package whose objects are plain values: a spec or a workload."""
+    if not (isinstance(value, type) and dataclasses.is_dataclass(value)):
+        return False
+    from pytest_dbcluster.workloads.workload import Workload
+
+    return value is ClusterSpec or issubclass(value, Workload)

@@ -1,0 +1,74 @@
+"""Whether the budget of a claim (``--db-budget``) suffices for the rounds of the tests, checked before any test runs.
+
+The seconds of a round are known only where the code of a test shows them. The same check is made again when a claim is
+asked, with the workload as it is: ``measuring.reach``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.plugin.collection.code_of_test import code_of
+
+VARIANTS = 2  # of a claim, at least
+# Seconds of a round with a fixed amount of work, by profile: mysqlslap on a machine of two cores.
+WORK_SECONDS: Mapping[str, float] = MappingProxyType({"quick": 0.5, "paper": 30.0})
+
+
+def refuse(items: Sequence[Any], budget: float) -> None:
+    """Raise ConfigError when a claim of a test can never reach its first look within the budget.
+
+    The error names the test that needs the largest budget, so that one change of the option suffices.
+    """
+    unreachable = sorted(
+        ((seconds, item.nodeid, load, why) for item in items for seconds, load, why in _too_long(item, budget)),
+        key=lambda found: -found[0],
+    )
+    claiming = [found for found in unreachable if found[1] in {i.nodeid for i in items if code_of(i).claims}]
+    if claiming:
+        _, name, load, why = claiming[0]
+        tests = len({found[1] for found in claiming})
+        more = f" ({counted(tests, 'test')} of this run cannot be decided; this one needs most)" if tests > 1 else ""
+        raise ConfigError(f"{name}: a claim about {load} cannot be decided: {why}{more}")
+
+
+def warnings(items: Sequence[Any], budget: float, profile: str) -> list[str]:
+    """The lines about a budget that may be too small; none where it suffices, as far as is known.
+
+    The first is about tests whose own code makes no claim, the second about rounds of a fixed amount of work.
+    """
+    lines = []
+    unclaimed = [(item, found) for item in items if not code_of(item).claims for found in _too_long(item, budget)]
+    if unclaimed:
+        item, (_, load, why) = max(unclaimed, key=lambda found: found[1][0])
+        lines.append(f"{item.nodeid}: if it claims something about {load}, it will not be decided: {why}")
+    seconds = WORK_SECONDS.get(profile, WORK_SECONDS["quick"])
+    unknown = [item for item in items if not _lengths(item)]
+    if unknown and (why := reach.beyond_budget(LOOKS[0], VARIANTS, seconds, budget, given=False)):
+        lines.append(
+            f"claims about rounds with a fixed amount of work, such as mysqlslap's, may not be decided: a round takes "
+            f"about {seconds:g} s here; {why}"
+        )
+    return lines
+
+
+def _too_long(item: Any, budget: float) -> Iterator[tuple[float, str, str]]:
+    """Each workload of a test whose rounds are too long: seconds of its shortest round, its name, and why."""
+    for name, seconds, given in _lengths(item):
+        if why := reach.beyond_budget(LOOKS[0], VARIANTS, seconds, budget, given=given):
+            yield seconds, name, why
+
+
+def _lengths(item: Any) -> list[tuple[str, float, bool]]:
+    """The workloads of a test whose rounds last for a time: name, seconds of the shortest round, whether given."""
+    from pytest_dbcluster.workloads.workload import Timed
+
+    loads = [load for call in code_of(item).calls for load in call.workloads if isinstance(load, Timed)]
+    lengths = [(str(load), load.seconds, reach.shortest(load.seconds, load.seconds is None)) for load in loads]
+    return [(name, shortest, given is not None) for name, given, shortest in lengths if shortest is not None]

@@ -1,0 +1,61 @@
+"""Clients that the servers turned away during a round, because they took no more connections.
+
+A load generator that is turned away tries again, and reports nothing. Its round then measures how long clients wait for
+a connection, and not how fast the servers are. So a round in which any client was turned away is void.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Sequence
+
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.rounds.counters import Reading
+
+FULL = "connection_errors_max_connections"  # the status that counts refusals by max_connections, of both vendors
+ABORTED = "aborted_connects"  # the status that counts those by max_user_connections, with other failed connects
+WORDS = re.compile(r"[^\n]*(?:too many connections|max_user_connections)[^\n]*", re.IGNORECASE)
+ROOM = 10  # connections beside those of the workload: the plugin's own, proxies, monitoring
+MOST_SAID = 200  # characters of the workload's message
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The connections that a node takes at once: in all, and of one user; 0 for no limit of its own."""
+
+    node: str
+    connections: int
+    of_user: int = 0
+
+    def __str__(self) -> str:
+        of_user = f", max_user_connections={self.of_user}" if self.of_user else ""
+        return f"{self.node}: max_connections={self.connections}{of_user}"
+
+
+def counts(before: Reading, after: Reading, names: Sequence[str] = (FULL, ABORTED)) -> list[int]:
+    """How often these statuses counted a connection between two readings, by node; 0 where a node has none of them."""
+    pairs = zip(before, after, strict=True)
+    return [int(sum(now[name] - then[name] for name in names if name in then and name in now)) for then, now in pairs]
+
+
+def reason(before: Reading, after: Reading, limits: Sequence[Limits], clients: int, said: str = "") -> str:
+    """Why a round in which connections were turned away is void, and what to do; empty when none was.
+
+    before, after: the statuses of each node. limits: of each node, in the same order. clients: of the workload, 0 if
+    not known. said: the message of a workload that failed. A failed connect alone says nothing: it counts only on a
+    node that limits the connections of a user.
+    """
+    full, aborted = counts(before, after, [FULL]), counts(before, after, [ABORTED])
+    refused = {limit: full[number] or (aborted[number] if limit.of_user else 0) for number, limit in enumerate(limits)}
+    refused = {limit: count for limit, count in refused.items() if count > 0}
+    words = WORDS.search(said)
+    if not refused and not words:
+        return ""
+    text = f"clients were turned away ({words[0].strip()[:MOST_SAID]})" if words else ""
+    if refused:
+        nodes = ", ".join(f"{count} by {limit}" for limit, count in refused.items())
+        text = f"{counted(sum(refused.values()), 'connection')} turned away ({nodes})"
+    opens = f"; the workload has {clients} clients" if clients else ""
+    value = f"max_connections={clients + ROOM} or more" if clients else "a larger max_connections"
+    return f"{text}{opens}: set {value} and no lower max_user_connections, or use fewer clients"

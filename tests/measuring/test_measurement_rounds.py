@@ -1,0 +1,182 @@
+"""The rounds of a measurement: their length, an arrival rate that is lowered, and warm-ups that are void."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.instance_floor import InstanceFloor
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.open_loop import ArrivalRate
+from pytest_dbcluster.rounds.round import RunResult
+from tests.rounds.test_metrics import open_loop
+from tests.support.fakes import FakeSource, noisy
+from tests.support.measurements import measured, measurement, two
+
+
+@dataclasses.dataclass
+class Timed(FakeSource):
+    """A source whose rounds last as long as it is told, 2 s at first; ``told`` has the lengths, ``lasted`` each round.
+
+    Their speed hardly varies, so that the shortest rounds are best.
+    """
+
+    told: list[float] = dataclasses.field(default_factory=list)
+    lasted: list[float] = dataclasses.field(default_factory=list)
+    free_length = True
+
+    def __post_init__(self):
+        speed, self.seconds = self.seconds, lambda variant: self.told[-1] if self.told else 2.0
+
+        def outcome(variant, seconds):
+            self.lasted.append(seconds)
+            tenths = tuple(round(100 / speed(variant)) for _ in range(round(seconds * 10)))
+            return RunResult(seconds, sum(tenths), good=sum(tenths), by_tenth=tenths)
+
+        self.outcome = outcome
+
+    def set_length(self, length):
+        """Write it down."""
+        self.told.append(length.seconds)
+
+
+def test_the_length_is_chosen_once_from_the_warm_up():
+    """All variants and all claims get it, and the message says it; rounds that are given by the test stay."""
+    source = Timed(("slow", "fast"), noisy(1.0, 0.5, sd=0.01))
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    answer = fast.beats(slow)
+    assert fast.no_slower_than(slow, by=0.3)
+    asked.draw((0, 1))
+
+    warm_ups = len(source.rounds) - len(measured(source))
+    assert source.told == [0.3]
+    assert set(source.lasted[:warm_ups]) == {2.0}
+    assert set(source.lasted[warm_ups:]) == {0.3}
+    assert "\n  rounds of 0.3 s, chosen from the warm-up: noise inside a round " in answer.message
+
+    fixed = Timed(("slow", "fast"), noisy(1.0, 0.5, sd=0.01))
+    fixed.free_length = False
+    series = series_of(measurement(fixed))
+    assert series[1].beats(series[0])
+    assert (fixed.told, set(fixed.lasted)) == ([], {2.0})
+
+
+def test_the_floor_is_measured_in_rounds_as_long_as_those_of_the_claim():
+    """The warm-up of all variants comes before it, so that the baseline alone does not choose the length."""
+    source = Timed(("old", "new"), noisy(1.0, 0.5, sd=0.01))
+
+    def floor(number, metric):
+        assert source.told == [0.3]
+        assert {variant for variant, _, _ in source.rounds} == {0, 1}
+        return InstanceFloor("old", 1.01, 20)
+
+    old, new = series_of(Measurement(source, Rules(seed=1), floor=floor))
+    assert new.no_slower_than(old, by=0.10)
+
+
+def test_a_warm_up_without_a_round_that_counts_is_an_error():
+    """Two blocks are enough to know: the claim ends with the reason and does not warm up for ever."""
+    source = two(voids=("53 connections turned away",) * 100)
+    slow, fast = series_of(measurement(source))
+
+    with pytest.raises(SeriesVoid) as caught:
+        fast.beats(slow)
+    first = source.names[source.rounds[2][0]]
+    assert str(caught.value) == (
+        f"2 of 2 blocks of the warm-up of fake load were void: {first}: 53 connections turned away"
+    )
+    assert len(source.rounds) == 4
+
+
+@dataclasses.dataclass
+class Paced:
+    """An open loop at a share of the capacity, of which the slower variant can do less than was measured.
+
+    source: of made-up rounds. lowered: why the rate was lowered, each time.
+    """
+
+    can: float
+    asked: float | str = "70 %"
+    lowered: list[str] = dataclasses.field(default_factory=list)
+    void: bool = False
+
+    def __post_init__(self):
+        self.source = open_loop(1.5, 1.0, number=400)
+        found = ArrivalRate.of(self.asked).found({"slow": 1000.0, "fast": 1500.0})
+        self.source.arrival_rate = dataclasses.replace(found, rate=found.rate or 700.0)
+        plain = self.source.round
+
+        def one_round(variant, *, block, position):
+            done = plain(variant, block=block, position=position)
+            rate = self.source.arrival_rate.rate
+            late = block >= 0 and variant == 0 and rate > self.can
+            good = round(2.0 * (self.can if late else rate))
+            offered = good * 2 if late and self.void else good
+            outcome = dataclasses.replace(done.outcome, rate=rate, operations=good, good=good, offered=offered)
+            return dataclasses.replace(
+                done, outcome=outcome, behind=late, void="saturated" if late and self.void else ""
+            )
+
+        def lower_rate(why, done):
+            found = self.source.arrival_rate.lower(why, done)
+            if found:
+                self.source.arrival_rate = found
+                self.lowered.append(why)
+            return found is not None
+
+        self.source.round, self.source.lower_rate = one_round, lower_rate
+
+
+def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
+    """The rounds at the rate that one variant did not keep are dropped, which is said with both rates."""
+    paced = Paced(can=600.0)
+    asked = Measurement(paced.source, Rules(seed=5))
+    slow, fast = series_of(asked)
+    answer = fast.beats(slow, metric="p95")
+
+    assert answer
+    assert paced.lowered == ["slow fell behind in 3 of 3 rounds"]
+    assert {round(done.outcome.rate) for done in (*slow.rounds, *fast.rounds)} == {420}
+    assert "\n  open loop: 420/s, lowered from 700/s: slow fell behind in 3 of 3 rounds; closed loop: slow " in (
+        answer.message
+    )
+    assert "\n  3 blocks at the rate that was too high were dropped, and all began again" in answer.message
+    assert [done.block for done in slow.rounds] == list(range(len(slow.rounds)))
+    assert len(asked.orders) == len(slow.rounds) == answer.verdict.pairs
+    assert sum(order == (0, 1) for order in asked.orders[:6]) == 3  # the first six are balanced again
+
+
+def test_a_rate_is_lowered_no_second_time():
+    """What the variant cannot follow then either is above its capacity, as before."""
+    paced = Paced(can=100.0)
+    paced.source.lower_rate, lower = (lambda why, done: lower(why, 650.0)), paced.source.lower_rate
+    slow, fast = series_of(Measurement(paced.source, Rules(seed=5)))
+    reason = fast.beats(slow, metric="p95").verdict.reason
+
+    assert len(paced.lowered) == 1
+    assert reason.startswith("slow fell behind the rate of 455/s in 6 of 6 rounds")
+
+
+def test_a_rate_in_operations_is_what_the_test_asks_for():
+    """It is not lowered; the claim stays open and says so."""
+    paced = Paced(can=600.0, asked=700)
+    slow, fast = series_of(Measurement(paced.source, Rules(seed=5)))
+
+    assert fast.beats(slow, metric="p95").verdict.reason.startswith("slow fell behind the rate of 700/s in 6 of 6")
+    assert paced.lowered == []
+
+
+def test_a_saturated_rate_is_lowered_before_it_makes_the_series_void():
+    """Rounds that did less than was offered are void, and two of them would end the claim."""
+    paced = Paced(can=300.0, void=True)
+    slow, fast = series_of(Measurement(paced.source, Rules(seed=5)))
+    answer = fast.against(slow, metric="p95")
+
+    assert answer
+    assert paced.lowered == ["slow fell behind in 2 of 2 rounds"]
+    assert {round(done.outcome.rate) for done in slow.rounds} == {210}
+    assert list(answer.void) == []

@@ -1,0 +1,119 @@
+"""Whether a claim can reach its first look: within its own budget, and in the rest of the run."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.verdict import STALLS_KIND
+from pytest_dbcluster.errors import ConfigError, Inconclusive
+from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.measuring.series import ordered, series_of
+from tests.support.fakes import FakeSource, noisy
+from tests.support.measurements import measured, measurement, two
+
+
+@pytest.mark.parametrize(
+    ("claim", "alpha", "look"),
+    [
+        (claims.beats(), 0.0005, 6),
+        (claims.beats(), 0.0001, 8),
+        (claims.no_slower_than(by=0.1), 0.0001, 6),
+        (Claim(STALLS_KIND, 0.0), 0.0005, 40),
+    ],
+)
+def test_the_first_look_is_the_first_that_can_decide(claim, alpha, look):
+    """A stricter level says nothing at the first look; a claim about stalls has one look only."""
+    assert reach.first_look(claim, alpha) == look
+
+
+def test_rounds_too_long_for_the_budget_are_an_error_before_anything_starts():
+    """The smallest budget that can decide is named, and the longest rounds that this budget allows."""
+    source = two()
+    source.round_seconds = 2.0
+    source.permit = lambda metric: pytest.fail("begun")
+    slow, fast = series_of(measurement(source, budget=20.0))
+
+    for ask in (lambda: fast.beats(slow), lambda: ordered(slow, fast), lambda: fast.lower("fsyncs", than=slow)):
+        with pytest.raises(ConfigError) as caught:
+            ask()
+        assert str(caught.value).endswith(
+            " cannot be decided: its first look comes after 6 pairs, and 6 x 2 rounds of 2 s take 24 s: more than its "
+            "budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 24, "
+            "or seconds=1.66 or less"
+        )
+    assert source.rounds == []
+
+
+def test_a_budget_that_suffices_for_the_first_look_is_enough():
+    """Exactly; a comparison beside draws what it may."""
+    source = two(seconds=lambda variant: (2.0, 1.999)[variant])
+    source.round_seconds = 2.0
+    slow, fast = series_of(measurement(source, budget=24.0))
+    assert fast.beats(slow).verdict.pairs == 6
+
+    short = series_of(measurement(source, budget=20.0))
+    assert short[1].against(short[0]).verdict.pairs == 6
+
+
+def test_chosen_lengths_need_a_budget_for_the_shortest():
+    """.3 s each; the advice is the budget alone."""
+    source = two()
+    source.free_length = True
+    slow, fast = series_of(measurement(source, budget=3.0))
+
+    with pytest.raises(ConfigError, match=r"rounds of 0\.3 s take 3\.6 s: .* that can decide it is --db-budget 4$"):
+        fast.beats(slow)
+
+
+def test_a_fixed_amount_of_work_is_judged_by_its_warm_up():
+    """Its length is known then; the claim ends before a round is drawn in vain."""
+    source = two(seconds=noisy(4.0, 4.0, sd=0.001))
+    slow, fast = series_of(measurement(source, budget=20.0))
+
+    with pytest.raises(
+        Inconclusive, match=r"6 x 2 rounds of [34]\.?\d* s take 4[78]\.?\d* s: .* is --db-budget 4[789]$"
+    ):
+        fast.beats(slow)
+    assert measured(source) == []
+
+
+def test_a_claim_that_nearly_reaches_its_look_draws():
+    """Rounds may get faster; the verdict says what the first look would have taken."""
+    source = two(seconds=lambda variant: 2.0)
+    slow, fast = series_of(measurement(source, budget=20.0))
+
+    reason = fast.beats(slow).verdict.reason
+    assert reason == (
+        "budget of 20 s of measured time used (--db-budget); the first look comes after 6 pairs, which take 24 s"
+    )
+
+
+def test_the_rest_of_the_run_is_too_short():
+    """A claim that it cannot hold says so before anything starts, with what it takes and what is left."""
+    source = two()
+    source.round_seconds = 2.0
+    source.permit = lambda metric: pytest.fail("begun")
+    slow, fast = series_of(measurement(source, run_left=lambda: 12.4))
+
+    with pytest.raises(Inconclusive) as caught:
+        fast.beats(slow)
+    assert str(caught.value) == (
+        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 32 s or more: 2 blocks of "
+        "warm-up and 6 that count, of 2 rounds of 2 s; nothing was started for it"
+    )
+    assert source.rounds == []
+    assert reach.beyond_run(6, 2, 2.0, 32.0) == ""
+
+
+def test_rounds_that_are_there_are_judged_whatever_is_left():
+    """A second claim replays them, so it needs no time."""
+    left = [1000.0]
+    source = FakeSource(("slow", "fast"), noisy(1.0, 0.5))
+    source.round_seconds = 1.0
+    slow, fast = series_of(measurement(source, run_left=lambda: left[0]))
+    assert fast.beats(slow)
+    left[0] = 0.1
+
+    assert fast.beats(slow)

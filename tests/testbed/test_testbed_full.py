@@ -1,0 +1,65 @@
+"""Servers that turn clients away: such rounds measure nothing, and a claim about them ends."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from pytest_dbcluster.errors import SeriesVoid, WorkloadError
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.testbed import round_runner
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.fakes import Failing
+from tests.support.testbeds import ONE, source
+
+SLAP = MySQLSlap("write", concurrency=50, queries=200, rows=100)
+FULL = ONE.with_options(max_connections=10).named("full")
+
+
+def test_a_claim_about_a_full_server_ends_with_the_reason(pool):
+    """The tool tries again and says nothing, so its rounds would be slow without a word."""
+    first, full = series_of(Measurement(source(pool, SLAP, ONE, FULL), Rules(seed=1)))
+
+    with pytest.raises(SeriesVoid) as caught:
+        first.beats(full)
+    said = str(caught.value)
+    assert said.startswith("2 of 2 blocks of the warm-up of mysqlslap write c50 were void: full: ")
+    assert " turned away (" in said
+    assert "by node1: max_connections=10); the workload has 50 clients: set max_connections=60 or more" in said
+
+
+@pytest.mark.parametrize("options", [{"max_connections": 25}, {"max_user_connections": 10}], ids=str)
+def test_a_round_in_which_part_of_the_clients_was_turned_away_is_void(pool, options):
+    """Also where a limit of the user, and not of the server, was reached; the next round with fewer clients counts."""
+    made = source(pool, SLAP, ONE.with_options(options))
+    done = made.round(0, block=0, position=0)
+
+    [(name, value)] = options.items()
+    assert f"{name}={value}" in done.void
+    assert " turned away (" in done.void
+    fewer = source(pool, dataclasses.replace(SLAP, concurrency=5), ONE.with_options(options))
+    assert fewer.round(0, block=0, position=0).void == ""
+
+
+def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
+    """Its own message is enough; any other failure is raised as before."""
+    setting = source_setting(standalone)
+    full = Failing("run", WorkloadError("slap ended:\nError when connecting to server: 1040 Too many connections"))
+    done = round_runner.measured(full, setting, variant="a", block=0, position=0)
+
+    assert done.void == (
+        "clients were turned away (Error when connecting to server: 1040 Too many connections): set a larger "
+        "max_connections and no lower max_user_connections, or use fewer clients; the workload failed: Error when "
+        "connecting to server: 1040 Too many connections"
+    )
+    with pytest.raises(WorkloadError, match="syntax"):
+        round_runner.measured(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
+
+
+def source_setting(cluster):
+    """A setting without a client."""
+    from pytest_dbcluster.workloads.workload import Setting
+
+    return Setting(cluster, None, None, "quick", print)
