@@ -171,10 +171,12 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
             raise pytest.UsageError(
                 f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
-    from pytest_dbcluster.plugin.collection import expected_time, reachable, refusals
+    from pytest_dbcluster.plugin.collection import expected_time, reachable
 
     try:
         if not config.option.collectonly:  # listing tests stays fast
+            from pytest_dbcluster.plugin.collection import refusals
+
             refusals.check(checked, measuring)
         reachable.refuse([item for item in measuring if not _has_skip_mark(item)], settings(config).budget)
         expected_time.check_marks(measuring)
