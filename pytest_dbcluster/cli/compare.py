@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
+import math
 import secrets
 import statistics
 import time
@@ -26,6 +27,7 @@ from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SCRIPTS, SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
@@ -33,6 +35,7 @@ from pytest_dbcluster.workloads.workload import Workload
 
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
+LEAST_SECONDS = 10.0
 WIDTH = 60  # characters shown of a value
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
@@ -43,14 +46,15 @@ ENDS = {
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
-    end = time.monotonic() + arguments.seconds
+    end = time.monotonic() + _seconds(arguments.seconds)
     specs = specs_of(arguments)
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
     seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen()
-    resolution = Resolution(provisioner, fragments=Path(), below=None, progress=tell)
+    root = Path(arguments.cnf_root) if arguments.cnf_root else None
+    resolution = Resolution(provisioner, fragments=Path(), below=None, root=root, progress=tell)
     pool = Pool(resolution)
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")
@@ -61,12 +65,28 @@ def run_compare(arguments: argparse.Namespace) -> int:
             variants = [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
             print(line)
+        if _same(*variants):
+            print(
+                f"{names[0]} and {names[1]} give the servers the same options: {names[1]} is no worse than {names[0]}"
+            )
+            return Result.NO_WORSE.value
         comparison = Comparison(variants, pool, end=end, seed=seed, progress=tell)
         compared = comparison.workloads(workloads)
     for line in [*differences(comparison.differences, comparison.durability, names), *table(compared, names)]:
         print(line)
     print(sentence(compared, names))
     return int(overall(compared).value)
+
+
+def _seconds(given: float) -> float:
+    if not LEAST_SECONDS <= given < math.inf:
+        raise ConfigError(f"--seconds {given:g}: a comparison takes {LEAST_SECONDS:g} s or more")
+    return given
+
+
+def _same(baseline: Variant, candidate: Variant) -> bool:
+    """Whether both variants are the same release with the same options, so that there is nothing to measure."""
+    return (baseline.release.key, baseline.options) == (candidate.release.key, candidate.options)
 
 
 def _end(pool: Pool) -> None:

@@ -137,11 +137,11 @@ class Comparison:
         name, has_tail = str(workload), isinstance(workload, OpenLoop)
         try:
             closed = self._measurement(workload, share * (CLOSED_SHARE if has_tail else 1.0))
+            self._note(closed)
             throughput = _no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
         except (Inconclusive, SeriesVoid) as error:
             return Compared(name, None, reason=str(error))
-        self._note(closed)
         try:
             p95 = self._tail(workload, closed, share * (1 - CLOSED_SHARE)) if isinstance(workload, OpenLoop) else None
             return Compared(name, throughput, closer, p95)

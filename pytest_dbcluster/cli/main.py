@@ -142,6 +142,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
     compare.epilog = "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments"
     option = compare.add_argument
     option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
+    option("--cnf-root", metavar="DIR", help="a copy of the host's files: !include /etc/... is read below it")
     option(
         "--release",
         action="append",

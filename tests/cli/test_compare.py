@@ -142,20 +142,55 @@ def test_equal_servers_differ_in_nothing():
     assert compare.differences({}, ("x", "x"), ("a", "b")) == ["", "differs in effect: no server variable"]
 
 
-@pytest.mark.parametrize("after", ["1", "2"])
-def test_two_files_are_compared_on_real_servers(tmp_path, after):
-    """One command reads both files, measures, names what differs, and ends with a sentence and its exit code."""
-    for name, value in (("current", "1"), ("candidate", after)):
-        text = f"[mysqld]\ninnodb_flush_log_at_trx_commit = {value}\n"
-        (tmp_path / f"{name}.cnf").write_text(text)
-    files = [f"--cnf={tmp_path / name}.cnf" for name in ("current", "candidate")]
+def two_files(directory, first, second):
+    """The arguments that compare two my.cnf files with these lines."""
+    for name, lines in (("current", first), ("candidate", second)):
+        (directory / f"{name}.cnf").write_text(f"[mysqld]\n{lines}\n")
+    return [f"--cnf={directory / name}.cnf" for name in ("current", "candidate")]
 
-    done = dbcluster("compare", *files, "--workload=mysqlslap:write", "--seconds=20", seconds=180)
+
+def test_two_files_are_compared_on_real_servers(tmp_path):
+    """One command reads both files, measures, names what differs, and ends with a sentence and its exit code."""
+    files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
+
+    done = dbcluster("compare", *files, "--workload=mysqlslap:write", "--seconds=25", seconds=180)
 
     lines = done.stdout.splitlines()
     ends = {0: "candidate is no worse than current: ", 3: "candidate is worse than current: ", 4: "could not tell "}
     assert done.returncode in ends, done.stderr
     assert lines[-1].startswith(ends[done.returncode])
-    assert any(line.split()[:1] == ["mysqlslap"] and "throughput" in line for line in lines)
-    shown = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
-    assert shown == ([["innodb_flush_log_at_trx_commit", "1", "2"]] if after == "2" else [])
+    assert any("concerns the host" in line or "concern the host" in line for line in lines)  # its port
+    assert any(line.startswith("mysqlslap write c50 ") for line in lines)
+    differing = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
+    assert differing == [["innodb_flush_log_at_trx_commit", "1", "2"]]
+
+
+def test_two_files_with_the_same_options_are_not_measured(tmp_path):
+    """Another spelling, or another host's port, is no difference."""
+    files = two_files(
+        tmp_path, "innodb-flush-log-at-trx-commit=2\nport=1", "innodb_flush_log_at_trx_commit = 2\nport=2"
+    )
+
+    done = dbcluster("compare", *files)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == (
+        "current and candidate give the servers the same options: candidate is no worse than current"
+    )
+
+
+@pytest.mark.parametrize("seconds", ["0", "-5", "nan", "inf", "9"])
+def test_a_time_that_decides_nothing_is_refused(seconds):
+    """Before anything starts."""
+    done = dbcluster("compare", "--release=mariadb:10.11", "--release=mariadb:11.8", f"--seconds={seconds}")
+
+    assert done.returncode == 2
+    assert "a comparison takes 10 s or more" in done.stderr
+
+
+def test_a_missing_file_is_named(tmp_path):
+    """Before anything starts."""
+    done = dbcluster("compare", "--cnf=/nowhere/a.cnf", "--cnf=/nowhere/b.cnf")
+
+    assert done.returncode == 2
+    assert "/nowhere/a.cnf" in done.stderr
