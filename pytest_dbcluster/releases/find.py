@@ -42,9 +42,9 @@ def find(name: ReleaseName | str, *, progress: Report | None = None, mirror: str
 
     if isinstance(name, str):
         name = ReleaseName(name, "") if name in TOOLS else ReleaseName.parse(name)
-    check_age(name)
     if name.directory:
         return local_programs.in_directory(name)
+    check_age(name)
     if name.version == "path":
         return local_programs.on_path(name)
     report = progress or (lambda _: None)
