@@ -80,18 +80,7 @@ class Settings:
         if option.db_alpha not in critical_values.ALPHAS:
             known = ", ".join(f"{alpha:g}" for alpha in critical_values.ALPHAS)
             raise ConfigError(f"--db-alpha {option.db_alpha:g} has no critical values; known: {known}")
-        for name in ("db_max_pairs", "db_budget", "db_run_budget"):
-            value = getattr(option, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
-        if option.db_seed is not None and option.db_seed < 0:
-            raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
-        if not option.db_results.strip():
-            raise ConfigError("--db-results: it takes a directory, such as reports/latest")
-        if option.db_max_pairs > critical_values.LOOKS[-1]:
-            raise ConfigError(
-                f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
-            )
+        _check_values(option)
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=option.db_provisioner,
@@ -121,6 +110,22 @@ class Settings:
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
             return ""
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+
+
+def _check_values(option: Any) -> None:
+    """Raise ConfigError for a number out of range, and for an empty directory of the results."""
+    for name in ("db_max_pairs", "db_budget", "db_run_budget"):
+        value = getattr(option, name)
+        if value is not None and not value > 0:
+            raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
+    if option.db_seed is not None and option.db_seed < 0:
+        raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
+    if not option.db_results.strip():
+        raise ConfigError("--db-results: it takes a directory, such as reports/latest")
+    if option.db_max_pairs > critical_values.LOOKS[-1]:
+        raise ConfigError(
+            f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
+        )
 
 
 def _below(cnf: str | None) -> Mapping[str, Mapping[str, str]]:
