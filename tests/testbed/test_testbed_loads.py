@@ -18,7 +18,7 @@ from pytest_dbcluster.workloads.sysbench import SysBench
 from tests.support.fakes import Idle
 from tests.support.testbeds import ONE, OTHER, TWO, WRITE, source
 
-POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.2, rate="50 %")
+POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.4, rate="25 %")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,7 +241,7 @@ def test_sysbench_runs_at_a_share_of_what_real_servers_can_do(pool):
 
     slowest = min(made.arrival_rate.capacities.values())
     assert slowest > 200
-    assert all(one.outcome.rate == pytest.approx(slowest / 2) for one in (*first.rounds, *second.rounds))
+    assert all(one.outcome.rate == pytest.approx(slowest / 4) for one in (*first.rounds, *second.rounds))
     assert all(0 < value < 1e4 for value in first.values("p50"))
     for words in (
         " ms; settle timeouts",
