@@ -101,7 +101,9 @@ def cnf_line(name: str, value: str) -> str:
         return name
     if value == EMPTY:
         return f"{name} = {EMPTY}"
-    if re.search(r"[#'\"\\]", value) or value != value.strip():
+    # To servers a line is Latin-1: they also strip a last byte A0, which in UTF-8 is a part of a letter.
+    latin = value.encode(errors="surrogateescape").decode("latin-1")
+    if re.search(r"[#'\"\\]", value) or value != value.strip() or latin != latin.strip():
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'{name} = "{escaped}"'
     return f"{name} = {value}"

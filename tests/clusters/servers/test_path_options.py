@@ -128,6 +128,16 @@ def test_what_is_written_is_read_as_the_same(tmp_path_factory, name, value):
     assert (entry.name, entry.value) == (name, {"": None, "''": ""}.get(value, value))
 
 
+@pytest.mark.parametrize("value", ["Ġ", "à", "\u00a0x", "x\u0085", " x", "x\u2003"])
+def test_a_value_that_ends_like_a_space_is_quoted(tmp_path, value):
+    """Servers read bytes as Latin-1, where A0 is a space: it is also the last byte of letters in UTF-8."""
+    path = tmp_path / "written.cnf"
+    path.write_bytes(f"[mysqld]\n{path_options.cnf_line('init_connect', value)}\n".encode())
+
+    (entry,) = read(path).entries
+    assert entry.value == value
+
+
 def test_the_last_check_names_the_option_and_the_way_out():
     """``require_inside`` accepts only what would not be changed."""
     path_options.require_inside({"log_bin": "binlog", "innodb_buffer_pool_size": "1G"})
