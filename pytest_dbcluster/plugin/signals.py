@@ -6,7 +6,7 @@ import contextlib
 import os
 import select
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -29,6 +29,7 @@ class EndingSignals:
 
     def __init__(self) -> None:
         self.name = ""  # of the signal that ended the run
+        self._held = 0  # the depth of ``held``
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     def install(self) -> None:
@@ -50,7 +51,23 @@ class EndingSignals:
         self.name = signal.Signals(number).name
         if number == signal.SIGHUP:
             _leave_terminal()
+        if not self._held:
+            self._raise()
+
+    def _raise(self) -> None:
         raise Ended(f"the run was ended by {self.name}")
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """A context that a signal does not interrupt: ``Ended`` is raised at its end. For work that must be whole."""
+        ended_before = bool(self.name)
+        self._held += 1
+        try:
+            yield
+        finally:
+            self._held -= 1
+        if self.name and not ended_before and not self._held:
+            self._raise()
 
 
 def _leave_terminal() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import queue
 import secrets
 import shutil
 import signal
@@ -211,7 +212,8 @@ class Controller:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Pass a worker's message on to the report."""
         if report.when == WHEN and self.report:
-            self.report.received(report.node.gateway.id, report.__dict__[INPUT])
+            with self._signals.held() if self._signals else contextlib.nullcontext():
+                self.report.received(report.node.gateway.id, report.__dict__[INPUT])
             report.__dict__[INPUT] = b""
 
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
@@ -228,13 +230,29 @@ class Controller:
             for message in given.get(HELD, []):
                 self.report.received(node.gateway.id, message)
 
+    @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Write the results of all workers."""
+        """Write the results of all workers. xdist has ended them before, and has waited for what they sent."""
+        self._receive_late()
         if self.report:
             for node in self._nodes:
                 self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
             self.report.finish(self._overridden)
+
+    def _receive_late(self) -> None:
+        """Pass on the reports that lie in xdist's queue: it reads no more of them once the run is interrupted."""
+        late = getattr(self._config.pluginmanager.getplugin("dsession"), "queue", None)
+        while late is not None:
+            try:
+                event, given = late.get_nowait()
+            except queue.Empty:
+                return
+            if event == "testreport":
+                given["rep"].node = given["node"]
+                self._config.hook.pytest_runtest_logreport(report=given["rep"])
+            elif event == "workerfinished":
+                self.pytest_testnodedown(given["node"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Print the closing table."""
