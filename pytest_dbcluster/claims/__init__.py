@@ -6,13 +6,32 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 
 - ``claim``: the claims a test can make, and what each one promises.
 - ``verdict``: decides; start at ``judge``.
-- ``estimators``: ratios, intervals, and the difference that a number of pairs can detect.
+- ``block_order``: the random order of the rounds, and which rounds make a pair. The promised errors rest on this draw.
+- ``cluster_difference``: how far equal clusters can differ, which decides nothing.
 - ``critical_values``: the looks and their critical values.
-- ``block_order``: the random order of the variants in each block of rounds.
+- ``pairs``: the data of a claim: pairs of rounds, and the order in which they ran.
+- ``intervals``: the estimate and its interval.
+- ``totals``: the same for a counter, from its total difference.
+- ``power``: the difference that a number of pairs can detect, and the pairs that would decide.
+- ``estimators``: the noise of pairs; figures that no verdict rests on.
+- ``carry_over``: whether a variant slows the round that follows it.
 - ``wording``: the message of a verdict.
 
 To add a kind of claim, write a function and its bounds in ``claim``; ``verdict.judge`` decides from the bounds. The
 functions here use their arguments alone: no server, no file, no clock. An import contract checks this rule.
 """
 
-__all__ = ["block_order", "claim", "critical_values", "estimators", "verdict", "wording"]
+__all__ = [
+    "block_order",
+    "carry_over",
+    "claim",
+    "cluster_difference",
+    "critical_values",
+    "estimators",
+    "intervals",
+    "pairs",
+    "power",
+    "totals",
+    "verdict",
+    "wording",
+]

@@ -1,38 +1,99 @@
-"""The order in which the variants of each block run: balanced in the first six blocks, then random by a seed."""
+"""The order in which the rounds run. It is drawn at random, so the chance of a wrong claim rests on this draw alone.
+
+Rounds are drawn in *blocks*. The first blocks are *eights*: four rounds of each variant (eight rounds of two variants)
+in a random arrangement. Every later block has one round of each variant, in random order. Two variants of a block are
+compared in *pairs*: inside an eight a seeded random matching makes four pairs, a later block is one pair.
+
+What the draw guarantees for two variants, whatever other variants a block has: given the places of the two in an eight,
+all 70 arrangements are equally likely. Given the matching, which of the two runs first is a fair coin in each of the
+four pairs, independent of the others (70 arrangements x 24 matchings = 105 pairings x 16 patterns of coins). The same
+holds for later blocks. Nothing is balanced: a balanced order could meet a wave of the same period.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 Item = TypeVar("Item")
 Order = tuple[int, ...]
 
-BALANCED_ROWS = 3
+PER_EIGHT = 4  # pairs of an eight, which is also its rounds of each variant
+EIGHTS = 3  # eights of a measurement; more where several instances need as many each
+
+
+@dataclass(frozen=True)
+class Block:
+    """The rounds of one block.
+
+    order: the 0-based variant of each round, in the order in which the rounds run. pairs: for each of these rounds the
+    0-based number of its pair inside the block.
+    """
+
+    order: Order
+    pairs: Order
+
+    @property
+    def length(self) -> int:
+        """The number of pairs, which is also the number of rounds of each variant."""
+        return 1 + max(self.pairs)
+
+
+def eights(instances: int) -> int:
+    """The number of eights, where the blocks use so many instances in turn: 3 or more, as many on each instance."""
+    return -(-EIGHTS // instances) * instances
+
+
+def pairs_before(block: int, number_of_eights: int) -> int:
+    """The number of pairs in the blocks before this one (0-based); the first ``number_of_eights`` blocks are eights."""
+    return block + (PER_EIGHT - 1) * min(block, number_of_eights)
+
+
+def blocks(variants: int, seed: int, number_of_eights: int = EIGHTS) -> Iterator[Block]:
+    """Yield the blocks of a measurement, without end: first the eights, then blocks with one round of each variant.
+
+    The same seed gives the same sequence. Raises ValueError for fewer than one variant.
+    """
+    _check(variants)
+    coin = random.Random(seed)
+    for _ in range(number_of_eights):
+        yield _eight(variants, coin)
+    while True:
+        yield Block(_shuffled(range(variants), coin), (0,) * variants)
 
 
 def block_orders(variants: int, seed: int) -> Iterator[Order]:
-    """Yield the order of each block, without end; each order is a permutation of ``range(variants)``.
+    """Yield random orders of the variants, without end, for rounds that count for no claim, such as a warm-up.
 
-    In the first six blocks every variant runs before every other variant three times. So an effect of the position
-    inside a block cannot make six pairs agree. The balanced rows are the cyclic shifts of a shuffled row (a Latin
-    square: each variant at each position once) and their reverses. Every later block is a new shuffle. The same seed
-    gives the same sequence. Raises ValueError for fewer than one variant.
+    The same seed gives the same sequence. Raises ValueError for fewer than one variant.
     """
-    if variants < 1:
-        raise ValueError(f"a block needs at least one variant, not {variants}")
+    _check(variants)
     coin = random.Random(seed)
-    first = _shuffled(range(variants), coin)
-    shifts = [first[k:] + first[:k] for k in range(variants)]
-    if variants < BALANCED_ROWS:
-        shifts = [first] * BALANCED_ROWS
-    rows = _shuffled(shifts, coin)
-    for start in range(0, len(rows), BALANCED_ROWS):
-        chosen = rows[start : start + BALANCED_ROWS]
-        yield from _shuffled([*chosen, *(row[::-1] for row in chosen)], coin)
     while True:
         yield _shuffled(range(variants), coin)
+
+
+def seed_of(run: int, *names: object) -> int:
+    """The seed of one measurement, 64 bits: the run's seed, mixed with the names of the measurement (SHA-256).
+
+    So the orders of two measurements of a run have nothing in common, and a repeated run repeats all of them.
+    """
+    text = "\0".join(map(str, (run, *names)))
+    return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()[:8], "big")
+
+
+def _check(variants: int) -> None:
+    if variants < 1:
+        raise ValueError(f"a block needs at least one variant, not {variants}")
+
+
+def _eight(variants: int, coin: random.Random) -> Block:
+    order = _shuffled([number for number in range(variants) for _ in range(PER_EIGHT)], coin)
+    matching = [iter(_shuffled(range(PER_EIGHT), coin)) for _ in range(variants)]
+    return Block(order, tuple(next(matching[number]) for number in order))
 
 
 def _shuffled(items: Sequence[Item], coin: random.Random) -> tuple[Item, ...]:

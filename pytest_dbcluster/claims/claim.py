@@ -4,12 +4,15 @@ A log ratio is log(candidate / baseline) of one pair of rounds. It compares spee
 ``lower`` it compares the counter that the claim names. Theta is the true log ratio.
 
 Every claim makes the same promise. The chance of a wrong verdict is at most ``alpha`` towards each side, over all
-looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. A guard (``no_slower_than``, ``same_as``) fails at
-``alpha`` as well, but may hold at .05. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
+looks together: .0005 (1 in 2000), or .0001 with ``--db-alpha``. It rests on the random order of the rounds alone, so it
+holds for any noise. A guard (``no_slower_than``, ``same_as``) fails at ``alpha`` as well, but may hold at .05 where
+rounds are independent, and at .11 for any noise. A verdict is about the running instances under the load that was
+given, in the time of the measurement. ``verdict`` decides by comparing intervals with ``Claim.bounds``.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import math
 from dataclasses import dataclass
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
 from pytest_dbcluster.errors import ConfigError
 
-STALLS = "no_more_stalls_than"  # counts rounds that took more than twice their median; compares no ratio
+STALLS = "no_more_stalls_than"  # counts rounds that took more than twice the median; compares no ratio
 GUARDS = ("no_slower_than", "same_as")
 FASTER = 2.0  # a margin of ``beats`` lies below it: 2 would be 200 %, and mostly is a mistake for 2 %
 OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
@@ -28,11 +31,13 @@ class Claim:
     """A statement about theta, the log ratio of candidate and baseline.
 
     kind: name of the function below that makes the claim. margin: a fraction (``by``, ``within``, ``step``); for
-    ``scales`` the ratio ``at_least``.
+    ``scales`` the ratio ``at_least``. apart: how far two equal clusters can differ (``cluster_difference``), as a
+    natural log, where the variants run on separate clusters; else 0.
     """
 
     kind: str
     margin: float
+    apart: float = 0.0
 
     @property
     def guard(self) -> bool:
@@ -58,8 +63,30 @@ class Claim:
                 return 0.0, 0.0
         return math.log1p(self.margin), math.inf
 
+    @property
+    def hold_bounds(self) -> tuple[float, float]:
+        """The range in which the interval must lie for the claim to hold: ``bounds``, narrower by ``apart``."""
+        low, high = self.bounds
+        return low + self.apart, high - self.apart
+
+    @property
+    def fail_bounds(self) -> tuple[float, float]:
+        """The range outside of which the interval must lie for the claim to fail: ``bounds``, wider by ``apart``."""
+        low, high = self.bounds
+        return low - self.apart, high + self.apart
+
+    @property
+    def margins(self) -> list[float]:
+        """The margins of speed or time, as absolute log ratios; none for a claim without one or about a counter."""
+        if self.kind == "lower":
+            return []
+        return [abs(bound) for bound in self.bounds if math.isfinite(bound) and bound]
+
     def hold_level(self, alpha: float) -> float:
-        """The maximum chance that the claim holds wrongly: .05 for a guard exactly on its margin, else ``alpha``."""
+        """The maximum chance that the claim holds wrongly: .05 for a guard exactly on its margin, else ``alpha``.
+
+        For a guard this is the chance where rounds are independent.
+        """
         return GUARD_LEVEL if self.guard else alpha
 
     def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
@@ -79,6 +106,13 @@ class Claim:
         first = [f'"{metric}"', f"than={names[1]}"] if self.kind == "lower" else [names[1]]
         return f"{names[0]}.{self.kind}({', '.join([*first, *keywords])})"
 
+    def identity(self, names: tuple[str, ...], metric: str) -> str:
+        """The claim without its margin, and with its metric: the same for all claims that share one history.
+
+        names: as in ``call``.
+        """
+        return dataclasses.replace(self, margin=0.0).call(names, metric, usual="")
+
 
 class Outcome(enum.Enum):
     """The three possible outcomes of a claim."""
@@ -95,15 +129,16 @@ class Verdict:
     Ratios are candidate / baseline. Figures that the pairs cannot give are nan. The verdict on an order gives the
     figures of its smallest step.
 
-    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate. low, high: the sequential interval of the ratio, valid
-    at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low, decided_high: the interval that lets the
-    claim hold (90 % for a guard, else the same as low and high). reason: why the drawing ended. detectable: the
-    smallest fraction that this many pairs show with power .8. needed_pairs, needed_margin: what would decide an
-    inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard deviation of a log ratio; below
-    2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of the second half of the pairs.
-    order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs that ran BA. lag1:
-    correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate). alpha: the maximum
-    chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest first.
+    pairs: the pairs drawn. ratio: the Hodges-Lehmann estimate, of a counter the ratio of the totals. low, high: the
+    sequential interval of the ratio, valid at all looks together (99.9 %; 99.98 % with alpha .0001). decided_low,
+    decided_high: the interval that lets the claim hold (90 % for a guard, else the same as low and high). reason: why
+    the drawing ended. detectable: the smallest fraction that this many pairs show with power .8. needed_pairs,
+    needed_margin: what would decide an inconclusive claim; the margin is a fraction, for guards only. pair_sd: standard
+    deviation of a log ratio; below 2 pairs pair_sd and detectable are infinite. halves: the ratio of the first and of
+    the second half of the pairs. order_effect: the fraction by which pairs that ran AB (baseline first) lie above pairs
+    that ran BA. lag1: correlation of each log ratio with the next. stalls: stalled rounds of (baseline, candidate).
+    alpha: the maximum chance of a wrong verdict per side. neighbours: of an order, the verdicts on its steps, slowest
+    first. void: void rounds of (baseline, candidate), which were drawn again.
     """
 
     outcome: Outcome
@@ -125,6 +160,7 @@ class Verdict:
     alpha: float = ALPHAS[0]
     needed_margin: float | None = None
     neighbours: tuple[Verdict, ...] = ()
+    void: tuple[int, int] = (0, 0)
 
     @property
     def look(self) -> int:
@@ -145,8 +181,8 @@ def beats(by: float = 0.0) -> Claim:
 def no_slower_than(by: float) -> Claim:
     """The guard: the candidate is slower than the baseline by less than the fraction ``by``: ratio > 1 - by.
 
-    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05. Fails when the sequential
-    interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
+    Holds when the 90 % interval lies above 1 - by, wrong with a chance of at most .05 where rounds are independent (.11
+    for any noise). Fails when the sequential interval (99.9 %) lies below. Raises ConfigError unless 0 < by < 1.
     """
     return _claim("no_slower_than", "by", by, 0.0, 1.0)
 
@@ -154,8 +190,9 @@ def no_slower_than(by: float) -> Claim:
 def same_as(within: float) -> Claim:
     """The guard: neither variant is slower by the fraction ``within``: ratio and 1 / ratio are above 1 - within.
 
-    Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05. Fails when the
-    sequential interval (99.9 %) lies outside. Raises ConfigError unless 0 < within < 1.
+    Holds when the 90 % interval lies inside both limits, wrong with a chance of at most .05 where rounds are
+    independent (.11 for any noise). Fails when the sequential interval (99.9 %) lies outside. Raises ConfigError unless
+    0 < within < 1.
     """
     return _claim("same_as", "within", within, 0.0, 1.0)
 
@@ -171,7 +208,8 @@ def scales(at_least: float) -> Claim:
 def lower(by: float = 0.0) -> Claim:
     """The candidate's counter is lower than the baseline's by more than the fraction ``by``; judged like ``beats``.
 
-    Raises ConfigError unless 0 <= by < 1.
+    The totals are compared (``totals``), so that a pair with nothing on both sides is no evidence. Raises
+    ConfigError unless 0 <= by < 1.
     """
     return _claim("lower", "by", by, 0.0, 1.0, zero=True)
 

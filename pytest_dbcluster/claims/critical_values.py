@@ -1,26 +1,40 @@
 """The looks, which are the numbers of pairs at which a claim is judged, and their critical values.
 
-Below 15 pairs a look is a t test that also needs every pair on the same side. From 15 pairs on it is Wilcoxon's
-signed-rank test, which is valid for any symmetric noise. Each row of ``TABLE`` keeps the chance to be wrong at *any*
-look, towards one side, at the row's level. The nominal level of a row is the smallest that normal, uniform and
-two-mode differences allowed in 20 million simulated claims each; see ``benchmarks/critical_values.py``.
+The order of the rounds is drawn at random (``block_order``), so it is the only thing whose distribution is known. Every
+critical value rests on it: when the variant changes nothing beyond the claim's bound, the times are fixed numbers,
+whatever the noise is (drift, waves, modes, stalls, ties), and only the labels of the variants are random.
 
-Checked with 4 million fresh claims at the level .0005: the error rate is .00028 for normal differences, .00047 for
-uniform, .00049 for two-mode and .00026 for Cauchy. The worst distribution known, sines of a random angle, has .0011.
+- Looks at 4, 8 and 12 pairs: Mann-Whitney (1947) of four rounds against four, summed over the eights. The value is the
+  largest sum U that still rejects. Its exact distribution counts the 70 arrangements of each eight.
+- Looks from 14 pairs on: Wilcoxon's signed-rank sum of ``s * v``. s is +1 where the baseline ran first, else -1; v is
+  what remains of the pair's difference (first round minus second) without its centre. The value is the smallest sum
+  that rejects. Centre and ranks use no s, and the s are fair coins, so the exact null distribution of the sum is
+  Wilcoxon's for every centre: the values hold for a trimmed mean as they do for a mean. Ties only lower the chance.
+
+Rows for claims: the exact chances of all looks add up to at most the level (union bound), so the level holds for any
+noise, towards one side. The eights take fixed values, the look at 14 pairs speaks at .0005 only, and all other looks
+have one nominal level, the largest that keeps the sum. (At 12 pairs .00025 asks for less than .0005, which has spent
+its part at 8 pairs; everywhere else a stricter level asks for more.) Guards (.05): one nominal level for all looks from
+14 on, calibrated by simulation of independent normal rounds, all looks together; for any noise the chance is at most
+.109.
+
+``benchmarks/critical_values.py`` makes and checks the table. For rows of claims it only counts, without simulation.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT, eights
 from pytest_dbcluster.errors import ConfigError
 
-LOOKS = (6, 8, 11, 15, 20, 28, 40, 56, 80, 113, 160)  # numbers of pairs
-RANKS_FROM = 15  # pairs: below it a t test, from it on a signed-rank test
-GUARD_LEVEL = 0.05  # the maximum chance that a guard holds wrongly
+LOOKS = (4, 8, 12, 14, 17, 20, 24, 28, 34, 40, 48, 56, 67, 80, 95, 113, 135, 160)  # numbers of pairs
+OF_EIGHTS = LOOKS[:EIGHTS]  # looks that compare whole eights by Mann-Whitney
+RANKS_FROM = LOOKS[EIGHTS]  # pairs: from here on a look is a signed-rank test
+GUARD_LEVEL = 0.05  # the maximum chance that a guard holds wrongly, for independent rounds
+GUARD_BOUND = 0.11  # the same for any noise
 ALPHAS = (0.0005, 0.0001)  # the permitted values of --db-alpha, the default first
 MAX_STEPS = 4  # of an order: it compares up to five variants
 LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in range(1, MAX_STEPS + 1)))
@@ -28,33 +42,38 @@ LEVELS = (GUARD_LEVEL, *(alpha / parts for alpha in ALPHAS for parts in range(1,
 
 @dataclass(frozen=True)
 class Boundary:
-    """The critical values of one level, one per look.
+    """The critical values of one level, one per look; None where a look cannot speak at this level.
 
-    nominal: the one-sided level of a single look. critical: below 15 pairs the t value to exceed (infinite where so
-    few pairs prove nothing at this level); from 15 pairs on the signed-rank sum to reach (where no sum suffices, the
-    maximum sum plus 1).
+    At 4, 8 and 12 pairs the largest Mann-Whitney sum that rejects, from 14 pairs on the smallest signed-rank sum.
     """
 
-    nominal: float
-    critical: tuple[float, ...]
+    critical: tuple[int | None, ...]
 
-    def at(self, look: int) -> float:
+    def at(self, look: int) -> int | None:
         """The critical value of the look at ``look`` pairs. Raises ValueError for a number that is not a look."""
         return self.critical[LOOKS.index(look)]
 
+    @property
+    def first_look(self) -> int:
+        """The first look that can speak, as a number of pairs: no verdict comes earlier, however clear the pairs."""
+        return next(look for look, value in zip(LOOKS, self.critical, strict=True) if value is not None)
 
-inf = math.inf
+
+_: int | None = None  # a look that cannot speak
 TABLE: Mapping[float, Boundary] = MappingProxyType(
     {
-        0.05: Boundary(1.051e-2, (4.7174, 3.9903, 3.5516, 101, 167, 304, 581, 1080, 2100, 4025, 7793)),
-        0.0005: Boundary(4.188e-5, (15.4021, 10.0326, 7.4870, 120, 200, 364, 689, 1265, 2421, 4571, 8722)),
-        0.0005 / 2: Boundary(2.706e-5, (inf, 10.7168, 7.8738, 121, 202, 368, 696, 1276, 2441, 4605, 8781)),
-        0.0005 / 3: Boundary(1.704e-5, (inf, 11.4867, 8.2995, 121, 204, 371, 702, 1287, 2462, 4640, 8841)),
-        0.0005 / 4: Boundary(1.220e-5, (inf, 12.0750, 8.6185, 121, 205, 373, 707, 1295, 2476, 4665, 8883)),
-        0.0001: Boundary(9.527e-6, (inf, 12.5268, 8.8600, 121, 206, 375, 710, 1301, 2486, 4683, 8914)),
-        0.0001 / 2: Boundary(4.416e-6, (inf, 14.0357, 9.6469, 121, 208, 380, 720, 1318, 2518, 4738, 9008)),
-        0.0001 / 3: Boundary(2.770e-6, (inf, 15.0318, 10.1512, 121, 209, 383, 725, 1328, 2536, 4769, 9063)),
-        0.0001 / 4: Boundary(2.770e-6, (inf, inf, 10.1512, 121, 209, 383, 725, 1328, 2536, 4769, 9063)),
+        level: Boundary(row)
+        for level, row in {
+            0.05: (0, 3, 8, 92, 129, 172, 237, 312, 443, 596, 832, 1105, 1540, 2142, 2955, 4095, 5732, 7912),
+            0.0005: (_, 0, 1, 105, 152, 204, 282, 371, 525, 702, 975, 1288, 1783, 2463, 3373, 4642, 6450, 8844),
+            0.0005 / 2: (_, _, 3, _, 153, 205, 284, 374, 529, 708, 982, 1297, 1795, 2479, 3395, 4670, 6488, 8893),
+            0.0005 / 3: (_, _, 2, _, 153, 205, 285, 375, 530, 710, 985, 1301, 1800, 2486, 3404, 4682, 6503, 8912),
+            0.0005 / 4: (_, _, 2, _, _, 206, 286, 377, 534, 714, 991, 1308, 1810, 2500, 3422, 4706, 6535, 8954),
+            0.0001: (_, _, 2, _, _, 207, 288, 379, 537, 718, 997, 1316, 1820, 2513, 3440, 4730, 6566, 8994),
+            0.0001 / 2: (_, _, 1, _, _, 208, 290, 382, 541, 724, 1005, 1326, 1834, 2532, 3465, 4762, 6609, 9051),
+            0.0001 / 3: (_, _, 1, _, _, 210, 292, 385, 546, 730, 1013, 1338, 1850, 2552, 3492, 4798, 6656, 9113),
+            0.0001 / 4: (_, _, 1, _, _, 210, 294, 388, 550, 736, 1021, 1348, 1864, 2571, 3516, 4831, 6700, 9169),
+        }.items()
     }
 )
 
@@ -67,11 +86,21 @@ def boundary(level: float) -> Boundary:
     return TABLE[level]
 
 
-def next_look(pairs: int) -> int | None:
+def looks(instances: int = 1) -> tuple[int, ...]:
+    """The looks of a measurement whose blocks use so many instances in turn.
+
+    None comes before every instance has equally many eights, so that no verdict rests on one instance more than on
+    another; and none inside an eight.
+    """
+    whole = PER_EIGHT * eights(instances)
+    return tuple(look for look in LOOKS if (look in OF_EIGHTS and look % (PER_EIGHT * instances) == 0) or look >= whole)
+
+
+def next_look(pairs: int, instances: int = 1) -> int | None:
     """The first look after ``pairs`` pairs, as a number of pairs; None after the last look."""
-    return next((look for look in LOOKS if look > pairs), None)
+    return next((look for look in looks(instances) if look > pairs), None)
 
 
-def last_look(pairs: int) -> int | None:
+def last_look(pairs: int, instances: int = 1) -> int | None:
     """The last look that ``pairs`` drawn pairs have reached, as a number of pairs; None before the first look."""
-    return next((look for look in reversed(LOOKS) if look <= pairs), None)
+    return next((look for look in reversed(looks(instances)) if look <= pairs), None)

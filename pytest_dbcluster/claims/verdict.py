@@ -1,9 +1,10 @@
-"""Decide whether a claim about paired log ratios holds, fails or is inconclusive. Pure functions.
+"""Decide whether a claim about two variants holds, fails or is inconclusive. Pure functions.
 
-``judge`` is called after every pair. It decides only at a look (``critical_values.LOOKS``), so the promised error
+``judge`` is called after every block. It decides only at a look (``critical_values.looks``), so the promised error
 covers all looks together. The rule of one look is ``_answer``: the claim holds when its interval lies inside
-``Claim.bounds``, and fails when its interval lies outside. A claim ends inconclusive at the cap, when the budget is
-used, when it is futile, or when no verdict can be trusted.
+``Claim.hold_bounds``, and fails when its interval lies outside of ``Claim.fail_bounds``. A claim ends inconclusive at
+the cap, when the budget is used, when it is futile, when the void rounds depend on the variant, when a difference
+between equal clusters can explain what was measured, or when no verdict can be trusted.
 """
 
 from __future__ import annotations
@@ -13,18 +14,21 @@ import math
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims import critical_values, estimators
+from pytest_dbcluster.claims import critical_values, estimators, intervals, power, totals
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.errors import ConfigError
 
 ALPHA = critical_values.ALPHAS[0]
 CAP = critical_values.LOOKS[-1]
 FUTILITY_FROM = 28  # pairs: no claim is futile before this look
-FUTILE = 0.05  # a claim with a smaller chance to be decided before the cap is futile
-ROUNDING = 1e-12  # a log ratio this close to a bound counts as on the bound
+FUTILE = 0.01  # a claim with a smaller chance to be decided before the cap is futile
+MAX_UNLIKE = 0.03  # of a variant's rounds: how far the void rounds of two variants may differ in number
 
-Values = tuple[float, ...]
-ClaimsWithValues = Sequence[tuple[Claim, Values]]
+ClaimsWithPairs = Sequence[tuple[Claim, Pairs]]
+Times = tuple[Sequence[float], Sequence[float]]
+
+WITHIN = "interval lies so close to the bound that a difference between equal clusters can explain it"
 
 STALLS_KIND = claims.STALLS
 STALL_PAIRS = 40  # pairs of the only look of a claim about stalls
@@ -49,41 +53,24 @@ class Terms:
 USUAL = Terms()
 
 
-def judge(
-    claim: Claim,
-    log_ratios: Sequence[float],
-    terms: Terms = USUAL,
-    *,
-    orders: Sequence[bool] | None = None,
-    times: tuple[Sequence[float], Sequence[float]] | None = None,
-) -> Verdict | None:
-    """Return the verdict after these pairs, or None: then draw another pair and call again.
+def judge(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
+    """Return the verdict after these pairs, or None: then draw another block and call again.
 
-    None between two looks, and at a look that does not decide. log_ratios: log(candidate / baseline) of each pair.
-    orders: for each pair whether the baseline ran first. times: seconds per operation of each round of baseline and
-    candidate, to count stalls. Raises ConfigError for an alpha without critical values, ValueError for a nan.
+    None between two looks, and at a look that does not decide. times: seconds per operation of each round of baseline
+    and candidate, to count stalls. Raises ConfigError for an alpha without critical values.
     """
-    values = tuple(map(estimators.bounded, log_ratios))
-    decision = _decide([(claim, values)], terms)
+    decision = _decide([(claim, pairs)], terms)
     if decision is None:
         return None
-    verdict = _verdict(*decision, claim, values, terms.alpha)
-    if orders is not None:
-        effect = estimators.factor(estimators.order_effect(values, orders)) - 1
-        verdict = dataclasses.replace(verdict, order_effect=effect)
+    verdict = _verdict(*decision, claim, pairs, terms.alpha)
+    if pairs.counts and verdict.outcome is Outcome.INCONCLUSIVE and (few := totals.too_little(pairs)):
+        verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {few}")
     if times is not None:
         verdict = dataclasses.replace(verdict, stalls=estimators.stall_test(*times)[:2])
     return inconclusive(verdict, terms.untrusted)
 
 
-def replay(
-    claim: Claim,
-    log_ratios: Sequence[float],
-    terms: Terms = USUAL,
-    *,
-    orders: Sequence[bool] | None = None,
-    times: tuple[Sequence[float], Sequence[float]] | None = None,
-) -> Verdict | None:
+def replay(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
     """Return the verdict of a claim whose pairs are drawn already, or None when these pairs decide nothing.
 
     Takes the arguments of ``judge``. Judges the looks one by one; the first look that decides gives the verdict. A used
@@ -92,37 +79,34 @@ def replay(
     past = dataclasses.replace(terms, out_of_budget="")
 
     def judged(look: int) -> Verdict | None:
-        past_orders = None if orders is None else orders[:look]
         past_times = None if times is None else (times[0][:look], times[1][:look])
-        return judge(claim, log_ratios[:look], past, orders=past_orders, times=past_times)
+        return judge(claim, pairs.first(look), past, times=past_times)
 
-    return _first(judged, len(log_ratios), terms.cap) or judge(claim, log_ratios, terms, orders=orders, times=times)
+    return _first(judged, pairs, terms.cap) or judge(claim, pairs, terms, times=times)
 
 
 def judge_ordered(
-    log_ratios_per_neighbour: Sequence[Sequence[float]], terms: Terms = USUAL, *, step: float = 0.0
+    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: float = 0.0
 ) -> Verdict | None:
     """Return the verdict on an order of variants, slowest first, or None: then draw another block and call again.
 
-    log_ratios_per_neighbour: for each step the log(faster / slower) of each block. The order holds when every step
-    holds at ``alpha``; an intersection-union test needs no correction. It fails when one step fails at ``alpha`` /
-    number of steps (Bonferroni). The verdict has the figures of the smallest step, and the verdicts of all steps in
-    ``neighbours``. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for series of different
-    lengths.
+    steps: for each step the pairs of its faster (candidate) and slower variant (baseline). The order holds when every
+    step holds at ``alpha``; an intersection-union test needs no correction. It fails when one step fails at ``alpha`` /
+    number of steps (Bonferroni). apart: as in ``Claim``. The verdict has the figures of the smallest step, and the
+    verdicts of all steps in ``neighbours``. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for
+    series of different lengths.
     """
-    steps = len(log_ratios_per_neighbour)
-    if not 1 <= steps <= critical_values.MAX_STEPS:
-        raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {steps + 1}")
-    if len(set(map(len, log_ratios_per_neighbour))) > 1:
+    if not 1 <= len(steps) <= critical_values.MAX_STEPS:
+        raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {len(steps) + 1}")
+    if len(set(map(len, steps))) > 1:
         raise ValueError("every step of an order needs the same number of pairs")
-    claim = claims.ordered(step)
-    series = [tuple(map(estimators.bounded, values)) for values in log_ratios_per_neighbour]
-    decision = _decide([(claim, values) for values in series], terms)
+    claim = dataclasses.replace(claims.ordered(step), apart=apart)
+    decision = _decide([(claim, pairs) for pairs in steps], terms)
     if decision is None:
         return None
-    parts = tuple(inconclusive(_verdict(*decision, claim, values, terms.alpha), terms.untrusted) for values in series)
+    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), terms.untrusted) for pairs in steps)
     smallest = weakest(parts)
-    where = f" (the smallest step, {smallest + 1} of {steps})" if steps > 1 else ""
+    where = f" (the smallest step, {smallest + 1} of {len(steps)})" if len(steps) > 1 else ""
     return dataclasses.replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
 
 
@@ -132,98 +116,170 @@ def weakest(steps: Sequence[Verdict]) -> int:
 
 
 def replay_ordered(
-    log_ratios_per_neighbour: Sequence[Sequence[float]], terms: Terms = USUAL, *, step: float = 0.0
+    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: float = 0.0
 ) -> Verdict | None:
     """``replay`` for an order: takes the arguments of ``judge_ordered``, whose blocks are drawn already."""
     past = dataclasses.replace(terms, out_of_budget="")
 
     def judged(look: int) -> Verdict | None:
-        return judge_ordered([values[:look] for values in log_ratios_per_neighbour], past, step=step)
+        return judge_ordered([pairs.first(look) for pairs in steps], past, step=step, apart=apart)
 
-    drawn = min(map(len, log_ratios_per_neighbour), default=0)
-    return _first(judged, drawn, terms.cap) or judge_ordered(log_ratios_per_neighbour, terms, step=step)
-
-
-def _first(judged: Callable[[int], Verdict | None], drawn: int, cap: int) -> Verdict | None:
-    """The verdict of the first look that decides, among the looks that ``drawn`` pairs have reached."""
-    return next(filter(None, (judged(look) for look in critical_values.LOOKS if look <= min(drawn, cap))), None)
+    return (_first(judged, steps[0], terms.cap) if steps else None) or judge_ordered(
+        steps, terms, step=step, apart=apart
+    )
 
 
-def _decide(asked: ClaimsWithValues, terms: Terms) -> tuple[Outcome, str] | None:
+def _first(judged: Callable[[int], Verdict | None], pairs: Pairs, cap: int) -> Verdict | None:
+    """The verdict of the first look that decides, among the looks that these pairs have reached."""
+    reached = (look for look in critical_values.looks(pairs.instances) if look <= min(len(pairs), cap))
+    return next(filter(None, map(judged, reached)), None)
+
+
+def _decide(asked: ClaimsWithPairs, terms: Terms) -> tuple[Outcome, str] | None:
     """Outcome and reason after these pairs; None to draw on. Several claims hold together, or one of them fails."""
-    drawn = len(asked[0][1])
+    drawn, instances = len(asked[0][1]), asked[0][1].instances
     alpha, cap = terms.alpha, min(terms.cap, CAP)
-    upcoming = critical_values.next_look(drawn)
-    last = upcoming is None or upcoming > cap
-    if drawn in critical_values.LOOKS and drawn <= cap:
-        answers = [_answer(claim, values, alpha, alpha / len(asked)) for claim, values in asked]
+    looks = [look for look in critical_values.looks(instances) if look <= cap]
+    last = not looks or drawn >= looks[-1]
+    unlike = next(filter(None, (unlike_voids(pairs) for _, pairs in asked)), "")
+    end = ""
+    if drawn in looks and not unlike:
+        answers = [_answer(claim, pairs, alpha, alpha / len(asked)) for claim, pairs in asked]
         failed = [answer for answer in answers if answer and answer[0] is Outcome.FAILS]
-        if failed or all(answers):
-            return (failed or answers)[0]
-        if drawn >= FUTILITY_FROM and not last and _chance(asked, alpha, cap) < FUTILE:
-            return (
-                Outcome.INCONCLUSIVE,
-                f"futile: chance to decide before the cap of {cap} pairs < {100 * FUTILE:.0f} %",
-            )
-    if terms.out_of_budget:
-        return Outcome.INCONCLUSIVE, terms.out_of_budget
-    if last and drawn >= min(cap, critical_values.LOOKS[0]):
-        return Outcome.INCONCLUSIVE, f"cap of {cap} pairs"
-    return None
+        within = [answer for answer in answers if answer and answer[0] is Outcome.INCONCLUSIVE]
+        if failed or within or all(answers):
+            return (failed or within or answers)[0]
+        if drawn >= FUTILITY_FROM and not last and _chance(asked, alpha, looks[-1]) < FUTILE:
+            end = f"futile: chance to decide before the cap of {cap} pairs < {100 * FUTILE:.0f} %"
+    end = end or terms.out_of_budget
+    if not end and last and drawn >= min(cap, critical_values.LOOKS[0]):
+        end = f"cap of {cap} pairs"
+    if not end:
+        return None
+    return Outcome.INCONCLUSIVE, "; ".join(filter(None, (end, unlike or _rounded(asked, alpha))))
 
 
-def _answer(claim: Claim, values: Values, alpha: float, alpha_fail: float) -> tuple[Outcome, str] | None:
+def unlike_voids(pairs: Pairs) -> str:
+    """Why these pairs may not decide yet: the void rounds depend on the variant; empty when they do not.
+
+    A variant whose slow rounds go void looks faster than it is. So the numbers of void rounds of two variants may
+    differ by 3 % of the rounds of a variant at most.
+    """
+    baseline, candidate = pairs.void_rounds()
+    attempted = len(pairs) + max(baseline, candidate)
+    if abs(candidate - baseline) <= MAX_UNLIKE * attempted:
+        return ""
+    return (
+        f"void rounds depend on the variant: {candidate} of the candidate and {baseline} of the baseline, "
+        f"which differ by more than {100 * MAX_UNLIKE:.0f} % of {attempted} rounds"
+    )
+
+
+def _answer(claim: Claim, pairs: Pairs, alpha: float, alpha_fail: float) -> tuple[Outcome, str] | None:
     """Compare the intervals of one look with the bounds of the claim; None when the look does not decide.
 
-    ``alpha`` is the level to hold and ``alpha_fail`` the level to fail, both one-sided.
+    ``alpha`` is the level to hold and ``alpha_fail`` the level to fail, both one-sided. Times that were printed in
+    steps decide only where rounding cannot change the answer.
     """
-    low, high = claim.bounds
-    hold = estimators.interval(values, claim.hold_level(alpha))
+    low, high = claim.hold_bounds
+    hold, blur = claim.hold_level(alpha), pairs.blur
+    if math.isinf(blur):
+        return None
+
+    def above(level: float, bound: float) -> bool:
+        return intervals.rejects(pairs, level, bound + blur)[0]
+
+    def below(level: float, bound: float) -> bool:
+        return intervals.rejects(pairs, level, bound - blur)[1]
+
     if claim.kind == "differs":
-        apart = _clear(hold[0], low) or _clear(high, hold[1])
-        return (Outcome.HOLDS, "interval excludes equal speed") if apart else None
-    if (math.isinf(low) or _clear(hold[0], low)) and (math.isinf(high) or _clear(high, hold[1])):
+        if above(hold, low) or below(hold, high):
+            return Outcome.HOLDS, "interval excludes equal speed"
+        return (Outcome.INCONCLUSIVE, WITHIN) if _within(claim, pairs, hold) else None
+    if above(hold, low) and below(hold, high):
         return Outcome.HOLDS, "interval lies inside the claim"
-    fail = estimators.interval(values, alpha_fail)
-    if _clear(low, fail[1]) or _clear(fail[0], high):
-        return Outcome.FAILS, f"interval lies {'below' if _clear(low, fail[1]) else 'above'} the claim"
+    low, high = claim.fail_bounds
+    if math.isfinite(low) and below(alpha_fail, low):
+        return Outcome.FAILS, "interval lies below the claim"
+    if math.isfinite(high) and above(alpha_fail, high):
+        return Outcome.FAILS, "interval lies above the claim"
+    if _within(claim, pairs, alpha_fail):
+        return Outcome.INCONCLUSIVE, WITHIN
     return None
 
 
-def _clear(greater: float, less: float) -> bool:
-    """Whether one number is above another by more than rounding errors; pairs without noise can lie on a bound."""
-    return greater > less + ROUNDING
+def _within(claim: Claim, pairs: Pairs, level: float) -> bool:
+    """Whether the interval lies so close to a bound of the claim that equal clusters can differ by as much."""
+    return any(
+        intervals.rejects(pairs, level, bound - claim.apart)[0]
+        and intervals.rejects(pairs, level, bound + claim.apart)[1]
+        for bound in claim.bounds
+        if claim.apart and math.isfinite(bound)
+    )
 
 
-def _chance(asked: ClaimsWithValues, alpha: float, cap: int) -> float:
-    """Chance that the last look before the cap decides, if later pairs resemble the drawn pairs."""
-    end = critical_values.last_look(cap) or cap
+def _rounded(asked: ClaimsWithPairs, alpha: float) -> str:
+    """Why the pairs decide nothing that exact times would decide: rounding could change it; empty where it is not so.
+
+    asked: claims that the last look did not decide.
+    """
+    for claim, pairs in asked:
+        look = critical_values.last_look(len(pairs), pairs.instances)
+        if not pairs.blur or look is None:
+            continue
+        seen = pairs.first(look)
+        fail = alpha / len(asked)
+        if _answer(claim, seen, alpha, fail) is None and _answer(claim, seen.exact(), alpha, fail):
+            step = "a whole round" if math.isinf(pairs.blur) else f"{100 * math.expm1(pairs.blur):.2g} % of a round"
+            return (
+                f"rounding could decide: the tool prints the time of a round in steps of up to {step}, and the ratio "
+                "may be wrong by as much; make the rounds longer"
+            )
+    return ""
+
+
+def _chance(asked: ClaimsWithPairs, alpha: float, end: int) -> float:
+    """Chance that a claim is decided by the look at ``end`` pairs, if later pairs resemble the drawn pairs."""
     holds, fails = [], 0.0
-    for claim, values in asked:
-        level, sd = claim.hold_level(alpha), estimators.pair_sd(values)
-        centre = estimators.hodges_lehmann(values)
-        above, below = centre - claim.bounds[0], claim.bounds[1] - centre
-        held = [estimators.chance_beyond(gap, sd, len(values), level, end) for gap in (above, below)]
+    for claim, pairs in asked:
+        if pairs.counts:
+            return _chance_of_totals(claim, pairs, alpha, end)
+        level, sd = claim.hold_level(alpha), estimators.pair_sd(pairs.ratios)
+        centre = intervals.quick_estimate(pairs)
+        above, below = centre - claim.hold_bounds[0], claim.hold_bounds[1] - centre
+        held = [power.chance_beyond(gap - pairs.blur, sd, len(pairs), level, end) for gap in (above, below)]
         if claim.kind == "differs":
             holds.append(sum(held))
             continue
         holds.append(max(0.0, sum(held) - 1))
-        fails += sum(estimators.chance_beyond(-gap, sd, len(values), alpha / len(asked), end) for gap in (above, below))
+        above, below = centre - claim.fail_bounds[0], claim.fail_bounds[1] - centre
+        fails += sum(
+            power.chance_beyond(-gap - pairs.blur, sd, len(pairs), alpha / len(asked), end) for gap in (above, below)
+        )
     return min(holds) + fails
 
 
-def _verdict(outcome: Outcome, reason: str, claim: Claim, values: Values, alpha: float) -> Verdict:
+def _chance_of_totals(claim: Claim, pairs: Pairs, alpha: float, end: int) -> float:
+    """As ``_chance``, for a claim about a counter."""
+    mean, sd = totals.distance(pairs, claim.bounds[1])
+    if not sd and not mean:
+        return 0.0
+    return sum(power.chance_beyond(gap, sd, len(pairs), alpha, end) for gap in (mean, -mean))
+
+
+def _verdict(outcome: Outcome, reason: str, claim: Claim, pairs: Pairs, alpha: float) -> Verdict:
     """The verdict with every figure that its message shows."""
-    centre = estimators.hodges_lehmann(values)
-    low, high = estimators.around(estimators.interval(values, alpha), centre)
-    decided = estimators.around(estimators.interval(values, claim.hold_level(alpha)), centre)
-    detectable = estimators.detectable(values, claim.hold_level(alpha))
+    centre, values = intervals.estimate(pairs), pairs.ratios
+    low, high = estimators.around(intervals.interval(pairs, alpha), centre)
+    decided = estimators.around(intervals.interval(pairs, claim.hold_level(alpha)), centre)
+    detectable = power.detectable(pairs, claim.hold_level(alpha)) + pairs.blur
     first, second = estimators.halves(values)
-    is_inconclusive = outcome is Outcome.INCONCLUSIVE
+    # Neither more pairs nor a wider margin is an answer to void rounds that depend on the variant.
+    advised = outcome is Outcome.INCONCLUSIVE and not unlike_voids(pairs)
     return Verdict(
         outcome=outcome,
         claim=claim,
-        pairs=len(values),
+        pairs=len(pairs),
         ratio=estimators.factor(centre),
         low=estimators.factor(low),
         high=estimators.factor(high),
@@ -231,26 +287,31 @@ def _verdict(outcome: Outcome, reason: str, claim: Claim, values: Values, alpha:
         decided_high=estimators.factor(decided[1]),
         reason=reason,
         detectable=estimators.factor(detectable) - 1,
-        needed_pairs=_pairs_needed(claim, values, alpha) if is_inconclusive else None,
-        needed_margin=_margin_needed(claim, centre, detectable) if is_inconclusive else None,
-        pair_sd=estimators.pair_sd(values),
+        needed_pairs=_pairs_needed(claim, pairs, centre, alpha) if advised else None,
+        needed_margin=_margin_needed(claim, centre, detectable) if advised else None,
+        pair_sd=power.sd_of(pairs),
         halves=(estimators.factor(first), estimators.factor(second)),
-        order_effect=math.nan,
+        order_effect=estimators.factor(estimators.order_effect(values, pairs.baseline_first)) - 1,
         lag1=estimators.lag1(values),
         alpha=alpha,
+        void=pairs.void_rounds(),
     )
 
 
-def _pairs_needed(claim: Claim, values: Values, alpha: float) -> int | None:
+def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> int | None:
     """Pairs that would decide with power .8 if the estimate were the true ratio; None if it lies on a bound."""
-    if len(values) < 2:
+    if len(pairs) < 2:
         return None
-    centre = estimators.hodges_lehmann(values)
-    distance = min(abs(centre - bound) for bound in claim.bounds)
+    if pairs.counts:
+        mean, sd = totals.distance(pairs, claim.bounds[1])
+        return power.pairs_needed(abs(mean), sd, alpha, more_than=len(pairs), instances=pairs.instances)
+    distance = min(abs(centre - bound) for bound in claim.bounds) - claim.apart - pairs.blur
+    if distance <= 0:
+        return None
     low, high = claim.bounds
     inside = claim.kind == "differs" or low < centre < high
-    needed = estimators.pairs_needed(distance, estimators.pair_sd(values), claim.hold_level(alpha) if inside else alpha)
-    return max(needed, len(values) + 1) if needed else None
+    sd, level = estimators.pair_sd(pairs.ratios), claim.hold_level(alpha) if inside else alpha
+    return power.pairs_needed(distance, sd, level, more_than=len(pairs), instances=pairs.instances)
 
 
 def _margin_needed(claim: Claim, centre: float, detectable: float) -> float | None:
@@ -261,7 +322,7 @@ def _margin_needed(claim: Claim, centre: float, detectable: float) -> float | No
     if not claim.guard or math.isinf(detectable):
         return None
     shift = abs(centre) if claim.kind == "same_as" else max(0.0, -centre)
-    return -math.expm1(-(shift + detectable))
+    return -math.expm1(-(shift + detectable + claim.apart))
 
 
 def inconclusive(verdict: Verdict, untrusted: str) -> Verdict:
@@ -273,24 +334,24 @@ def inconclusive(verdict: Verdict, untrusted: str) -> Verdict:
     )
 
 
-def judge_stalls(candidate: Sequence[float], baseline: Sequence[float], terms: Terms = USUAL) -> Verdict | None:
+def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL) -> Verdict | None:
     """Judge whether the candidate stalls more often than the baseline, at one look after 40 pairs.
 
-    The arguments are seconds per operation of each round. Only the first 40 pairs count (fewer at a lower cap), so
-    pairs drawn for other claims make no difference. With the chance of so many stalls from ``estimators.stall_test``:
-    fails at ``alpha`` or less; holds above .05. Inconclusive between the two, when 40 pairs may not be drawn, and when
-    ``terms.untrusted`` gives a reason. None while pairs are missing.
+    times: seconds per operation of each round of baseline and candidate, pair by pair. Only the first 40 pairs count
+    (fewer at a lower cap), so pairs drawn for other claims make no difference. With the chance of so many stalls from
+    ``estimators.stall_test``: fails at ``alpha`` or less; holds above .05. Inconclusive between the two, when 40 pairs
+    may not be drawn, when the void rounds depend on the variant, and when ``terms.untrusted`` gives a reason. None
+    while pairs are missing.
     """
-    wanted = min(terms.cap, STALL_PAIRS)
-    candidate, baseline = candidate[:wanted], baseline[:wanted]
+    most = min(terms.cap, STALL_PAIRS)
+    wanted = max((look for look in critical_values.looks(pairs.instances) if look <= most), default=most)
+    pairs, baseline, candidate = pairs.first(wanted), times[0][:wanted], times[1][:wanted]
     too_few = ""
-    if len(candidate) < STALL_PAIRS:
-        too_few = f"cap of {terms.cap} pairs" if len(candidate) == wanted else terms.out_of_budget
+    if len(pairs) < STALL_PAIRS:
+        too_few = f"cap of {terms.cap} pairs" if len(pairs) == wanted else terms.out_of_budget
         if not too_few:
             return None
-    times = (baseline, candidate)
-    ratios = [estimators.log_ratio(b, c) for b, c in zip(baseline, candidate, strict=True)]
-    base = judge(claims.differs(), ratios, Terms(terms.alpha, out_of_budget=too_few or "one look"), times=times)
+    base = judge(claims.differs(), pairs, Terms(terms.alpha, out_of_budget=too_few or "one look"))
     assert base is not None
     baseline_stalls, candidate_stalls, chance = estimators.stall_test(baseline, candidate)
     outcome, reason = _stall_answer(chance, terms.alpha, too_few)
@@ -303,7 +364,7 @@ def judge_stalls(candidate: Sequence[float], baseline: Sequence[float], terms: T
         needed_pairs=STALL_PAIRS if too_few and outcome is Outcome.INCONCLUSIVE else None,
         needed_margin=None,
     )
-    return inconclusive(verdict, terms.untrusted)
+    return inconclusive(verdict, terms.untrusted or unlike_voids(pairs))
 
 
 def _stall_answer(chance: float, alpha: float, too_few: str) -> tuple[Outcome, str]:

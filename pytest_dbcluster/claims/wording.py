@@ -1,13 +1,18 @@
-"""The message of a verdict: ratio, interval, claim, detectable difference and seed; never a bare p-value."""
+"""The message of a verdict: ratio, interval, claim, detectable difference and seed; never a bare p-value.
+
+``sentence`` is the answer in words that need no knowledge of this package.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims import cluster_difference, critical_values, power
 from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict
+from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
+SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
 LATENCY = "ms"  # a unit in which lower values are faster
 WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
 COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
@@ -87,7 +92,8 @@ def _estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, and for a guard also the 90 % interval that lets it hold."""
     sequential = f"sequential {100 * (1 - 2 * verdict.alpha):.4g} % interval {_range(verdict.low, verdict.high)}"
     guard = f"; 90 % {_range(verdict.decided_low, verdict.decided_high)}" if verdict.claim.guard else ""
-    return f"{percent(verdict.ratio)} (Hodges-Lehmann; {sequential}{guard})"
+    estimator = "totals" if verdict.claim.kind == "lower" else "Hodges-Lehmann"
+    return f"{percent(verdict.ratio)} ({estimator}; {sequential}{guard})"
 
 
 def _range(low: float, high: float) -> str:
@@ -120,12 +126,26 @@ def _error(verdict: Verdict, seconds: float) -> str:
     """The error rate of the verdict, or what would decide an inconclusive claim."""
     if verdict.claim.kind == STALLS and verdict.outcome is Outcome.HOLDS:
         excess = f"chance alone gives such an excess in more than 1 of {1 / critical_values.GUARD_LEVEL:.0f} runs"
-        return f"{excess}; stalls too rare to appear in {verdict.pairs} pairs remain possible"
+        missed = [f"{100 * power.stalls_missed(share, verdict.pairs):.0f} %" for share in SHARES]
+        chances = " and ".join(f"{missed[n]} if {100 * share:.0f} %" for n, share in enumerate(SHARES))
+        return f"{excess}; it holds with a chance of {chances} of its rounds stall, and none of the other's"
     if verdict.outcome is Outcome.FAILS or (verdict.outcome is Outcome.HOLDS and not verdict.claim.guard):
-        return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}"
+        return f"error of this verdict <= 1 in {1 / verdict.alpha:.0f}{_unless(verdict.claim)}"
     if verdict.outcome is Outcome.HOLDS:
-        return f"error of this verdict <= 1 in {1 / critical_values.GUARD_LEVEL:.0f}, exactly on the margin"
+        rate = f"1 in {1 / critical_values.GUARD_LEVEL:.0f}, exactly on the margin"
+        independent = f", if rounds are independent (1 in {1 / GUARD_BOUND:.0f} for any noise)"
+        return f"error of this verdict <= {rate}{independent}{_unless(verdict.claim)}"
     return f"needs {needs(verdict, seconds)}"
+
+
+def _unless(claim: Claim) -> str:
+    """The condition of a verdict about variants on separate clusters; empty where they share one."""
+    if not claim.apart:
+        return ""
+    return (
+        f", unless equal clusters differ by more than {cluster_difference.percent(claim.apart)} "
+        f"(1 in {cluster_difference.ONE_IN})"
+    )
 
 
 def needs(verdict: Verdict, seconds: float) -> str:
@@ -138,4 +158,49 @@ def needs(verdict: Verdict, seconds: float) -> str:
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
     if verdict.needed_margin is not None:
         ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
+    if verdict.claim.apart:
+        ways.append("more instances of each variant (measure(..., instances=4))")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"
+
+
+def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
+    """The answer as a sentence without its full stop: ``flush_2 is not faster than galera3``.
+
+    names: candidate and baseline, or all variants of an order, slowest first. metric, unit: of the claim; the unit is
+    ``/s`` for speeds, ``ms`` for latencies, and empty for counters.
+    """
+    if claim.kind == "differs":
+        between = f"between {names[0]} and {names[1]}"
+        differ = f"{names[0]} and {names[1]} differ{_of(metric, unit)}"
+        return differ if outcome is not Outcome.INCONCLUSIVE else f"no difference {between}{_of(metric, unit)} is shown"
+    if outcome is Outcome.INCONCLUSIVE:
+        return f"not decided: whether {said(claim, names, metric, unit)}"
+    return said(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
+
+
+def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bool = True) -> str:
+    """What the claim says, or with ``true=False`` the opposite."""
+    candidate, baseline = names[0], names[1]
+    no, of, share = "" if true else "not ", _of(metric, unit), f"{100 * claim.margin:.4g} %"
+    match claim.kind:
+        case "no_slower_than":
+            return f"{candidate} is {no}less than {share} slower than {baseline}{of}"
+        case "same_as":
+            return f"{candidate} and {baseline} are {no}equally fast within {share}{of}"
+        case "scales":
+            return f"{candidate} is {no}more than {claim.margin:g} times as fast as {baseline}{of}"
+        case "lower":
+            than = f"more than {share} lower" if claim.margin else "lower"
+            return f"{metric} is {no}{than} with {candidate} than with {baseline}"
+        case "ordered":
+            by = f" by more than {share}" if claim.margin else ""
+            return f"{'' if true else 'not '}each of {', '.join(names)} is faster than the one before it{by}{of}"
+    if claim.kind == STALLS:
+        return f"{candidate} stalls {'no more often' if true else 'more often'} than {baseline}"
+    faster = f"more than {share} faster" if claim.margin else "faster"
+    return f"{candidate} is {no}{faster} than {baseline}{of}"
+
+
+def _of(metric: str, unit: str) -> str:
+    """The metric, where it is not simply the speed: ``, by p95``."""
+    return "" if unit == "/s" and metric == "throughput" else f", by {metric}"

@@ -10,6 +10,7 @@ goodput, a percentile or a counter.
 - ``histogram``: latencies in buckets.
 - ``counters``: names of counters, and their values from two readings of server statuses.
 - ``metrics``: the value of a metric in a round, and the metrics that a workload can have.
+- ``pairing``: pairs of rounds, as the data of a claim.
 - ``open_loop``: arrival rates, and whether a round kept its rate.
 - ``round_length``: how long the rounds of a claim last, chosen from its warm-up.
 - ``turned_away``: clients that servers refused, for lack of connections.
@@ -27,6 +28,7 @@ __all__ = [
     "load_generator",
     "metrics",
     "open_loop",
+    "pairing",
     "round",
     "round_length",
     "turned_away",

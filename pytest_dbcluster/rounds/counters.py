@@ -111,17 +111,6 @@ def _common_status(statuses: Sequence[str], readings: Sequence[Mapping[str, floa
     return next((status for status in statuses if all(status in reading for reading in readings)), "")
 
 
-def comparable(counters: Mapping[str, float], name: str, *, load: str, commits: int | None) -> float:
-    """One counter of a round, for ratios: 0.5 is added to a count, so that 0 has a logarithm.
-
-    A counter per commit gets 0.5 / commits, a share or a time in seconds .001. Raises ConfigError as ``value`` does.
-    """
-    plain = value(counters, name, load=load)
-    if name in PER_ROUND:
-        return plain + 1e-3
-    return plain + 0.5 / (commits or 1) if name in PER_COMMIT else plain + 0.5
-
-
 def value(counters: Mapping[str, float], name: str, *, load: str) -> float:
     """One counter of a round. Raises ConfigError for an unknown name, or one that workload or servers do not have.
 

@@ -84,6 +84,16 @@ def unit(metric: str) -> str:
     return "/s" if name in SPEEDS else LATENCY if name in QUANTILES else ""
 
 
+def of_seconds(metric: str) -> bool:
+    """Whether this is operations by the measured seconds of a round, so that the resolution of this time matters."""
+    return unit(metric) == "/s"
+
+
+def is_counter(metric: str) -> bool:
+    """Whether this is no speed and no latency, so that it is compared by its total (``claims.totals``)."""
+    return not unit(metric)
+
+
 def label(metric: str) -> str:
     """The metric with its unit, for an axis."""
     return {"/s": "operations / s", LATENCY: f"{metric}, ms"}.get(unit(metric), metric)
@@ -130,16 +140,14 @@ def with_lost(done: Round, transactions: LedgerEntry, kind: str) -> Histogram:
 
 
 def compared(done: Round, metric: str, load: str) -> float:
-    """The value of a round for ratios: a speed in operations/s, 1 / seconds of a latency, or a counter above 0.
+    """The value of a round for ratios: a speed in operations/s, 1 / seconds of a latency, or a counter.
 
     A latency without operations is 0. Raises ConfigError as ``shown`` does.
     """
     if unit(metric) == LATENCY:
         latency = shown(done, metric, load)
         return 0.0 if math.isnan(latency) else 1e3 / latency
-    if unit(metric):
-        return shown(done, metric, load)
-    return counters.comparable(done.counters, metric, load=load, commits=done.outcome.commits)
+    return shown(done, metric, load)
 
 
 def entry(done: Round, kind: str, metric: str, load: str) -> LedgerEntry:

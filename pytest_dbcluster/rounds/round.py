@@ -19,7 +19,8 @@ USUAL = "throughput"  # the metric of claims about a workload that names no defa
 class RunResult:
     """What a workload reports of one run.
 
-    seconds: the measured time. operations: statements or transactions tried in this time, with those that a conflict
+    seconds: the measured time. resolution: the step in which the tool prints this time, in seconds; 0 where the clock
+    itself was read. operations: statements or transactions tried in this time, with those that a conflict
     ended. commits: committed writing statements or transactions between the two readings of the counters; None for a
     workload that writes nothing. least, most: seconds of the shortest and of the longest repetition, of a tool that
     repeats by itself and reports its average. good: operations that ended as intended, None for all. ledger: outcomes
@@ -51,6 +52,7 @@ class RunResult:
     client_seconds: float | None = None
     busiest: float | None = None
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    resolution: float = 0.0
 
     @property
     def done(self) -> int:
@@ -62,8 +64,9 @@ class RunResult:
 class Round:
     """One measurement of one variant.
 
-    variant: the spec's short name. block: number of its block, 0-based; of warm-up blocks negative. A block that was
-    drawn again has the number of the one that did not count. position: place in its block, 0-based.
+    variant: the spec's short name. block: number of its block, 0-based; of warm-up blocks negative. The first blocks
+    have four rounds of each variant, later ones one (``claims.block_order``). A round that was drawn again has the
+    block and position of the one that did not count. position: place in its block, 0-based.
     outcome: what the load said. wall: seconds with reset, switch and settle. started: when the load was started, in
     seconds since 1970 (UTC). settled: whether the servers had come to rest before that.
 

@@ -6,7 +6,7 @@ as long as it takes until the first kind is no larger than the second: shorter r
 longer ones would not need fewer. All variants are pooled, and all get the same length, so it favours none.
 
 Beyond USUAL seconds a round gains little even where it is all noise inside: the time to a given precision falls by a
-tenth, and a clear difference, which 6 pairs show anyway, takes half as long again. So a round is longer than that only
+tenth, and a clear difference, which 8 pairs show anyway, takes half as long again. So a round is longer than that only
 where more than its own time goes by unmeasured between two rounds, or where a percentile needs more operations.
 """
 
@@ -23,6 +23,8 @@ USUAL = 2.0  # seconds of a round whose length is not chosen: of the warm-up, an
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
 PAIRS = 20  # pairs that the budget of a claim should suffice for
 QUEUES = 30.0  # a round of an open loop lasts this many times as long as its operations wait
+STEPS = 200  # of a printed time: rounding changes a ratio by half a percent then, which no usual margin notices
+MOST_REPEATS = 200  # of a fixed amount of work in a round
 TENTH = 0.1
 BATCH = 5  # tenths: neighbouring tenths depend on each other, batches of half a second nearly do not
 LEAST_BATCHES = 3  # degrees of freedom; below it the batches are single tenths
@@ -89,6 +91,18 @@ def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float) -> R
     if noise is not None:
         within = math.sqrt(noise / seconds)
     return RoundLength(seconds, within, between, unmeasured, shortened=limit < wanted)
+
+
+def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:
+    """How many times rounds of a fixed amount of work have to run it, so that a printed time has STEPS steps.
+
+    blocks: of the warm-up, not void. most: seconds of a round that the budget allows. 1 where times are not printed in
+    steps, and where rounds last long enough.
+    """
+    rounds = [done for block in blocks for done in block]
+    wanted = max((STEPS * done.outcome.resolution / done.seconds for done in rounds), default=1.0)
+    affordable = min((most / done.seconds for done in rounds), default=1.0)
+    return max(1, min(math.ceil(round(wanted, 6)), math.floor(affordable), MOST_REPEATS))
 
 
 def within_variance(rounds: Sequence[Round]) -> float | None:

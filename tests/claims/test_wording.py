@@ -1,17 +1,21 @@
 """The words of a verdict, whole."""
 
+import dataclasses
 import math
 import random
 
 from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
 from pytest_dbcluster.claims.wording import message
+from tests.support.pairs import orders
+from tests.support.pairs import pairs as made
 
 
 def noise(mean, sd, pairs, seed=1):
-    """Normal log ratios."""
+    """Pairs with normal log ratios."""
     source = random.Random(seed)
-    return [source.gauss(mean, sd) for _ in range(pairs)]
+    return made([source.gauss(mean, sd) for _ in range(pairs)], seed)
 
 
 def words(answer, **changes):
@@ -21,10 +25,10 @@ def words(answer, **changes):
 
 
 FAILED = """\
-FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 11, seed 813
-  measured +30 % (Hodges-Lehmann; sequential 99.9 % interval +20 % .. +40 %)   claimed more than +50 %   -> \
+FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 18, seed 813
+  measured +30 % (Hodges-Lehmann; sequential 99.9 % interval +27 % .. +33 %)   claimed more than +50 %   -> \
 interval lies below the claim
-  noise: pair sd 3.0 %, could see differences >= 5.4 % (power .8); halves +30 % / +30 %, order AB-BA +4.1 %, \
+  noise: pair sd 3.0 %, could see differences >= 10.6 % (power .8); halves +30 % / +30 %, order AB-BA +4.1 %, \
 lag-1 r -0.88, stalls flush_2 1/8 v default 0/8
   error of this verdict <= 1 in 2000; absolute medians flush_2 1064 v default 812 commits/s; settle timeouts 3
   durability: flush=2"""
@@ -32,8 +36,9 @@ lag-1 r -0.88, stalls flush_2 1/8 v default 0/8
 
 def test_the_message_of_a_failure_is_whole():
     """Ratio, interval, claim, detectable difference, noise, checks, error, medians, seed and place of the rounds."""
-    values = [math.log(1.3) + 0.02 * sign for sign in (1, -1) * 4]
-    answer = judge(beats(by=0.5), values, orders=[True, False] * 4, times=([1.0] * 8, [5.0, *[1.0] * 7]))
+    values = made([math.log(1.3) + 0.02 * sign for sign in (1, -1) * 4])
+    values = dataclasses.replace(values, baseline_first=(True, False) * 4)
+    answer = judge(beats(by=0.5), values, times=([1.0] * 8, [5.0, *[1.0] * 7]))
     text = words(
         answer,
         names=("flush_2", "default"),
@@ -71,7 +76,7 @@ def test_a_message_says_when_no_run_draws_so_many_pairs():
 
 def test_an_inconclusive_message_may_know_no_way_out():
     """Without pairs nothing is known, and the message says so."""
-    text = words(judge(beats(), [], Terms(out_of_budget="budget of 120 s used")))
+    text = words(judge(beats(), made([]), Terms(out_of_budget="budget of 120 s used")))
 
     assert "measured unknown (Hodges-Lehmann; sequential 99.9 % interval not bounded yet)" in text
     assert "no number of pairs is known to decide it" in text
@@ -79,7 +84,7 @@ def test_an_inconclusive_message_may_know_no_way_out():
 
 def test_a_message_about_one_pair_claims_to_see_nothing():
     """Its scatter is unknown, and so are the margin that a guard could prove and the pairs that it would take."""
-    answer = judge(no_slower_than(by=0.05), [0.1], Terms(out_of_budget="budget of 120 s used"))
+    answer = judge(no_slower_than(by=0.05), made([0.1]), Terms(out_of_budget="budget of 120 s used"))
 
     assert (answer.needed_pairs, answer.needed_margin) == (None, None)
     assert "noise: pair sd unknown, could see differences >= unknown (power .8);" in words(answer)
@@ -96,12 +101,15 @@ def test_the_message_of_a_proof_gives_its_error():
     assert "error of this verdict <= 1 in 10000;" in strict
     assert "sequential 99.98 % interval" in strict
     guard = words(judge(no_slower_than(by=0.05), values))
-    assert "error of this verdict <= 1 in 20, exactly on the margin" in guard
+    assert (
+        "error of this verdict <= 1 in 20, exactly on the margin, if rounds are independent (1 in 9 for any noise)"
+        in guard
+    )
 
 
 def test_the_message_of_an_order_lists_its_steps():
     """Three variants run in blocks of three rounds, and each step has its line."""
-    text = words(judge_ordered([[0.6, 0.61] * 4, [0.4, 0.41] * 4], step=0.2), names=("one", "two", "three"))
+    text = words(judge_ordered([made([0.6, 0.61] * 4), made([0.4, 0.41] * 4)], step=0.2), names=("one", "two", "three"))
 
     assert text.startswith("HOLDS ordered(one, two, three, step=0.2)   metric throughput   8 blocks x 3 x 2 s = 48 s")
     assert "\n  step 1: +83 % (Hodges" in text
@@ -117,7 +125,8 @@ def test_no_message_holds_a_bare_p_value():
 def stalls(ours, pairs=40, **terms):
     """The message of a count of stalls, the baseline without any."""
     seconds = [3.0] * ours + [1.0] * (pairs - ours)
-    return words(judge_stalls(seconds, [1.0] * pairs, Terms(**terms)))
+    drawn = Pairs.of([1 / one for one in seconds], [1.0] * pairs, orders(1, pairs))
+    return words(judge_stalls(drawn, ([1.0] * pairs, seconds), Terms(**terms)))
 
 
 def test_the_message_of_a_count_of_stalls_promises_no_more_than_its_test():

@@ -15,6 +15,7 @@ from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.round import Round, RunResult
 from tests.support.fakes import FakeSource, noisy
+from tests.support.pairs import pairs
 
 MARK = "the load generator is the bottleneck: fast, 20 of 20 rounds (a thread)"
 
@@ -67,7 +68,7 @@ def test_a_variant_is_marked_when_most_of_its_rounds_were_limited():
 def verdict(claim, ratio, sd=0.02):
     """The verdict of twenty pairs about this ratio."""
     values = [math.log(ratio) + sd * (-1) ** n * (1 + n % 3) / 2 for n in range(20)]
-    found = judge(claim, values)
+    found = judge(claim, pairs(values))
     assert found is not None
     return found
 
@@ -115,7 +116,7 @@ def test_a_claim_under_a_bottleneck_is_marked():
     answer = fast.beats(slow)
 
     assert answer
-    assert "\n  the load generator is the bottleneck: fast, 6 of 6 rounds (a thread)" in answer.message
+    assert "\n  the load generator is the bottleneck: fast, 8 of 8 rounds (a thread)" in answer.message
     assert ordered(slow, fast)
 
 

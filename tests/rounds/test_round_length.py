@@ -155,3 +155,22 @@ def test_a_lower_rate_lengthens_rounds_as_much():
     """So that they have as many operations, up to the longest."""
     assert RoundLength(1.0).longer(1.25).seconds == 1.3
     assert RoundLength(2.0).longer(9).seconds == round_length.LONGEST
+
+
+def test_a_round_repeats_its_work_until_its_printed_time_has_many_steps():
+    """The shortest round of any variant decides for all; 200 steps make rounding half a percent of a ratio."""
+    block = [Round(name, -5, 0, RunResult(seconds, 20, resolution=0.001), 1.0, 0.0) for name, seconds in SHORT.items()]
+
+    assert round_length.repeats([block], most=3.0) == 20
+    assert round_length.repeats([block], most=0.12) == 5
+
+
+@pytest.mark.parametrize("outcome", [RunResult(0.01, 20), RunResult(0.3, 20, resolution=0.001)])
+def test_a_round_that_is_long_enough_runs_its_work_once(outcome):
+    """Or one whose time is read from a clock; and whatever the budget."""
+    assert round_length.repeats([[Round("a", -5, 0, outcome, 1.0, 0.0)]], most=3.0) == 1
+    assert round_length.repeats([[Round("a", -5, 0, outcome, 1.0, 0.0)]], most=0.001) == 1
+    assert round_length.repeats([], most=3.0) == 1
+
+
+SHORT = {"a": 0.010, "b": 0.023}

@@ -1,0 +1,127 @@
+"""ClusterDifference: how far two fresh equal clusters can differ, called f. Pure functions.
+
+Two servers with the same release and options differ: their memory and files lie elsewhere. Such a difference stays as
+long as the servers run, so more rounds do not remove it. A claim about speed or time between variants on separate
+clusters therefore holds only when its interval lies beyond the bound of the claim by more than f, fails only when it
+lies short of the bound by more than f, and is inconclusive between.
+
+f is the .995 quantile of the log ratio of two fresh equal clusters: 1 pair of clusters in 200 differs by more towards
+one side. ``upper`` estimates it from pairs of clusters that were measured.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+QUANTILE = 0.995
+ONE_IN = round(1 / (1 - QUANTILE))
+LEAST_PAIRS = 8  # of clusters: fewer give an f of more than 3.4 standard deviations
+ASSUMED = "assumed"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClusterDifference:
+    """How far two fresh equal clusters can differ, and how that is known.
+
+    log_ratio: f for one instance of each variant, as a natural log. source: where it comes from, in a few words, such
+    as ``assumed`` or ``measured 2026-11-22``. pairs: the pairs of clusters that were measured for it; 0 where it is
+    assumed. instances: of each variant; the mean of k of them differs by the root of k less.
+    """
+
+    log_ratio: float
+    source: str
+    pairs: int = 0
+    instances: int = 1
+
+    @property
+    def bound(self) -> float:
+        """The difference of the means of instances, as a natural log."""
+        return self.log_ratio / math.sqrt(self.instances)
+
+    @property
+    def line(self) -> str:
+        """The line of a claim's message."""
+        means = f", means of {self.instances} instances" if self.instances > 1 else ""
+        return (
+            f"separate clusters: equal ones can differ by {percent(self.bound)} (1 in {ONE_IN}{means}; {self.source}); "
+            "a smaller difference decides nothing"
+        )
+
+    def refuses(self, kind: str, margins: Sequence[float]) -> str:
+        """Why a claim cannot be made with margins (absolute log ratios) at or below f; empty when it can."""
+        if not margins or min(margins) > self.bound:
+            return ""
+        return (
+            f"{kind}: its margin, {percent(min(margins))} as a ratio of speeds, is not larger than "
+            f"{percent(self.bound)}, by which equal clusters can differ (1 in {ONE_IN}; {self.source}); take a larger "
+            "margin, more instances "
+            "(measure(..., instances=4)), a.against(b) without a claim, or measure it here: dbcluster calibrate"
+        )
+
+
+def together(one: ClusterDifference, other: ClusterDifference) -> ClusterDifference:
+    """The difference of a cluster of one kind and a cluster of another: the root of the mean of both squares.
+
+    The squares add up, because each f is the spread of two clusters of its kind. instances: those of ``one``.
+    """
+    if one == other:
+        return one
+    both = math.sqrt((one.log_ratio**2 + other.log_ratio**2) / 2)
+    sources = "; ".join(dict.fromkeys((one.source, other.source)))
+    return ClusterDifference(both, sources, min(one.pairs, other.pairs), one.instances)
+
+
+def upper(log_ratios: Sequence[float]) -> float:
+    """Return f from the log ratios of pairs of fresh equal clusters, one for each pair of clusters.
+
+    t * s, or the largest of the differences where that is larger. s is the root of the mean square: the mean of the
+    differences is 0, because which cluster of a pair is the first is arbitrary, so s has as many degrees of freedom as
+    there are pairs. t is the .995 quantile of Student's distribution with these degrees of freedom. For normal
+    differences exactly 1 new pair in 200 lies above t * s, the uncertainty of s included (the prediction bound of one
+    future observation: Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known mean). At 24 pairs t is
+    2.80, where a known standard deviation would need 2.58. The largest difference guards against tails that are not
+    normal. The rounds' own noise is part of the differences, so f is rather too large than too small.
+
+    Raises ValueError for fewer than ``LEAST_PAIRS`` differences, and for one that is not finite.
+    """
+    if len(log_ratios) < LEAST_PAIRS:
+        raise ValueError(f"f needs at least {LEAST_PAIRS} pairs of clusters, got {len(log_ratios)}")
+    if not all(map(math.isfinite, log_ratios)):
+        raise ValueError("a difference of two clusters is not finite")
+    squares = math.fsum(value * value for value in log_ratios)
+    s = math.sqrt(squares / len(log_ratios))
+    return max(student_quantile(QUANTILE, len(log_ratios)) * s, *map(abs, log_ratios))
+
+
+def student_quantile(probability: float, freedom: int) -> float:
+    """The quantile of Student's t distribution with a whole number of degrees of freedom, by bisection."""
+    low, high = 0.0, 1e4
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if _student(middle, freedom) < probability else (low, middle)
+    return low
+
+
+def _student(t: float, freedom: int) -> float:
+    """The distribution function of Student's t (Abramowitz and Stegun 1964, 26.7.3 and 26.7.4)."""
+    angle = math.atan2(t, math.sqrt(freedom))
+    square = math.cos(angle) ** 2
+    term, total = 1.0, 1.0
+    if freedom % 2:
+        term = total = math.cos(angle) if freedom > 1 else 0.0
+        for k in range(3, freedom, 2):
+            term *= square * (k - 1) / k
+            total += term
+        inside = 2 / math.pi * (angle + math.sin(angle) * total)
+    else:
+        for k in range(2, freedom, 2):
+            term *= square * (k - 1) / k
+            total += term
+        inside = math.sin(angle) * total
+    return (1 + inside) / 2
+
+
+def percent(log_ratio: float) -> str:
+    """A log ratio as a percentage of the slower one, ``5.7 %``."""
+    return f"{100 * math.expm1(log_ratio):.1f} %"

@@ -1,0 +1,195 @@
+"""Estimate and interval of the log ratio of two variants, from the tests of ``critical_values``. Pure functions.
+
+A log ratio b is inside the interval when the last look does not reject it. At 4, 8 and 12 pairs the test is
+Mann-Whitney's, and the ends of the interval are two of the 16 differences inside each eight. From 14 pairs on it is the
+signed-rank test of ``remainders``. ``level`` is a one-sided chance of error that ``critical_values`` has; other levels
+raise ConfigError.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+from pytest_dbcluster.claims import critical_values, totals
+from pytest_dbcluster.claims.block_order import PER_EIGHT
+from pytest_dbcluster.claims.critical_values import RANKS_FROM
+from pytest_dbcluster.claims.pairs import Pairs
+
+Interval = tuple[float, float]
+
+UNBOUNDED: Interval = (-math.inf, math.inf)
+TRIMMED = 4  # a centre leaves out a 4th of the values at either end
+ROUNDING = 1e-12  # a log ratio this close to a bound counts as on the bound
+REACH = 1e4  # times the spread of the pairs: no finite end of an interval lies as far out
+WIDEST = 1e-9  # the smallest spread that is reckoned with, so that equal pairs have a range to search
+
+
+def interval(pairs: Pairs, level: float) -> Interval:
+    """The log ratios that the last look does not reject; each end is wrong with a chance of at most ``level``.
+
+    That chance covers all looks together. Unbounded before the first look, and where so few pairs prove nothing.
+    """
+    look = critical_values.last_look(len(pairs), pairs.instances)
+    if look is None:
+        return UNBOUNDED
+    if pairs.counts:
+        return totals.interval(pairs.first(look), level)
+    value = critical_values.boundary(level).at(look)
+    return UNBOUNDED if value is None or not _speaks(pairs, look) else _at_look(pairs.first(look), value)
+
+
+def _speaks(pairs: Pairs, look: int) -> bool:
+    """Whether a look has its data: before 14 pairs it compares whole eights."""
+    return look >= RANKS_FROM or look == PER_EIGHT * pairs.first(look).whole_eights
+
+
+@functools.lru_cache(maxsize=64)
+def _at_look(seen: Pairs, value: int) -> Interval:
+    if len(seen) < RANKS_FROM:
+        crossed = sorted(seen.crossed())
+        return crossed[value], crossed[-1 - value]
+    return rank_interval(seen, value)
+
+
+def rank_interval(pairs: Pairs, value: int) -> Interval:
+    """The log ratios that the signed-rank test does not reject with this critical value.
+
+    The rank sum falls with b, so each end is found by bisection, to the last digit.
+    """
+    below = _last(lambda b: rank_sum(remainders(pairs, b)) >= value, pairs)
+    above = _last(lambda b: rank_sum([-kept for kept in remainders(pairs, -b)]) >= value, pairs, mirrored=True)
+    return below, -above
+
+
+def rejects(pairs: Pairs, level: float, bound: float) -> tuple[bool, bool]:
+    """Whether the look at this number of pairs shows that the log ratio is (above, below) the bound.
+
+    It decides as ``interval`` does, without searching for the ends. Pairs without noise can lie on a bound: what is
+    closer to it than rounding errors is neither above nor below.
+    """
+    if pairs.counts:
+        return totals.rejects(pairs, level, bound)
+    value = critical_values.boundary(level).at(len(pairs))
+    if value is None or math.isinf(bound) or not _speaks(pairs, len(pairs)):
+        return bound == -math.inf, bound == math.inf
+    if len(pairs) < RANKS_FROM:
+        low, high = _at_look(pairs, value)
+        return low > bound + ROUNDING, high < bound - ROUNDING
+    above, below = _sums(pairs, bound)
+    return above >= value, below >= value
+
+
+@functools.lru_cache(maxsize=16)
+def _sums(pairs: Pairs, bound: float) -> tuple[int, int]:
+    """The signed-rank sums for (above, below) the bound; several levels compare the same sums."""
+    above = rank_sum(remainders(pairs, bound + ROUNDING))
+    return above, rank_sum([-kept for kept in remainders(pairs, bound - ROUNDING)])
+
+
+def remainders(pairs: Pairs, bound: float) -> list[float]:
+    """The values s * v whose signed ranks are summed, one per pair, for the log ratio ``bound``.
+
+    u = s * (ratio - bound) is the log speed of the pair's second round over the first, for any ratio that the bound
+    allows for: the draw does not move it. v = u - centre takes out what the position in a pair does. Each s * v falls
+    when the bound rises, because the centre is a weighted mean of ordered values.
+    """
+    u = [sign * (ratio - bound) for sign, ratio in zip(pairs.signs, pairs.ratios, strict=True)]
+    middle = centre(u)
+    return [sign * (value - middle) for sign, value in zip(pairs.signs, u, strict=True)]
+
+
+def centre(values: Sequence[float]) -> float:
+    """The mean of the middle half (25 % trimmed mean): stalled rounds do not move it."""
+    cut = len(values) // TRIMMED
+    kept = sorted(values)[cut : len(values) - cut]
+    return math.fsum(kept) / len(kept)
+
+
+def rank_sum(values: Sequence[float]) -> int:
+    """The signed-rank sum: how many sums of two values, each value with itself too, are above 0 (Tukey 1949).
+
+    Ties and zeros count for neither side.
+    """
+    rising = sorted(values)
+    total, low, high = 0, 0, len(rising) - 1
+    while low <= high:
+        if rising[low] + rising[high] > 0:
+            total += high - low + 1
+            high -= 1
+        else:
+            low += 1
+    return total
+
+
+def estimate(pairs: Pairs) -> float:
+    """The Hodges-Lehmann estimate of the log ratio: the middle of what the test rejects last; nan without pairs.
+
+    At whole eights it is the median of the 16 differences inside each eight, from 13 pairs on the log ratio at which
+    half of all sums of two remainders are above 0, else the median of the averages of two pairs. Of a counter it is the
+    ratio of the totals.
+    """
+    if pairs.counts:
+        return totals.estimate(pairs)
+    count = len(pairs)
+    if 0 < count == PER_EIGHT * pairs.whole_eights < RANKS_FROM:
+        return _median(sorted(pairs.crossed()))
+    if count >= RANKS_FROM - 1:
+        ends = _at_middle(pairs)
+        if all(map(math.isfinite, ends)):
+            return (ends[0] + ends[1]) / 2
+    return hodges_lehmann(pairs.ratios)
+
+
+def quick_estimate(pairs: Pairs) -> float:
+    """An estimate of the log ratio for forecasts: the mean of the centres of both orders, or of all; nan without pairs.
+
+    An effect of the position in a pair does not move it.
+    """
+    groups = [[ratio for ratio, sign in zip(pairs.ratios, pairs.signs, strict=True) if sign == one] for one in (1, -1)]
+    if not len(pairs):
+        return math.nan
+    return (centre(groups[0]) + centre(groups[1])) / 2 if all(groups) else centre(pairs.ratios)
+
+
+@functools.lru_cache(maxsize=64)
+def _at_middle(pairs: Pairs) -> Interval:
+    sums = len(pairs) * (len(pairs) + 1) // 2
+    return rank_interval(pairs, (sums + 1) // 2)
+
+
+def hodges_lehmann(values: Sequence[float]) -> float:
+    """The median of the averages of two values, each with itself too (Hodges and Lehmann 1963); nan without values."""
+    rising = sorted(values)
+    return _median(sorted([(a + b) / 2 for i, a in enumerate(rising) for b in rising[i:]]))
+
+
+def _median(ordered: Sequence[float]) -> float:
+    """The median of a sorted sequence; nan of an empty one."""
+    if not ordered:
+        return math.nan
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _last(rejected: Callable[[float], bool], pairs: Pairs, *, mirrored: bool = False) -> float:
+    """The end of the log ratios that are rejected, which begin far below the pairs; -inf when none is.
+
+    mirrored: ``rejected`` takes the log ratio with the other sign.
+    """
+    ratios = [-ratio for ratio in pairs.ratios] if mirrored else pairs.ratios
+    lowest, highest = min(ratios), max(ratios)
+    spread = max(highest - lowest, WIDEST)
+    low, high = lowest - spread, highest + spread
+    if not rejected(low):
+        high, low = low, lowest - REACH * spread
+        if not rejected(low):
+            return -math.inf
+    elif rejected(high):
+        low, high = high, highest + REACH * spread
+        if rejected(high):
+            return math.inf
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (middle, high) if rejected(middle) else (low, middle)
+    return low

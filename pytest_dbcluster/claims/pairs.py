@@ -1,0 +1,143 @@
+"""Pairs: the rounds of two variants, matched one to one, with the order in which they ran. The data of a claim."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.claims.block_order import EIGHTS, PER_EIGHT
+
+LARGEST_LOG = 700.0  # exp(709) is near the largest float
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Pairs of one round of each of two variants, in the order of ``block_order``: first those of the eights.
+
+    candidate, baseline: the natural log of each round's speed (or of the counter that ``lower`` compares), -inf for 0.
+    baseline_first: for each pair whether the baseline's round ran first. eights: the eights at the beginning, of four
+    pairs each; fewer may be drawn yet. instances: of each variant, used in turn by block. void: each void round of the
+    two variants: (the number of pairs drawn before it, whether it was the candidate's). counts: whether the values are
+    a counter, which ``totals`` compares, and not speeds. rounding: for each pair, by how much its log ratio may be
+    wrong because the times were printed in steps; empty where they were not.
+    """
+
+    candidate: tuple[float, ...]
+    baseline: tuple[float, ...]
+    baseline_first: tuple[bool, ...]
+    eights: int = EIGHTS
+    instances: int = 1
+    void: tuple[tuple[int, bool], ...] = ()
+    counts: bool = False
+    rounding: tuple[float, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        candidate: Sequence[float],
+        baseline: Sequence[float],
+        baseline_first: Sequence[bool],
+        *,
+        eights: int = EIGHTS,
+        instances: int = 1,
+        void: Sequence[tuple[int, bool]] = (),
+        counts: bool = False,
+    ) -> Pairs:
+        """Pairs of these values of at least 0, such as operations/s.
+
+        Raises ValueError for a negative value or nan, and for different numbers of rounds.
+        """
+        if not len(candidate) == len(baseline) == len(baseline_first):
+            raise ValueError(
+                f"pairs need as many rounds of each variant: {len(candidate)}, {len(baseline)}, {len(baseline_first)}"
+            )
+        logs = (tuple(map(log, candidate)), tuple(map(log, baseline)))
+        return cls(*logs, tuple(baseline_first), eights, instances, tuple(void), counts)
+
+    def __len__(self) -> int:
+        return len(self.candidate)
+
+    @functools.cached_property
+    def ratios(self) -> tuple[float, ...]:
+        """The natural log of candidate / baseline of each pair.
+
+        Of a counter that is 0 somewhere, half of its smallest other value is added to all values, to show them.
+        """
+        if self.counts and -math.inf in (every := (*self.candidate, *self.baseline)):
+            least = math.exp(min((log for log in every if log > -math.inf), default=0.0)) / 2
+            more = [[math.log(math.exp(log) + least) for log in logs] for logs in (self.candidate, self.baseline)]
+            return tuple(map(log_difference, *more))
+        return tuple(map(log_difference, self.candidate, self.baseline))
+
+    @functools.cached_property
+    def signs(self) -> tuple[int, ...]:
+        """+1 for each pair whose baseline ran first, else -1: what the draw of the order decided."""
+        return tuple(1 if first else -1 for first in self.baseline_first)
+
+    @functools.cached_property
+    def blur(self) -> float:
+        """By how much any log ratio, and so an estimate and the ends of its interval, may be wrong by rounding."""
+        return max(self.rounding, default=0.0)
+
+    @property
+    def whole_eights(self) -> int:
+        """The number of eights that are drawn."""
+        return min(self.eights, len(self) // PER_EIGHT)
+
+    def crossed(self) -> list[float]:
+        """The log ratios of all 16 combinations of a candidate's round and a baseline's round inside each eight."""
+        found = []
+        for start in range(0, PER_EIGHT * self.whole_eights, PER_EIGHT):
+            rounds = slice(start, start + PER_EIGHT)
+            found += [log_difference(c, b) for c in self.candidate[rounds] for b in self.baseline[rounds]]
+        return found
+
+    def first(self, count: int) -> Pairs:
+        """The first ``count`` pairs, with the void rounds before them."""
+        if count >= len(self):
+            return self
+        return Pairs(
+            self.candidate[:count],
+            self.baseline[:count],
+            self.baseline_first[:count],
+            self.eights,
+            self.instances,
+            tuple(void for void in self.void if void[0] < count),
+            self.counts,
+            self.rounding[:count],
+        )
+
+    def exact(self) -> Pairs:
+        """The same pairs as if their times were not rounded."""
+        return dataclasses.replace(self, rounding=())
+
+    def void_rounds(self) -> tuple[int, int]:
+        """The number of void rounds of (baseline, candidate)."""
+        of_candidate = sum(candidate for _, candidate in self.void)
+        return len(self.void) - of_candidate, of_candidate
+
+
+def log(value: float) -> float:
+    """The natural log of a value of at least 0; -inf for 0. Raises ValueError for a negative value or nan."""
+    if math.isnan(value):
+        raise ValueError("a value is not a number; was a round without a result given to a claim?")
+    if value < 0:
+        raise ValueError(f"a ratio needs values of at least 0, not {value:g}")
+    return math.log(value) if value else -math.inf
+
+
+def log_difference(candidate: float, baseline: float) -> float:
+    """The log ratio of two logs, limited to +-700 so that its exponential is a float: two zeros give 0.
+
+    Raises ValueError for nan.
+    """
+    return 0.0 if candidate == baseline else bounded(candidate - baseline)
+
+
+def bounded(value: float) -> float:
+    """The log ratio, limited to +-700. Raises ValueError for nan."""
+    if math.isnan(value):
+        raise ValueError("a log ratio is not a number; was a round without a result given to a claim?")
+    return max(-LARGEST_LOG, min(LARGEST_LOG, value))

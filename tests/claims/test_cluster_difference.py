@@ -1,0 +1,89 @@
+"""Tests of pytest_dbcluster.claims.cluster_difference."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+
+from pytest_dbcluster.claims.claim import Claim, beats, lower, no_slower_than, same_as, scales
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference, student_quantile, together, upper
+
+SEVEN = ClusterDifference(math.log(1.07), "measured on 24 pairs of clusters, 2026-11-22", 24)
+
+
+@pytest.mark.parametrize(
+    ("freedom", "quantile"), [(1, 63.657), (2, 9.925), (5, 4.032), (8, 3.355), (24, 2.797), (25, 2.787), (120, 2.617)]
+)
+def test_the_quantile_is_that_of_the_published_tables(freedom, quantile):
+    """The .995 quantile of Student's distribution, to three digits."""
+    assert student_quantile(0.995, freedom) == pytest.approx(quantile, abs=5e-4)
+
+
+def test_f_is_the_spread_times_the_quantile_of_its_number_of_pairs():
+    """The mean is known to be 0: which cluster of a pair is the first is arbitrary."""
+    differences = [0.02, -0.02] * 12
+
+    assert upper(differences) == pytest.approx(2.797 * 0.02, rel=1e-3)
+    assert upper([-value for value in differences]) == upper(differences)
+    assert upper([0.02] * 24) == upper(differences)
+
+
+def test_f_is_never_less_than_what_was_seen():
+    """A rare large difference counts in full: tails need not be normal."""
+    assert upper([0.001] * 23 + [-0.3]) == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("pairs", [8, 24])
+def test_one_new_pair_of_clusters_in_two_hundred_lies_above_f(pairs):
+    """With the uncertainty of the calibration included; a spread that is taken as known would break it."""
+    draw = random.Random(pairs)
+    above = sum(draw.gauss(0, 1) > upper([draw.gauss(0, 1) for _ in range(pairs)]) for _ in range(20_000))
+
+    assert 0.6 * 100 <= above <= 1.25 * 100
+
+
+@pytest.mark.parametrize("differences", [[0.01] * 7, [], [0.01] * 24 + [math.nan], [0.01] * 24 + [math.inf]])
+def test_too_few_pairs_and_no_numbers_are_refused(differences):
+    """They say nothing about the next pair."""
+    with pytest.raises(ValueError, match=r"f needs at least 8 pairs of clusters, got|is not finite"):
+        upper(differences)
+
+
+def test_means_of_instances_differ_by_less():
+    """By the root of their number."""
+    four = ClusterDifference(SEVEN.log_ratio, SEVEN.source, 24, instances=4)
+
+    assert four.bound == pytest.approx(SEVEN.bound / 2)
+    assert "can differ by 3.4 % (1 in 200, means of 4 instances; measured on 24 pairs" in four.line
+
+
+def test_a_margin_at_or_below_f_is_refused():
+    """The message says f, where it comes from, and what to do."""
+    why = SEVEN.refuses("no_slower_than", no_slower_than(0.05).margins)
+
+    assert why.startswith(
+        "no_slower_than: its margin, 5.3 % as a ratio of speeds, is not larger than 7.0 %, by which equal clusters can "
+        "differ (1 in 200; measured on 24 pairs of clusters, 2026-11-22); take a larger margin, more instances "
+    )
+    assert why.endswith("or measure it here: dbcluster calibrate")
+    for claim in (same_as(0.05), beats(0.07), scales(1.07), scales(0.95)):
+        assert SEVEN.refuses(claim.kind, claim.margins)
+
+
+@pytest.mark.parametrize(
+    "claim", [no_slower_than(0.10), same_as(0.10), beats(), beats(0.08), lower(0.02), Claim("differs", 0.0)]
+)
+def test_a_margin_above_f_and_no_margin_of_speed_are_fine(claim):
+    """Counters have none; a claim without a margin only needs more than f."""
+    assert SEVEN.refuses(claim.kind, claim.margins) == ""
+
+
+def test_two_kinds_of_clusters_have_the_root_of_the_mean_square():
+    """The spread of a cluster of one kind and a cluster of another."""
+    both = together(SEVEN, ClusterDifference(0.01, "assumed"))
+
+    assert both.log_ratio == pytest.approx(math.sqrt((math.log(1.07) ** 2 + 0.01**2) / 2))
+    assert (both.source, both.pairs) == ("measured on 24 pairs of clusters, 2026-11-22; assumed", 0)
+    assert together(SEVEN, SEVEN) == SEVEN

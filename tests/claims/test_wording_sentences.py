@@ -1,0 +1,59 @@
+"""The answer of a claim as a sentence."""
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome
+from pytest_dbcluster.claims.wording import sentence
+
+NAMES = ("new", "old")
+
+
+@pytest.mark.parametrize(
+    ("claim", "holds", "fails"),
+    [
+        (claims.beats(), "new is faster than old", "new is not faster than old"),
+        (claims.beats(0.1), "new is more than 10 % faster than old", "new is not more than 10 % faster than old"),
+        (
+            claims.no_slower_than(0.05),
+            "new is less than 5 % slower than old",
+            "new is not less than 5 % slower than old",
+        ),
+        (
+            claims.same_as(0.05),
+            "new and old are equally fast within 5 %",
+            "new and old are not equally fast within 5 %",
+        ),
+        (claims.scales(2), "new is more than 2 times as fast as old", "new is not more than 2 times as fast as old"),
+        (
+            claims.ordered(),
+            "each of new, old is faster than the one before it",
+            "not each of new, old is faster than the one before it",
+        ),
+        (Claim(STALLS, 0.0), "new stalls no more often than old", "new stalls more often than old"),
+    ],
+)
+def test_each_claim_has_its_sentence(claim, holds, fails):
+    """It says what was shown: the claim, or its opposite; or that neither was."""
+    assert sentence(claim, Outcome.HOLDS, NAMES, "throughput", "/s") == holds
+    assert sentence(claim, Outcome.FAILS, NAMES, "throughput", "/s") == fails
+    assert sentence(claim, Outcome.INCONCLUSIVE, NAMES, "throughput", "/s") == f"not decided: whether {holds}"
+
+
+def test_a_counter_is_named():
+    """A claim about a counter is about nothing else."""
+    said = sentence(claims.lower(0.5), Outcome.FAILS, NAMES, "fsyncs_per_commit", "")
+
+    assert said == "fsyncs_per_commit is not more than 50 % lower with new than with old"
+
+
+def test_another_metric_than_the_speed_is_named():
+    """A percentile is no throughput."""
+    assert sentence(claims.beats(), Outcome.HOLDS, NAMES, "p95", "ms") == "new is faster than old, by p95"
+
+
+def test_a_comparison_claims_nothing():
+    """It differs, or no difference is shown; that is no proof that there is none."""
+    assert sentence(claims.differs(), Outcome.HOLDS, NAMES, "throughput", "/s") == "new and old differ"
+    undecided = sentence(claims.differs(), Outcome.INCONCLUSIVE, NAMES, "throughput", "/s")
+    assert undecided == "no difference between new and old is shown"
