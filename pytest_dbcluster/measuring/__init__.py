@@ -9,7 +9,6 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``measurement``: draws blocks, warms up, repeats void blocks.
 - ``answer``: a claim with its verdict, as a value.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
-- ``instance_floor``: the ratio of two instances of the same variant.
 - ``reach``: whether a claim can reach its first look before its budget ends.
 - ``round_source``: the interface that rounds come from.
 - ``progress``, ``remarks``: what is shown while rounds are drawn, and the lines below a verdict.
@@ -17,4 +16,4 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
 """
 
-__all__ = ["answer", "curve", "instance_floor", "measurement", "progress", "reach", "remarks", "round_source", "series"]
+__all__ = ["answer", "curve", "measurement", "progress", "reach", "remarks", "round_source", "series"]

@@ -8,7 +8,9 @@ import statistics
 from collections.abc import Sequence
 
 from pytest_dbcluster.claims import verdict
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.wording import message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.rounds import metrics
@@ -39,9 +41,11 @@ class Answer:
     variants: candidate and baseline, or all variants of an order, fastest first; each with the rounds of the verdict.
     metric: the metric of the claim. usual: the default metric of the workload. load: the name of the workload. seed:
     the seed of the order of rounds. arrival_rate: the rate of an open loop, None for a closed loop. asserted: False
-    for a comparison without a claim (``against``), which is always True. notes: the last lines of the message. void:
-    blocks that did not count and were drawn again. read: whether ``bool`` was called; an answer that nobody reads is
-    an error of the test.
+    for a comparison without a claim (``against``), which is always True. difference: how far equal clusters can differ,
+    where the variants run on separate ones and speed or time is claimed. notes: the last lines of the message. void:
+    rounds and blocks that did not count and were drawn again. instances: of each variant, used in turn. carry_over: of
+    each two neighbours in ``variants``; None where it is not known. read: whether ``bool`` was called; an answer that
+    nobody reads is an error of the test.
     """
 
     claim: Claim
@@ -51,23 +55,40 @@ class Answer:
     usual: str
     load: str
     seed: int
+    instances: int = 1
     arrival_rate: ArrivalRate | None = None
+    difference: ClusterDifference | None = None
     asserted: bool = True
     notes: Sequence[str] = ()
     void: Sequence[Sequence[Round]] = ()
+    carry_over: Sequence[CarryOver | None] = ()
     read: bool = False
 
     @property
     def compared(self) -> tuple[Compared, Compared]:
         """Candidate and baseline; for an order the two variants of its smallest step, which the verdict describes."""
+        return self.variants[self._faster], self.variants[self._faster + 1]
+
+    @property
+    def carried(self) -> CarryOver | None:
+        """The carry-over of the two variants of ``compared``; None where it is not known."""
+        return self.carry_over[self._faster] if self.carry_over else None
+
+    @property
+    def _faster(self) -> int:
+        """The place of the candidate in ``variants``: 0, or of an order that of its smallest step."""
         steps = self.verdict.neighbours
-        faster = len(steps) - 1 - verdict.weakest(steps) if steps else 0
-        return self.variants[faster], self.variants[faster + 1]
+        return len(steps) - 1 - verdict.weakest(steps) if steps else 0
 
     @property
     def text(self) -> str:
         """The claim as a test writes it."""
         return self.claim.call(tuple(variant.name for variant in self._as_written), self.metric, self.usual)
+
+    @property
+    def identity(self) -> str:
+        """The claim without its margin, as ``Claim.identity`` says."""
+        return self.claim.identity(tuple(variant.name for variant in self._as_written), self.metric)
 
     @property
     def _as_written(self) -> Sequence[Compared]:

@@ -20,7 +20,7 @@ from pytest_dbcluster.measuring.series import series_of
 
 JOINING = ("at", "of", "on", "to")  # words that need the word after them
 SAME = ("threads", "concurrency")  # two names of the number of clients: a workload has one of them
-BLOCKS = 6  # the minimum for a 95 % interval of the median, see estimators.median_interval
+BLOCKS = 8  # two eights; a 95 % interval of the median takes 6 rounds or more, see estimators.median_interval
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,12 +80,13 @@ class Curve:
 
     @calls.written("curve.draw()")
     def draw(self, blocks: int = BLOCKS) -> None:
-        """Draw blocks at every point until it has ``blocks`` blocks, for the table and the chart, without a claim.
+        """Draw rounds at every point until each variant has ``blocks`` rounds, for table and chart, without a claim.
 
-        A point gets fewer blocks when its budget or the run's time is used. Raises ConfigError for less than 1 block.
+        The first 12 rounds of a variant are drawn four by four (``claims.block_order``), so a point may get up to three
+        more. It gets fewer when its budget or the run's time is used. Raises ConfigError for less than 1 round.
         """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
-            raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 block or more at each point")
+            raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 round of each variant or more at each point")
         for point in self.points:
             measurement = point.measurement
             measurement.drawn_without_claim = True

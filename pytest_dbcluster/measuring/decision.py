@@ -7,11 +7,11 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims import estimators, verdict
+from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict
 from pytest_dbcluster.claims.claim import Claim, Verdict
-from pytest_dbcluster.claims.critical_values import LOOKS
-from pytest_dbcluster.errors import Inconclusive
-from pytest_dbcluster.measuring import reach
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.errors import ConfigError, Inconclusive
+from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
@@ -35,14 +35,18 @@ def ask(
     maximum of pairs than the run's. asserted: False for a comparison without a claim. Pairs that another claim has
     drawn are replayed look by look, so the order of the claims in a test changes no verdict. When no verdict can be
     trusted on this machine, it draws at most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks
-    or a failed check. Raises Inconclusive when the run's time is used before the first block, and when the warm-up
-    shows that the budget ends before the first look.
+    or a failed check. Raises ConfigError for a margin that is not larger than the difference that equal clusters can
+    have, where the variants run on separate ones, and when the test has made the claim before. Raises Inconclusive when
+    the run's time is used before the first block, and when the warm-up shows that the budget ends before the first
+    look.
     """
+    measurement.declare(claim, numbers, metric)
     rules, source = measurement.rules, measurement.source
+    difference = source.cluster_difference(*numbers) if claim.kind not in UNTIMED else None
+    claim = _apart(claim, difference, source.load, asserted=asserted)
     cap = min(cap or rules.cap, rules.cap)
     untrusted = source.blind_spot(claim.kind, *numbers) if claim.kind != "lower" else ""
     untrusted = untrusted or metrics.near_capacity(metric, source.arrival_rate)
-    untrusted = untrusted or measurement.below_floor(claim, numbers[-1], metric)
     cap = min(cap, SHOWN_PAIRS) if untrusted else cap
     if asserted and not untrusted and (why := measurement.too_slow(claim, numbers)):
         raise Inconclusive(f"{source.load}: {claim.kind} cannot be decided: {why}")
@@ -58,12 +62,23 @@ def ask(
             decided = judged(str(error))
             continue
         decided = judged(measurement.over(numbers))
-        if measurement.pairs in LOOKS and len(numbers) == 2:
+        if measurement.pairs in critical_values.looks(measurement.instances) and len(numbers) == 2:
             estimate = _so_far(measurement, numbers, metric)
     measurement.check()
     answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
+    if difference:
+        answer = dataclasses.replace(answer, difference=difference, notes=[difference.line, *answer.notes])
     measurement.finish(answer)
     return answer
+
+
+def _apart(claim: Claim, difference: ClusterDifference | None, load: str, *, asserted: bool) -> Claim:
+    """The claim with the difference that equal clusters can have. Raises ConfigError for a margin that is too small."""
+    if difference is None:
+        return claim
+    if asserted and (why := difference.refuses(claim.kind, claim.margins)):
+        raise ConfigError(f"{load}: {why}")
+    return dataclasses.replace(claim, apart=difference.bound)
 
 
 def _answer(
@@ -74,6 +89,11 @@ def _answer(
     if claim.kind not in UNTIMED:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
+    names = [variant.name for variant in variants]
+    carried = tuple(
+        measurement.carry_over(faster, slower, metric, pairs) for faster, slower in itertools.pairwise(numbers)
+    )
+    lines = remarks.carry_over_lines(names, carried) if claim.kind not in UNTIMED else []
     return Answer(
         claim,
         decided,
@@ -82,10 +102,12 @@ def _answer(
         usual=source.metric,
         load=source.load,
         seed=measurement.rules.seed,
+        instances=measurement.instances,
         arrival_rate=source.arrival_rate,
         asserted=asserted,
-        notes=measurement.notes(numbers, metric, pairs),
+        notes=[*lines, *measurement.notes(numbers, metric, pairs)],
         void=measurement.void_blocks(pairs),
+        carry_over=carried,
     )
 
 
@@ -104,7 +126,7 @@ def _judged(
 
     ``over`` says why drawing must end now, ``untrusted`` why no verdict can be trusted; empty for no reason.
     """
-    look = reach.first_look(claim, measurement.rules.alpha)
+    look = reach.first_look(claim, measurement.rules.alpha, measurement.instances)
     if over and measurement.pairs < look and claim.kind != verdict.STALLS_KIND and measurement.spent(numbers):
         needed = look * measurement.seconds(numbers) / measurement.pairs
         over = f"{over}; the first look comes after {look} pairs, which take {needed:.0f} s"
@@ -113,34 +135,23 @@ def _judged(
         untrusted, over = untrusted or late, over or late
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted)
     if claim.kind == "ordered":
-        steps = [_ratios(measurement, pair, metric) for pair in itertools.pairwise(numbers)]
+        steps = [measurement.pairs_of(faster, slower, metric) for faster, slower in itertools.pairwise(numbers)]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        return judge_order(steps[::-1], terms, step=claim.margin)
+        return judge_order(steps[::-1], terms, step=claim.margin, apart=claim.apart)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
+    pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
     if claim.kind == verdict.STALLS_KIND:
         if over and measurement.pairs < verdict.STALL_PAIRS:
             needed = verdict.STALL_PAIRS * measurement.seconds(numbers) / measurement.pairs
             over = f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
             terms = dataclasses.replace(terms, out_of_budget=over)
-        return verdict.judge_stalls(candidate, baseline, terms)
+        return verdict.judge_stalls(pairs, (baseline, candidate), terms)
     judge = verdict.replay if drawn_before else verdict.judge
-    return judge(
-        claim,
-        _ratios(measurement, numbers, metric),
-        terms,
-        orders=measurement.baseline_first(numbers[0], numbers[1]),
-        times=(baseline, candidate),
-    )
-
-
-def _ratios(measurement: Measurement, numbers: Sequence[int], metric: str) -> list[float]:
-    """log(candidate / baseline) of each pair of rounds."""
-    candidate, baseline = (measurement.compared(number, metric) for number in numbers)
-    return [estimators.log_ratio(*values) for values in zip(candidate, baseline, strict=True)]
+    return judge(claim, pairs, terms, times=(baseline, candidate))
 
 
 def _so_far(measurement: Measurement, numbers: Sequence[int], metric: str) -> tuple[float, float, float]:
     """The ratio of the pairs drawn so far, and the two ends of its sequential interval."""
-    ratios = _ratios(measurement, numbers, metric)
-    low, high = estimators.interval(ratios, measurement.rules.alpha)
-    return estimators.factor(estimators.hodges_lehmann(ratios)), estimators.factor(low), estimators.factor(high)
+    pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
+    low, high = intervals.interval(pairs, measurement.rules.alpha)
+    return estimators.factor(intervals.estimate(pairs)), estimators.factor(low), estimators.factor(high)

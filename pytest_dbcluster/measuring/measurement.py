@@ -1,7 +1,8 @@
 """Measurement: the rounds of one workload on several variants, drawn in blocks when a claim needs them.
 
-A block runs each variant once. Blocks are drawn whole, so every variant has the same number of rounds. ``decision``
-draws for a claim; the next claim starts with the blocks that are there already.
+The first blocks are eights, which run each variant four times; later blocks run each variant once
+(``claims.block_order``). Blocks are drawn whole, so every variant has the same number of rounds. ``decision`` draws for
+a claim; the next claim starts with the blocks that are there already.
 """
 
 from __future__ import annotations
@@ -10,31 +11,39 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 
-from pytest_dbcluster.claims import block_order, critical_values, verdict
+from pytest_dbcluster.claims import block_order, carry_over, critical_values, verdict
+from pytest_dbcluster.claims.block_order import PER_EIGHT, Block
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.instance_floor import InstanceFloor, margins_of
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.round_source import RoundSource
-from pytest_dbcluster.rounds import metrics, open_loop, round_length
+from pytest_dbcluster.rounds import metrics, open_loop, pairing, round_length
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
 
 MAX_WARM_UPS = 5  # blocks
 STEADY = 0.05  # warm-up ends when a block's mean log cost falls by less than this
-MAX_VOID = 0.1  # the share of void blocks above which the series is void
+MAX_VOID = 0.1  # void rounds and void blocks, as a share of the pairs, above which the series is void
 MAX_VOID_WARM_UPS = 2  # void blocks of a warm-up that has no other: the measurement ends
+ROUNDS_VARY = 1.05  # an eight that seems to exceed the budget by less is begun
+FIXED_SEED = (
+    "the order of the rounds was fixed by --db-seed {seed}, to repeat a run: the promised error is that of a random "
+    "order, and says nothing about a seed that was chosen after its result was seen"
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
     """The run's options on drawing.
 
-    seed: of the order of rounds. alpha: the maximum chance of a wrong verdict per claim and side. cap: the maximum
-    number of pairs of a claim. budget: the maximum measured seconds of a claim. run_over: returns why the whole run
-    must draw no more, such as its used time; empty while it may. run_left: returns the seconds left of the run.
+    seed: of the run; each measurement draws its own order from it. alpha: the maximum chance of a wrong verdict per
+    claim and side. cap: the maximum number of pairs of a claim. budget: the maximum measured seconds of a claim.
+    run_over: returns why the whole run must draw no more, such as its used time; empty while it may. run_left: returns
+    the seconds left of the run. fixed_seed: whether the user chose the seed.
     """
 
     seed: int
@@ -43,6 +52,7 @@ class Rules:
     budget: float = 120.0
     run_over: Callable[[], str] = lambda: ""
     run_left: Callable[[], float] = lambda: math.inf
+    fixed_seed: bool = False
 
 
 @dataclasses.dataclass
@@ -50,14 +60,16 @@ class Measurement:
     """The rounds of one workload on several variants, and the answers of every claim about them.
 
     source: runs the rounds. progress: is called after each round. finished: is called with each answer. test: node id
-    of the test. floor: measures the instance floor of a variant (number, metric) where variants have several
-    instances, else None. release: the releases of the variants, as text.
+    of the test. release: the releases of the variants, as text. number: of the measurement in its test; with the names
+    of test, workload and variants it makes the order of its rounds its own. claimed:
+    (workload, claim) of all claims of the test so far; None where equal claims need not be told apart.
 
     Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
-    rounds: per variant its rounds; the n-th belongs to the n-th block. orders: per block the numbers of its variants,
-    in the order in which they ran. answers: of the claims so far. void: the blocks that did not count, each with its
-    rounds in the order in which they ran. length: of the rounds, once it was chosen. dropped: the blocks that counted
-    until the arrival rate was lowered.
+    rounds: per variant its rounds; the n-th rounds of all variants belong together, as the n-th pair. blocks: the
+    blocks, in the order in which they ran. answers: of the claims so far. void: what did not count, in the order in
+    which it ran: of an eight each void round, of a later block all its rounds. length: of the rounds, once it was
+    chosen. repeat: how many times a round runs its fixed amount of work. dropped: the pairs that counted until the
+    arrival rate was lowered.
     """
 
     source: RoundSource
@@ -65,23 +77,30 @@ class Measurement:
     progress: Callable[[RoundProgress], None] = lambda _: None
     finished: Callable[[Answer], None] = lambda _: None
     test: str = ""
-    floor: Callable[[int, str], InstanceFloor] | None = None
     release: str = ""
+    number: int = 0
+    claimed: set[tuple[str, str]] | None = None
 
     def __post_init__(self) -> None:
         self.rounds: list[list[Round]] = [[] for _ in self.source.names]
         self.answers: list[Answer] = []
-        self.orders: list[tuple[int, ...]] = []
-        self._order = block_order.block_orders(len(self.rounds), self.rules.seed)
+        self.blocks: list[Block] = []
+        names = (self.test, self.source.load, *self.source.names, self.number)
+        self._seed = block_order.seed_of(self.rules.seed, *names)
+        self.instances = self.source.alternating()
+        # With a cap below one eight no look can come, so the rounds need not be an eight.
+        self.eights = 0 if self.rules.cap < PER_EIGHT else block_order.eights(self.instances)
+        self._next_blocks = block_order.blocks(len(self.rounds), self._seed, self.eights)
+        self._upcoming: Block | None = None
         self._warm = False
         self.void: list[list[Round]] = []
         self._checked = 0
-        self._floors: dict[tuple[int, str], InstanceFloor] = {}
         self.drawn_without_claim = False
         self._warm_up_means: list[float] = []
         self._warm_ups: list[list[Round]] = []
         self._asked = ""  # the metric of the claim that draws
         self.length: RoundLength | None = None
+        self.repeat = 1
         self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
 
@@ -114,11 +133,28 @@ class Measurement:
         seconds = reach.shortest(self.source.round_seconds, self.source.free_length)
         if self.pairs or not asserted or seconds is None:
             return
-        look, given = reach.first_look(claim, self.rules.alpha), not self.source.free_length
+        look, given = reach.first_look(claim, self.rules.alpha, self.instances), not self.source.free_length
         if why := reach.beyond_budget(look, len(numbers), seconds, self.rules.budget, given=given):
             raise ConfigError(f"{self.source.load}: {claim.kind} cannot be decided: {why}")
         if why := reach.beyond_run(look, len(numbers), seconds, self.rules.run_left()):
             raise Inconclusive(f"{self.source.load}: {why}; nothing was started for it")
+
+    def declare(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
+        """Note a claim before it draws. Raises ConfigError when its test has made it before, whatever the margin.
+
+        Two equal claims of one test could not be told apart in results and over time. numbers: its variants as in
+        ``decision.ask``.
+        """
+        names = tuple(self.source.names[number] for number in numbers)
+        identity = claim.identity(names[::-1] if claim.kind == "ordered" else names, metric)
+        if self.claimed is None:
+            return
+        if (self.source.load, identity) in self.claimed:
+            raise ConfigError(
+                f"the test claims {identity} on {self.source.load} twice, so the results could not be told apart over "
+                "time; keep one of the two, or give a cluster another name: spec.named(...)"
+            )
+        self.claimed.add((self.source.load, identity))
 
     def too_slow(self, claim: Claim, numbers: Sequence[int]) -> str:
         """Why rounds as long as those of the warm-up cannot reach the first look of a claim; warms up where needed."""
@@ -128,100 +164,133 @@ class Measurement:
         self._warm_up(numbers)
         if self.length:
             return ""
-        blocks = [sorted(block, key=lambda done: self.source.names.index(done.variant)) for block in self._warm_ups]
-        return reach.measured_too_slow(blocks, numbers, reach.first_look(claim, self.rules.alpha), self.rules.budget)
+        look = reach.first_look(claim, self.rules.alpha, self.instances)
+        return reach.measured_too_slow(self._warm_ups, numbers, look, self.rules.budget)
 
     @property
     def pairs(self) -> int:
-        """The number of whole blocks that count."""
-        return len(self.orders)
+        """The number of pairs that count: the rounds of each variant."""
+        return len(self.rounds[0])
 
     def draw(
         self, numbers: Sequence[int], seen: tuple[float, float, float] | None = None, cap: int | None = None
     ) -> None:
-        """Draw one block, after a warm-up before the first; a void block is repeated in the same order.
+        """Draw one block, after a warm-up before the first.
 
-        When the arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and the next one
-        is drawn. numbers: the variants of the claim that draws. The other arguments are for display: seen: the ratio so
-        far and the ends of its interval; cap: the maximum number of pairs. Raises SeriesVoid when more than a tenth of
-        the blocks (and more than one) are void. Raises Inconclusive when the run's time is used before the first block.
+        In an eight a void round is repeated in its place; of a later block all rounds are, in the same order. When the
+        arrival rate turns out too high, it is lowered once, all blocks so far are dropped, and a first one is drawn
+        anew. numbers: the variants of the claim that draws. The other arguments are for display. seen: the ratio so far
+        and the ends of its interval. cap: the maximum number of pairs. Raises SeriesVoid for more void rounds or blocks
+        than a tenth of the pairs (and more than one). Raises Inconclusive when the run's time is used before the first
+        block.
         """
-        while True:
+        drawn = False
+        while not drawn:
             self._begin()
             self._warm_up(numbers)
-            order = next(self._order)
-            while self._is_void(rounds := self._block(order, self.pairs, numbers, seen, cap)):
-                self.void.append(rounds)
-                if len(self.void) > max(1, MAX_VOID * (self.pairs + 1)):
-                    if self._begun_again(len(self.void)):
-                        break
-                    drawn = f"{len(self.void)} of {self.pairs + len(self.void)} blocks of {self.source.load}"
-                    raise SeriesVoid(f"{drawn} were void: {remarks.reason(rounds)}")
-            else:
-                self.orders.append(order)
-                for number, item in zip(order, rounds, strict=True):
-                    self.rounds[number].append(item)
-                if not self._begun_again():
-                    return
+            drawn = self._counted(numbers, seen, cap) and not self._begun_again()
+
+    def _counted(self, numbers: Sequence[int], seen: tuple[float, float, float] | None, cap: int | None) -> bool:
+        """Draw the next block until it counts; False when the measurement began again at a lower rate instead.
+
+        A block that was interrupted is drawn again, so that the eights come first in any case.
+        """
+        block = self._upcoming = self._upcoming or next(self._next_blocks)
+        rounds = self._block(block, len(self.blocks), numbers, seen, cap)
+        while rounds is not None and self._is_void(rounds):
+            rounds = None if self._too_void(rounds, block) else self._block(block, len(self.blocks), numbers, seen, cap)
+        if rounds is None:
+            return False
+        self._upcoming = None
+        self.blocks.append(block)
+        in_pairs = sorted(zip(block.pairs, block.order, rounds, strict=True), key=lambda placed: placed[0])
+        for _, number, item in in_pairs:
+            self.rounds[number].append(item)
+        return True
 
     @staticmethod
     def _is_void(rounds: Sequence[Round]) -> bool:
         return any(item.void for item in rounds)
 
-    def _begun_again(self, least: int = open_loop.MIN_LATE) -> bool:
+    def _begun_again(self, least: int = open_loop.MIN_LATE, running: Sequence[Round] = ()) -> bool:
         """Lower an arrival rate that a variant does not keep, once, and drop all rounds at that rate.
 
-        least: rounds that did not keep it. Returns False when all variants keep the rate, or it may not be lowered.
+        least: rounds that did not keep it. running: the rounds so far of an eight that is not finished. Returns False
+        when all variants keep the rate, or it may not be lowered.
         """
         late = []
         if self.source.arrival_rate is not None:
             for number, name in enumerate(self.source.names):
-                void = [done for block in self.void for done in block if done.variant == name]
-                late.append(open_loop.too_high([*self.rounds[number], *void], least))
+                others = [done for block in (*self.void, running) for done in block if done.variant == name]
+                late.append(open_loop.too_high([*self.rounds[number], *others], least))
         if not self._lowered(late):
             return False
         self.dropped = self.pairs
         self.rounds = [[] for _ in self.source.names]
-        self.orders, self.void = [], []
+        self.blocks, self.void = [], []
         self._values.clear()
         self._checked = 0
-        self._order = block_order.block_orders(len(self.rounds), self.rules.seed + 2)
+        self._upcoming = None
+        self._next_blocks = block_order.blocks(len(self.rounds), self._seed + 2, self.eights)
+        return True
+
+    def _too_void(self, rounds: list[Round], block: Block, running: Sequence[Round] = ()) -> bool:
+        """Keep what was void. Raises SeriesVoid when it is too much, or returns True: begun again at a lower rate."""
+        self.void.append(rounds)
+        pairs = self.pairs + block.length
+        if len(self.void) <= max(1, MAX_VOID * pairs):
+            return False
+        times = f"{len(self.void)} times a round of {self.source.load} was void in the first {pairs} pairs"
+        if not self._begun_again(len(self.void), running):
+            raise SeriesVoid(f"{times}: {remarks.reason(rounds)}")
         return True
 
     def _block(
         self,
-        order: Sequence[int],
-        block: int,
+        block: Block,
+        number: int,
         numbers: Sequence[int] = (),
         seen: tuple[float, float, float] | None = None,
         cap: int | None = None,
-    ) -> list[Round]:
+    ) -> list[Round] | None:
+        """Run the rounds of a block. After as many rounds as there are variants, others may have the machine.
+
+        None when the rate was too high in the middle of an eight, and the measurement began again at a lower one.
+        """
         rounds: list[Round] = []
-        measured = self.seconds(numbers)
-        with self.source.alone():
-            for position, number in enumerate(order):
-                done = self.source.round(number, block=block, position=position)
-                rounds.append(done)
-                measured += done.seconds if number in numbers else 0.0
-                self.progress(self._progress(done, seen, cap or self.rules.cap, measured, position == len(order) - 1))
+        measured, several = self.seconds(numbers), len(self.rounds)
+        for start in range(0, len(block.order), several):
+            with self.source.alone():
+                while len(rounds) < start + several:
+                    position = len(rounds)
+                    done = self.source.round(block.order[position], block=number, position=position)
+                    measured += done.seconds if block.order[position] in numbers else 0.0
+                    shown = self._progress(done, seen, cap or self.rules.cap, measured)
+                    if done.void and block.length > 1:  # of an eight, only this round is repeated
+                        self.progress(dataclasses.replace(shown, last=False))
+                        if self._too_void([done], block, rounds):
+                            return None
+                        continue
+                    self.progress(shown)
+                    rounds.append(done)
         return rounds
 
     def _progress(
-        self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float, last: bool
+        self, done: Round, seen: tuple[float, float, float] | None, cap: int, measured: float
     ) -> RoundProgress:
         ratio, low, high = seen or (None, None, None)
-        upcoming = critical_values.next_look(self.pairs)
+        upcoming, several = critical_values.next_look(self.pairs, self.instances), len(self.rounds)
         return RoundProgress(
             test=self.test,
             load=self.source.load,
             round=done,
-            pair=done.block + 1,
+            pair=self.pairs + 1 + done.position // several,
             warm_up=done.block < 0,
             ratio=ratio,
             low=low,
             high=high,
             next_look=upcoming if upcoming is None or upcoming <= cap else None,
-            last=last,
+            last=(done.position + 1) % several == 0,
             cap=cap,
             measured=measured,
             budget=self.rules.budget,
@@ -237,9 +306,9 @@ class Measurement:
         if self._warm:
             return
         means, void = self._warm_up_means, 0
-        warm_up_orders = block_order.block_orders(len(self.rounds), self.rules.seed + 1)
+        warm_up_blocks = block_order.blocks(len(self.rounds), self._seed + 1, 0)
         for number in range(MAX_WARM_UPS):
-            rounds = self._block(next(warm_up_orders), number - MAX_WARM_UPS)
+            rounds = self._block(next(warm_up_blocks), number - MAX_WARM_UPS) or []
             if self._is_void(rounds):
                 void += 1
                 late = [open_loop.too_high([done], 1) for done in rounds]
@@ -247,12 +316,13 @@ class Measurement:
                     of = f"{void} of {number + 1} blocks of the warm-up of {self.source.load}"
                     raise SeriesVoid(f"{of} were void: {remarks.reason(rounds)}")
                 continue
-            self._warm_ups.append(rounds)
+            self._warm_ups.append(sorted(rounds, key=lambda done: self.source.names.index(done.variant)))
             means.append(sum(math.log(item.cost) for item in rounds) / len(rounds))
             if len(means) > 1 and means[-1] > means[-2] - STEADY:
                 break
         self._warm = True
         self._choose_length(numbers)
+        self._choose_blocks(numbers)
 
     def _lowered(self, late: Sequence[tuple[str, float]]) -> bool:
         """Lower the arrival rate to what the slowest of these did, and lengthen its rounds as much; else False.
@@ -269,58 +339,85 @@ class Measurement:
         return True
 
     def _choose_length(self, numbers: Sequence[int]) -> None:
-        """Choose the length of the rounds from the warm-up, where the test leaves it to us; it stays for all claims."""
+        """Choose the length of the rounds from the warm-up, where the test leaves it to us; it stays for all claims.
+
+        Rounds of a fixed amount of work repeat it where they are too short for the clock of the tool.
+        """
+        most = self.rules.budget / (round_length.PAIRS * max(2, len(numbers)))
         if not self.source.free_length:
+            self.repeat = round_length.repeats(self._warm_ups, most)
+            self.source.set_repeat(self.repeat)
             return
         rounds = [done for block in self._warm_ups for done in block]
         least = metrics.seconds_needed(rounds, self._asked, self.source.load)
-        most = self.rules.budget / (round_length.PAIRS * max(2, len(numbers)))
         self.length = round_length.chosen(self._warm_ups, least=least, most=most)
         self.source.set_length(self.length)
 
-    def baseline_first(self, candidate: int, baseline: int) -> list[bool]:
-        """For each pair, whether the baseline ran before the candidate. The arguments are variant numbers."""
-        return [order.index(baseline) < order.index(candidate) for order in self.orders]
+    def _choose_blocks(self, numbers: Sequence[int]) -> None:
+        """Draw no eights where not even one fits the budget: its few rounds show an estimate, and decide nothing."""
+        seconds = self.length.seconds if self.length else reach.fastest(self._warm_ups, numbers)
+        if PER_EIGHT * len(numbers) * seconds > reach.LEEWAY * self.rules.budget:
+            self.eights = 0
+            self._next_blocks = block_order.blocks(len(self.rounds), self._seed, 0)
+
+    def pairs_of(self, candidate: int, baseline: int, metric: str) -> Pairs:
+        """The pairs of two variants (numbers), by this metric. Raises ConfigError as ``compared`` does."""
+        rounds = self.rounds[candidate], self.rounds[baseline]
+        values = self.compared(candidate, metric), self.compared(baseline, metric)
+        pairs = pairing.pairs_of(*rounds, values, instances=self.instances, counts=metrics.is_counter(metric))
+        rounding = pairing.rounding(*rounds) if metrics.of_seconds(metric) else ()
+        void = self._void_rounds(candidate, baseline)
+        return dataclasses.replace(pairs, eights=self.eights, void=void, rounding=rounding)
+
+    def _void_rounds(self, candidate: int, baseline: int) -> tuple[tuple[int, bool], ...]:
+        """Each void round of two variants, as ``Pairs.void``; rounds that were repeated with it are not counted."""
+        names = {self.source.names[candidate]: True, self.source.names[baseline]: False}
+        return tuple(
+            (self._pairs_before(done), names[done.variant])
+            for block in self.void
+            for done in block
+            if done.void and done.variant in names
+        )
+
+    def _pairs_before(self, done: Round) -> int:
+        return block_order.pairs_before(done.block, self.eights)
+
+    def carry_over(self, candidate: int, baseline: int, metric: str, pairs: int) -> CarryOver | None:
+        """The carry-over of two variants in the first pairs; None for a counter, and where too few rounds tell it."""
+        if metrics.is_counter(metric):
+            return None
+        times = {
+            number: [-log(value) for value in self.compared(number, metric)[:pairs]] for number in (candidate, baseline)
+        }
+        void = [done for block in self.void for done in block]
+        placed = pairing.placed([of_variant[:pairs] for of_variant in self.rounds], times, void)
+        return carry_over.of(placed, candidate, baseline)
 
     def void_blocks(self, pairs: int) -> list[list[Round]]:
-        """The void blocks that were repeated within the first ``pairs`` blocks that count."""
-        return [block for block in self.void if block[0].block < pairs]
+        """What was void and repeated within the first ``pairs`` pairs, as ``void``."""
+        return [block for block in self.void if self._pairs_before(block[0]) < pairs]
 
     def notes(self, numbers: Sequence[int], metric: str, pairs: int) -> list[str]:
         """The last lines of a message about the first ``pairs`` rounds of these variants, candidate first."""
         rounds = {self.source.names[number]: self.rounds[number][:pairs] for number in numbers}
-        floor = self._floors.get((numbers[-1], metric))
         return [
             *self.source.notes(*numbers),
-            *([floor.line] if floor else []),
             *([self.length.line] if self.length else []),
+            *remarks.repeat_line(self.repeat),
             *remarks.dropped_line(self.dropped),
             *remarks.warm_up_line(self._warm_up_means, MAX_WARM_UPS, STEADY),
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
-            *remarks.void_line(self.void_blocks(pairs), pairs),
+            *remarks.void_line(self.void_blocks(pairs)),
+            *([FIXED_SEED.format(seed=self.rules.seed)] if self.rules.fixed_seed else []),
         ]
-
-    def below_floor(self, claim: Claim, baseline: int, metric: str) -> str:
-        """Why the margin of a claim is too small: two instances of the baseline differ by more. Empty when it is not.
-
-        The first claim with a margin about a metric measures the instance floor of its baseline.
-        """
-        if self.floor is None or not margins_of(claim):
-            return ""
-        if (baseline, metric) not in self._floors:
-            if over := self.rules.run_over():
-                return f"{over}, before two instances of {self.source.names[baseline]} were compared"
-            self._warm_up(range(len(self.source.names)))  # the floor is measured in rounds as long as those that count
-            self._floors[baseline, metric] = self.floor(baseline, metric)
-        return self._floors[baseline, metric].refuses(claim)
 
     def shown(self, number: int, metric: str) -> list[float]:
         """One value per round of a variant, in the unit that is printed: operations/s, milliseconds, or a count."""
         return self._of_rounds(metrics.shown, number, metric)
 
     def compared(self, number: int, metric: str) -> list[float]:
-        """One value per round of a variant, for ratios: latencies as speeds (1 / seconds), counts never 0.
+        """One value per round of a variant, for ratios: latencies as speeds (1 / seconds).
 
         Raises ConfigError when the rounds have too few operations for the percentile.
         """
@@ -348,12 +445,17 @@ class Measurement:
         """The measured seconds of all rounds of these variants so far."""
         return sum(item.seconds for number in numbers for item in self.rounds[number])
 
-    def spent(self, numbers: Sequence[int]) -> bool:
-        """Whether the budget of a claim about these variants is used."""
-        return self.seconds(numbers) >= self.rules.budget
-
     def over(self, numbers: Sequence[int]) -> str:
         """Why a claim about these variants must draw no more: its budget or the run's time is used; else empty."""
-        if self.spent(numbers):
+        return self.spent(numbers) or self.rules.run_over()
+
+    def spent(self, numbers: Sequence[int]) -> str:
+        """Why the budget of a claim about these variants allows no other block; empty while it does."""
+        used, length = self.seconds(numbers), PER_EIGHT if len(self.blocks) < self.eights else 1
+        if used >= self.rules.budget:
             return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
-        return self.rules.run_over()
+        # An eight has no look inside, so one that does not fit is not begun.
+        if length > 1 and self.pairs and used * (1 + length / self.pairs) > self.rules.budget * ROUNDS_VARY:
+            budget = f"budget of {self.rules.budget:g} s of measured time (--db-budget)"
+            return f"{budget}: its next {length} pairs would take longer than the {self.rules.budget - used:.0f} s left"
+        return ""

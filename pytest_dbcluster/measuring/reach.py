@@ -7,9 +7,9 @@ functions here use numbers alone, so a claim without a chance ends before a clus
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pytest_dbcluster.claims import critical_values, estimators, verdict
+from pytest_dbcluster.claims import critical_values, verdict
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
@@ -18,18 +18,20 @@ WARM_UPS = 2  # blocks: the minimum of a warm-up
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
 
 
-def first_look(claim: Claim, alpha: float) -> int:
+def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     """The number of pairs before which no verdict is possible, however clear the difference.
 
-    It is the first look at which pairs without any noise have a bounded interval: 6 at the default level.
+    At the default alpha 8, for a guard 4; with alpha .0001 it is 12. instances: of each variant, used in turn.
     """
     if claim.kind == verdict.STALLS_KIND:
         return verdict.STALL_PAIRS
-    level = claim.hold_level(alpha)
-    looks = (
-        look for look in critical_values.LOOKS if estimators.interval((0.0,) * look, level) != estimators.UNBOUNDED
-    )
-    return next(looks, critical_values.LOOKS[-1])
+    row = critical_values.boundary(claim.hold_level(alpha))
+    return next(look for look in critical_values.looks(instances) if row.at(look) is not None)
+
+
+def earliest(kinds: Iterable[str], alpha: float) -> int:
+    """The earliest first look of claims of these kinds."""
+    return min(first_look(Claim(kind, 0.0), alpha) for kind in kinds)
 
 
 def shortest(given: float | None, free: bool) -> float | None:
@@ -75,7 +77,12 @@ def measured_too_slow(blocks: Sequence[Sequence[Round]], numbers: Sequence[int],
     blocks: of the warm-up, each by variant number; empty when all were void. The fastest block counts, since rounds
     of a fixed amount of work may still get faster.
     """
-    seconds = min((sum(block[number].seconds for number in numbers) for block in blocks), default=0.0) / len(numbers)
+    seconds = fastest(blocks, numbers)
     if look * len(numbers) * seconds <= LEEWAY * budget:
         return ""
     return beyond_budget(look, len(numbers), seconds, budget, given=False)
+
+
+def fastest(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:
+    """Seconds of a round of these variants in the fastest of these blocks, as in ``measured_too_slow``; 0 of none."""
+    return min((sum(block[number].seconds for number in numbers) for block in blocks), default=0.0) / len(numbers)

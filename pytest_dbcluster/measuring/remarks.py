@@ -1,21 +1,57 @@
-"""The lines of a claim's message below its verdict: drain, warm-up, rate, conflicts, load generator, void blocks."""
+"""The lines of a claim's message below its verdict: carry-over, drain, warm-up, rate, conflicts, client, void."""
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.claims import estimators, intervals
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.wording import percent
-from pytest_dbcluster.rounds import ledger_summary, load_generator
+from pytest_dbcluster.rounds import ledger_summary, load_generator, pairing
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 
 Rounds = Mapping[str, Sequence[Round]]
 Blocks = Sequence[Sequence[Round]]
+HELP = (
+    "{first} leaves work behind, which the next round does. What helps: longer rounds, of which it is a smaller part; "
+    'metric="drained_throughput", which counts the drain of a variant as its own; servers that settle in the second '
+    'before each round ("settle timeouts" counts the rounds that began earlier)'
+)
 REASONS = 3  # different reasons of void blocks that a message lists
+
+
+def carry_over_lines(names: Sequence[str], carried: Sequence[CarryOver | None]) -> list[str]:
+    """One line for each two neighbours on whether rounds are slower after one of them than after the other.
+
+    names: of the variants, candidate first, or the fastest of an order first. carried: of each two neighbours.
+    """
+    return [
+        _carry_over_line(candidate, baseline, found)
+        for (candidate, baseline), found in zip(itertools.pairwise(names), carried, strict=True)
+    ]
+
+
+def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> str:
+    if found is None:
+        return f"carry-over not known: too few rounds of {candidate} and {baseline} after each other"
+    ends = f"99 % interval {percent(1 + found.low)} .. {percent(1 + found.high)}"
+    without = f"without carry-over {percent(found.ratio)}"
+    if not found.warned:
+        slower = percent(1 + found.slower)
+        return f"carry-over: rounds after {candidate} take {slower} against rounds after {baseline} ({ends}); {without}"
+    first, second, ratio = candidate, baseline, 1 + found.slower
+    if found.high < 0:
+        first, second, ratio = baseline, candidate, 1 / ratio
+        ends = f"99 % interval {percent(1 / (1 + found.high))} .. {percent(1 / (1 + found.low))}"
+    return (
+        f"warning: carry-over: rounds after {first} are {percent(ratio).lstrip('+')} slower than rounds after {second} "
+        f"({ends}); {without}. {HELP.format(first=first)}"
+    )
 
 
 def drains(rounds: Rounds) -> dict[str, float]:
@@ -40,9 +76,8 @@ def _drained_more(rounds: Rounds) -> bool:
 
 def speed_ratio(candidate: Sequence[Round], baseline: Sequence[Round], metric: str) -> float:
     """Candidate / baseline of a speed over pairs of rounds (Hodges-Lehmann); ``metric``: one of ``round.SPEEDS``."""
-    pairs = zip(candidate, baseline, strict=True)
-    ratios = [estimators.log_ratio(getattr(first, metric), getattr(second, metric)) for first, second in pairs]
-    return estimators.factor(estimators.hodges_lehmann(ratios))
+    first, second = ([float(getattr(done, metric)) for done in rounds] for rounds in (candidate, baseline))
+    return estimators.factor(intervals.estimate(pairing.pairs_of(candidate, baseline, (first, second))))
 
 
 def drained_ratio(rounds: Rounds, metric: str = USUAL) -> float | None:
@@ -91,9 +126,14 @@ def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[st
     return [f"warm-up ended after {maximum} blocks; the last block was still {faster} faster than the one before"]
 
 
-def dropped_line(blocks: int) -> list[str]:
-    """One line on the blocks that were dropped when the arrival rate was lowered; none without any."""
-    return [f"{blocks} blocks at the rate that was too high were dropped, and all began again"] if blocks else []
+def repeat_line(times: int) -> list[str]:
+    """One line on rounds that run their work several times; none where they run it once."""
+    return [f"each round ran its work {times} times, to be long enough for the clock of the tool"] if times > 1 else []
+
+
+def dropped_line(pairs: int) -> list[str]:
+    """One line on the pairs that were dropped when the arrival rate was lowered; none without any."""
+    return [f"{pairs} pairs at the rate that was too high were dropped, and all began again"] if pairs else []
 
 
 def round_lines(rounds: Rounds, rate: ArrivalRate | None) -> list[str]:
@@ -117,11 +157,12 @@ def reason(block: Sequence[Round]) -> str:
     return next(f"{done.variant}: {done.void}" for done in block if done.void)
 
 
-def void_line(blocks: Blocks, pairs: int) -> list[str]:
-    """One line on the void blocks that were repeated, with the number of ``pairs`` that count; none without any."""
+def void_line(blocks: Blocks) -> list[str]:
+    """One line on the void rounds that were drawn again: how many of each variant, and why; none without any."""
     if not blocks:
         return []
     reasons = list(dict.fromkeys(reason(block) for block in blocks))
     more = [f"and {len(reasons) - REASONS} more"] if len(reasons) > REASONS else []
-    drawn = f"{len(blocks)} of {pairs + len(blocks)} blocks void, drawn again"
-    return [f"{drawn}: {'; '.join([*reasons[:REASONS], *more])}"]
+    by_variant = Counter(done.variant for block in blocks for done in block if done.void)
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(by_variant.items()))
+    return [f"void rounds, drawn again: {counts}: {'; '.join([*reasons[:REASONS], *more])}"]

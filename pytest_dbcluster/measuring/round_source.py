@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
@@ -32,20 +33,31 @@ class RoundSource(abc.ABC):
     def round(self, variant: int, *, block: int, position: int) -> Round:
         """Run one round of a variant: switch, reset, settle, run. A round with a ``void`` reason does not count.
 
-        block: the number of the block, 0-based, negative in a warm-up; modulo the number of instances it chooses the
-        instance of the variant. position: the 0-based position in the block.
+        block: the number of the block, 0-based, negative in a warm-up; modulo ``alternating`` it chooses the instance
+        of the variant. All rounds of a block have the same inputs. position: the 0-based position in the block.
         """
 
     @abc.abstractmethod
     def check(self) -> None:
         """Raise SeriesVoid when the clusters or their tables are not as they should be after the rounds."""
 
+    def alternating(self) -> int:
+        """The number of instances of each variant, which the blocks use in turn."""
+        return 1
+
+    def cluster_difference(self, *numbers: int) -> ClusterDifference | None:
+        """How far equal clusters can differ, where these variants run on separate ones; None where they share one."""
+        return None
+
     def alone(self) -> AbstractContextManager[None]:
-        """A context for the rounds of one block, in which nothing else measures or builds on this machine."""
+        """A context for a few rounds, in which nothing else measures or builds on this machine."""
         return contextlib.nullcontext()
 
     def set_length(self, length: RoundLength) -> None:  # noqa: B027 (rounds of a fixed amount of work have none)
         """Set the length of all later rounds, of all variants."""
+
+    def set_repeat(self, times: int) -> None:  # noqa: B027 (rounds that last for a time run no fixed work)
+        """Let all later rounds, of all variants, run their fixed amount of work so many times."""
 
     def lower_rate(self, why: str, done: float) -> bool:
         """Lower the arrival rate of all variants, when it may be lowered; return whether it was.
@@ -60,6 +72,13 @@ class RoundSource(abc.ABC):
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why no claim of this kind about these variants can be trusted on this machine; empty when it can be."""
+        return ""
+
+    def end(self) -> None:  # noqa: B027 (numbers need no end)
+        """End what runs between rounds, because no round follows at present."""
+
+    def timeline(self, rounds: Sequence[Round]) -> str:
+        """The machine in every second of these rounds, as CSV; empty for rounds that were not sampled."""
         return ""
 
     def notes(self, *numbers: int) -> Sequence[str]:

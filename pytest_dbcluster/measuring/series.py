@@ -31,11 +31,13 @@ class Series:
 
     The claims below share these rules. A claim draws blocks of rounds until it is decided: 160 pairs at most
     (``--db-max-pairs``), or until its measured time (``--db-budget``) is used. The chance of a wrong verdict is at
-    most .0005 (``--db-alpha``) towards each side, over all looks together; a guard may hold wrongly with .05.
+    most .0005 (``--db-alpha``) towards each side, over all looks together and for any noise; a guard may hold wrongly
+    with .05 where rounds are independent (.11 for any noise). That is the chance of one claim that was chosen before
+    its rounds were seen: the best of five variants, claimed afterwards, is wrong up to five times as often.
     ``assert`` of the answer passes when the claim holds, raises ClaimFailed when it fails, and Inconclusive else.
     Making a claim raises ConfigError for a wrong margin or metric, for series that were not measured together or are
-    the same, and for rounds too long for the budget; SeriesVoid when more than a tenth of the blocks are void or a
-    check of the clusters fails; and Inconclusive when the run's time, or the budget, ends before the first look.
+    the same, and for rounds too long for the budget; SeriesVoid when rounds are void too often (a tenth of the pairs)
+    or a check of the clusters fails; and Inconclusive when the run's time, or the budget, ends before the first look.
     """
 
     measurement: Measurement = dataclasses.field(repr=False)
@@ -58,7 +60,7 @@ class Series:
     def beats(self, other: Series, by: float = 0.0, *, metric: str | None = None) -> Answer:
         """Claim that this variant is faster than the other by more than the fraction ``by``: ratio > 1 + by.
 
-        Draws blocks of rounds now, until the claim is decided; the first look comes after 6 pairs. Holds when the
+        Draws blocks of rounds now, until the claim is decided; the first look comes after 8 pairs. Holds when the
         sequential interval of the ratio (99.9 % at alpha .0005) lies above 1 + by, fails when it lies below; either
         verdict is wrong with a chance of at most alpha. ``Series`` lists the errors that are raised.
 
@@ -95,7 +97,7 @@ class Series:
         """Claim that a counter of this variant is lower than the other's by more than the fraction ``by``.
 
         It shows the cause of a difference: ``flush_2.lower("fsyncs_per_commit", than=default)``. ``rounds.counters``
-        has the names.
+        has the names. The totals are compared; rounds with nothing on both sides are no evidence.
         """
         if counter not in counters.NAMES:
             raise registry.unknown("counter", counter, counters.NAMES)
@@ -105,7 +107,7 @@ class Series:
     def no_more_stalls_than(self, other: Series) -> Answer:
         """Guard that this variant stalls no more often than the other, judged once, after 40 pairs.
 
-        A round stalls when its seconds per operation are more than twice the median of its variant.
+        A round stalls when its seconds per operation are more than twice the median of both variants.
         """
         return self._claim(Claim(verdict.STALLS_KIND, 0.0), other, None)
 

@@ -92,7 +92,7 @@ def test_a_failure_weighs_more_than_an_open_point():
 
 def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     """The run's time was used before it: a claim that failed at another point still fails."""
-    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")
     every = made.every(lambda one, other: other.beats(one))
     assert repr(every) == "<every threads of load: 1: fails, 2: inconclusive>"
 
@@ -103,7 +103,7 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     assert first.startswith("threads=1: FAILED ")
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
-    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 6 else "")
+    made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")
     with pytest.raises(Inconclusive, match=r"^load at 2 values of threads: 1 holds, 1 inconclusive\nthreads=2: load"):
         bool(made.every(lambda one, other: other.beats(one)))
 
@@ -120,14 +120,14 @@ def test_every_takes_a_claim():
 
 
 def test_drawing_claims_nothing():
-    """As many blocks at each point as were asked for; those that a claim has drawn are among them."""
+    """As many rounds at each point as were asked for, but whole eights; what a claim has drawn is among them."""
     made = sweep(2.0, 3.0)
     for threads, one, other in made:
         if threads == 1:
             other.beats(one)
     made.draw(3)
 
-    assert [point.measurement.pairs for point in made.points] == [6, 3]
+    assert [point.measurement.pairs for point in made.points] == [8, 4]
     assert [point.measurement.source.checks for point in made.points] == [1, 1]
     assert [len(point.measurement.answers) for point in made.points] == [1, 0]
 
@@ -135,7 +135,7 @@ def test_drawing_claims_nothing():
 @pytest.mark.parametrize("blocks", [0, -1, 1.5, True])
 def test_drawing_takes_a_number_of_blocks(blocks):
     """One or more."""
-    with pytest.raises(ConfigError, match=r"it draws 1 block or more at each point$"):
+    with pytest.raises(ConfigError, match=r"it draws 1 round of each variant or more at each point$"):
         sweep(2.0).draw(blocks)
 
 

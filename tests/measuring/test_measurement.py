@@ -1,8 +1,9 @@
-"""Drawing rounds: the order of blocks, warm-up, void blocks, what a claim draws and what it finds drawn."""
+"""Drawing rounds: eights and later blocks, warm-up, void rounds, what a claim draws and what it finds drawn."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 
 import pytest
 
@@ -11,6 +12,11 @@ from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
+
+
+def steady(variant):
+    """Seconds without noise."""
+    return (1.0, 0.5)[variant]
 
 
 def test_nothing_is_drawn_before_a_claim():
@@ -22,8 +28,8 @@ def test_nothing_is_drawn_before_a_claim():
     assert source.rounds == []
 
 
-def test_a_block_is_alone_where_the_source_can_be():
-    """All rounds of a block inside one turn, warm-ups too; checks outside of it."""
+def test_rounds_are_alone_where_the_source_can_be():
+    """As many in a turn as there are variants, warm-ups too, so that others get the machine inside an eight."""
     source, turns = two(), []
 
     @contextlib.contextmanager
@@ -36,28 +42,101 @@ def test_a_block_is_alone_where_the_source_can_be():
     slow, fast = series_of(measurement(source))
     assert fast.beats(slow)
 
-    assert [sorted(number for number, _, _ in turn) for turn in turns] == [[0, 1]] * (len(source.rounds) // 2)
+    assert [len(turn) for turn in turns] == [2] * (len(source.rounds) // 2)
 
 
-def test_every_block_holds_each_variant_once():
-    """Variants alternate; a block is never cut short."""
+def test_the_first_blocks_are_eights():
+    """Four rounds of each variant in a drawn arrangement; a block is never cut short."""
     source = two()
     slow, fast = series_of(measurement(source))
     assert fast.beats(slow)
 
     rounds = measured(source)
-    assert [block for _, block, _ in rounds] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
-    assert [position for _, _, position in rounds] == [0, 1] * 6
-    assert all({rounds[n][0], rounds[n + 1][0]} == {0, 1} for n in range(0, 12, 2))
+    assert [block for _, block, _ in rounds] == [0] * 8 + [1] * 8
+    assert [position for _, _, position in rounds] == [*range(8)] * 2
+    for eight in (rounds[:8], rounds[8:]):
+        assert sorted(number for number, _, _ in eight) == [0] * 4 + [1] * 4
 
 
-def test_the_first_six_pairs_are_balanced():
-    """Three begin with either variant, so a drift favours none."""
-    source = two()
-    slow, fast = series_of(measurement(source))
-    assert fast.beats(slow)
+def test_blocks_after_three_eights_hold_each_variant_once():
+    """In an order drawn for each."""
+    source = two(seconds=noisy(1.0, 1.0, sd=0.3))
+    asked = measurement(source)
+    for _ in range(20):
+        asked.draw([0, 1])
 
-    assert sorted(variant for variant, _, position in measured(source) if position == 0) == [0, 0, 0, 1, 1, 1]
+    rounds = measured(source)[24:]
+    assert [(block, position) for _, block, position in rounds] == [(3 + n // 2, n % 2) for n in range(34)]
+    assert all({rounds[n][0], rounds[n + 1][0]} == {0, 1} for n in range(0, 34, 2))
+    assert {rounds[n][0] for n in range(0, 34, 2)} == {0, 1}
+    assert asked.pairs == 12 + 17
+
+
+def test_the_rounds_of_an_eight_are_matched_at_random():
+    """The n-th rounds of both variants are a pair; who ran first is in the pairs, in the order of the match."""
+    source = FakeSource(("slow", "fast"), lambda variant: float(len(source.rounds)))
+    asked = measurement(source)
+    asked.draw([0, 1])
+    first, second = ([done.position for done in series] for series in asked.rounds)
+
+    assert sorted(first + second) == [*range(8)]
+    assert first != sorted(first) or second != sorted(second)
+    pairs = asked.pairs_of(1, 0, "throughput")
+    assert list(pairs.baseline_first) == [a < b for a, b in zip(first, second, strict=True)]
+    assert pairs.ratios == pytest.approx(
+        [math.log(a.seconds / b.seconds) for a, b in zip(asked.rounds[0], asked.rounds[1], strict=True)]
+    )
+    assert (pairs.eights, pairs.instances) == (3, 1)
+
+
+def test_several_instances_have_as_many_eights_each():
+    """Two instances have four eights in turn, and no look before both have one, nor after three."""
+    source = two(seconds=noisy(1.0, 0.97, sd=0.002))
+    source.alternating = lambda: 2
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    assert fast.same_as(slow, within=0.1).verdict.pairs == 8
+    while asked.pairs < 18:
+        asked.draw([0, 1])
+
+    assert [block for _, block, position in measured(source) if not position] == [0, 1, 2, 3, 4, 5]
+    assert [len(block.order) for block in asked.blocks] == [8, 8, 8, 8, 2, 2]
+    assert asked.pairs_of(1, 0, "throughput").instances == 2
+
+
+@pytest.mark.parametrize(("cap", "drawn"), [(1, 1), (3, 3), (4, 4), (7, 4), (8, 8), (13, 12), (16, 14)])
+def test_no_more_pairs_are_drawn_than_the_cap(cap, drawn):
+    """An eight that would exceed it is not begun; below one eight the pairs are drawn one by one."""
+    asked = measurement(two(seconds=noisy(1.0, 1.0, sd=0.3)), cap=cap)
+    slow, fast = series_of(asked)
+
+    assert fast.beats(slow, by=0.01).verdict.reason == f"cap of {cap} pairs"
+    assert asked.pairs == drawn
+
+
+def test_measurements_of_a_run_have_orders_of_their_own():
+    """Test, workload, variants and number of a measurement are mixed into the seed of the run."""
+    orders = []
+    for test, names, number in (("a", "xy", 0), ("b", "xy", 0), ("a", "xz", 0), ("a", "xy", 1), ("a", "xy", 0)):
+        source = FakeSource(tuple(names), noisy(1.0, 1.0))
+        asked = Measurement(source, Rules(seed=7), test=test, number=number)
+        for _ in range(5):
+            asked.draw([0, 1])
+        orders.append(tuple(variant for variant, *_ in source.rounds))
+
+    assert len(set(orders)) == 4
+    assert orders[0] == orders[4]
+
+
+def test_a_chosen_seed_says_what_it_does_not_promise():
+    """The last line of the message; the seed of a run that drew it has no such line."""
+    slow, fast = series_of(measurement(two(), fixed_seed=True))
+    assert fast.beats(slow).message.splitlines()[-1].strip() == (
+        "the order of the rounds was fixed by --db-seed 7, to repeat a run: the promised error is that of a random "
+        "order, and says nothing about a seed that was chosen after its result was seen"
+    )
+    slow, fast = series_of(measurement(two()))
+    assert "--db-seed" not in fast.beats(slow).message
 
 
 def test_the_same_seed_draws_the_same_order():
@@ -114,51 +193,84 @@ def test_a_second_claim_uses_the_rounds_of_the_first():
     assert len(source.rounds) == drawn
 
 
-def test_a_void_block_is_drawn_again_in_the_same_order():
-    """A round that does not count takes its whole block with it."""
-    voids = ("",) * 5 + ("the primary changed",)  # two warm-up blocks, then the second round of the first block
-    source = two(voids=voids, seconds=lambda variant: (1.0, 0.5)[variant])
-    slow, fast = series_of(measurement(source))
-    assert fast.beats(slow)
+def test_a_void_round_of_an_eight_is_repeated_in_its_place():
+    """The other rounds of the eight stay, and so does its arrangement."""
+    plain, source = two(seconds=steady), two(voids=("",) * 5 + ("the primary changed",), seconds=steady)
+    measurement(plain).draw([0, 1])
+    asked = measurement(source)
+    asked.draw([0, 1])
 
     rounds = measured(source)
-    assert len(rounds) == 14
-    assert rounds[:2] == rounds[2:4]
-    assert (len(slow.rounds), len(fast.rounds)) == (6, 6)
+    assert rounds[1] == rounds[2]
+    assert [*rounds[:1], *rounds[2:]] == measured(plain)
+    assert [[(done.position, done.void) for done in void] for void in asked.void] == [[(1, "the primary changed")]]
+    assert [len(series) for series in asked.rounds] == [4, 4]
 
 
-def test_void_blocks_are_in_the_message():
-    """How many blocks were drawn again, whose round it was, and why; they are no rounds of a series."""
-    source = two(voids=("",) * 5 + ("the primary changed",), seconds=lambda variant: (1.0, 0.5)[variant])
+def test_a_later_void_block_is_drawn_again_in_the_same_order():
+    """A round that does not count takes its whole block with it."""
+    source = two(voids=("",) * (4 + 24 + 1) + ("the primary changed",), seconds=steady)
+    asked = measurement(source)
+    for _ in range(4):
+        asked.draw([0, 1])
+
+    rounds = measured(source)[24:]
+    assert len(rounds) == 4
+    assert rounds[:2] == rounds[2:]
+    assert [len(block) for block in asked.void] == [2]
+    assert asked.pairs == 13
+
+
+def test_void_rounds_are_in_the_message():
+    """How many of each variant were drawn again, and why; they are no rounds of a series."""
+    source = two(voids=("",) * 5 + ("the primary changed",), seconds=steady)
     asked = measurement(source)
     slow, fast = series_of(asked)
     answer = fast.beats(slow)
     variant = source.names[source.rounds[5][0]]
 
-    assert answer.message.endswith(f"\n  1 of 7 blocks void, drawn again: {variant}: the primary changed")
-    assert [len(block) for block in asked.void_blocks(6)] == [2]
+    line = f"\n  void rounds, drawn again: {variant} 1: {variant}: the primary changed"
+    assert answer.message.endswith(line)
+    assert [len(block) for block in asked.void_blocks(8)] == [1]
     assert not any(one.void for one in (*slow.rounds, *fast.rounds))
 
 
-def test_a_claim_counts_the_void_blocks_among_its_own():
+def test_void_rounds_of_one_variant_put_a_claim_off():
+    """However clear it is: until they are 3 % of the rounds of a variant at most."""
+    source = two(voids=("",) * 5 + ("the primary changed",), seconds=noisy(1.0, 0.5))
+    slow, fast = series_of(measurement(source))
+    assert fast.beats(slow).verdict.pairs == 34
+
+    source = two(voids=("",) * 5 + ("the primary changed",), seconds=noisy(1.0, 0.5))
+    slow, fast = series_of(measurement(source, cap=20))
+    reason = fast.beats(slow).verdict.reason
+    assert reason.startswith("cap of 20 pairs; void rounds depend on the variant: ")
+    assert reason.endswith(", which differ by more than 3 % of 21 rounds")
+
+
+def test_a_claim_counts_the_void_rounds_among_its_own():
     """One that was void after the pairs of a claim is no matter of it."""
-    source = two(voids=("",) * 4 + ("",) * 12 + ("the primary changed",), seconds=lambda variant: (1, 0.5)[variant])
+    source = two(voids=("",) * (4 + 16) + ("the primary changed",), seconds=steady)
     asked = measurement(source)
     slow, fast = series_of(asked)
-    fast.beats(slow)
+    assert fast.beats(slow)
     asked.draw([0, 1])
 
-    assert (len(asked.void), asked.void_blocks(6), len(asked.void_blocks(7))) == (1, [], 1)
+    assert (len(asked.void), asked.void_blocks(8), len(asked.void_blocks(9))) == (1, [], 1)
+    assert fast.beats(slow).verdict.void == (0, 0)
 
 
-def test_too_many_void_blocks_are_an_error():
-    """More than a tenth, and more than one: the error counts them and says why the last one was void."""
+def test_too_many_void_rounds_are_an_error():
+    """More than a tenth of the pairs, and more than one: the error counts them and says why the last one was void."""
     source = two(voids=("",) * 4 + ("semi-sync fell back",) * 100, seconds=lambda variant: 1.0)
     slow, fast = series_of(measurement(source))
 
     with pytest.raises(SeriesVoid) as caught:
         fast.beats(slow)
-    assert str(caught.value) == "2 of 2 blocks of fake load were void: slow: semi-sync fell back"
+    variant = source.names[source.rounds[4][0]]
+    assert str(caught.value) == (
+        f"2 times a round of fake load was void in the first 4 pairs: {variant}: semi-sync fell back"
+    )
 
 
 def test_the_clusters_are_checked_before_a_claim_answers():
@@ -187,7 +299,10 @@ def test_progress_is_told_of_each_round():
 
     assert len(told) == len(source.rounds)
     assert [one.warm_up for one in told] == [block < 0 for _, block, _ in source.rounds]
-    assert {one.ratio for one in told if one.pair <= 6} == {None}
+    assert {one.ratio for one in told if one.pair <= 4} == {None}
+    counted = [one.pair for one in told if not one.warm_up]
+    assert counted == [n // 2 + 1 for n in range(len(counted))]
+    assert [one.last for one in told] == [n % 2 == 1 for n in range(len(told))]
 
 
 def drained(variant):

@@ -7,7 +7,6 @@ import dataclasses
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid
-from pytest_dbcluster.measuring.instance_floor import InstanceFloor
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -63,19 +62,6 @@ def test_the_length_is_chosen_once_from_the_warm_up():
     series = series_of(measurement(fixed))
     assert series[1].beats(series[0])
     assert (fixed.told, set(fixed.lasted)) == ([], {2.0})
-
-
-def test_the_floor_is_measured_in_rounds_as_long_as_those_of_the_claim():
-    """The warm-up of all variants comes before it, so that the baseline alone does not choose the length."""
-    source = Timed(("old", "new"), noisy(1.0, 0.5, sd=0.01))
-
-    def floor(number, metric):
-        assert source.told == [0.3]
-        assert {variant for variant, _, _ in source.rounds} == {0, 1}
-        return InstanceFloor("old", 1.01, 20)
-
-    old, new = series_of(Measurement(source, Rules(seed=1), floor=floor))
-    assert new.no_slower_than(old, by=0.10)
 
 
 def test_a_warm_up_without_a_round_that_counts_is_an_error():
@@ -139,15 +125,14 @@ def test_a_rate_that_is_too_high_is_lowered_once_for_all_and_begun_again():
     answer = fast.beats(slow, metric="p95")
 
     assert answer
-    assert paced.lowered == ["slow fell behind in 3 of 3 rounds"]
+    assert paced.lowered == ["slow fell behind in 4 of 4 rounds"]
     assert {round(done.outcome.rate) for done in (*slow.rounds, *fast.rounds)} == {420}
-    assert "\n  open loop: 420/s, lowered from 700/s: slow fell behind in 3 of 3 rounds; closed loop: slow " in (
+    assert "\n  open loop: 420/s, lowered from 700/s: slow fell behind in 4 of 4 rounds; closed loop: slow " in (
         answer.message
     )
-    assert "\n  3 blocks at the rate that was too high were dropped, and all began again" in answer.message
-    assert [done.block for done in slow.rounds] == list(range(len(slow.rounds)))
-    assert len(asked.orders) == len(slow.rounds) == answer.verdict.pairs
-    assert sum(order == (0, 1) for order in asked.orders[:6]) == 3  # the first six are balanced again
+    assert "\n  4 pairs at the rate that was too high were dropped, and all began again" in answer.message
+    assert [done.block for done in slow.rounds[:8]] == [0] * 4 + [1] * 4  # eights again
+    assert asked.pairs == len(slow.rounds) == answer.verdict.pairs
 
 
 def test_a_rate_is_lowered_no_second_time():
@@ -158,7 +143,7 @@ def test_a_rate_is_lowered_no_second_time():
     reason = fast.beats(slow, metric="p95").verdict.reason
 
     assert len(paced.lowered) == 1
-    assert reason.startswith("slow fell behind the rate of 455/s in 6 of 6 rounds")
+    assert reason.startswith("slow fell behind the rate of 455/s in 8 of 8 rounds")
 
 
 def test_a_rate_in_operations_is_what_the_test_asks_for():
@@ -166,7 +151,7 @@ def test_a_rate_in_operations_is_what_the_test_asks_for():
     paced = Paced(can=600.0, asked=700)
     slow, fast = series_of(Measurement(paced.source, Rules(seed=5)))
 
-    assert fast.beats(slow, metric="p95").verdict.reason.startswith("slow fell behind the rate of 700/s in 6 of 6")
+    assert fast.beats(slow, metric="p95").verdict.reason.startswith("slow fell behind the rate of 700/s in 8 of 8")
     assert paced.lowered == []
 
 
@@ -180,3 +165,55 @@ def test_a_saturated_rate_is_lowered_before_it_makes_the_series_void():
     assert paced.lowered == ["slow fell behind in 2 of 2 rounds"]
     assert {round(done.outcome.rate) for done in slow.rounds} == {210}
     assert list(answer.void) == []
+
+
+def test_the_rounds_before_in_an_eight_count_for_the_rate_too():
+    """Two void rounds after three that kept the rate are no reason to lower it, so they end the claim."""
+    paced = Paced(can=600.0, void=True)
+    plain, drawn = paced.source.round, []
+
+    def one_round(variant, *, block, position):
+        done = plain(variant, block=block, position=position)
+        if block < 0 or variant != 0:
+            return done
+        drawn.append(position)
+        kept = dataclasses.replace(done.outcome, offered=done.outcome.good)
+        return done if len(drawn) in (4, 5) else dataclasses.replace(done, outcome=kept, void="", behind=False)
+
+    paced.source.round = one_round
+    slow, fast = series_of(Measurement(paced.source, Rules(seed=5)))
+    with pytest.raises(SeriesVoid, match="2 times a round of fake load was void in the first 4 pairs: slow: saturated"):
+        fast.against(slow, metric="p95")
+    assert paced.lowered == []
+    assert len(drawn) == 5
+
+
+def printed(seconds):
+    """A result whose seconds are printed in milliseconds."""
+    return RunResult(round(seconds, 3), 100, resolution=0.001)
+
+
+class Repeating(FakeSource):
+    """Rounds of a fixed amount of work, which they run as often as they are told."""
+
+    times = 1
+
+    def set_repeat(self, times):
+        """Write it down."""
+        self.times = times
+
+
+def test_rounds_that_are_too_short_for_the_clock_repeat_their_work():
+    """The warm-up says how often, for all variants alike, and the message says it; slow rounds run their work once."""
+    source = Repeating(("slow", "fast"), noisy(0.02, 0.01, sd=0.001))
+    source.outcome = lambda variant, seconds: printed(seconds * source.times)
+    asked = measurement(source)
+    slow, fast = series_of(asked)
+    answer = fast.beats(slow)
+
+    assert asked.repeat == source.times == 20
+    assert min(done.seconds for done in fast.rounds) >= 0.19
+    assert "\n  each round ran its work 20 times, to be long enough for the clock of the tool" in answer.message
+
+    slow, fast = series_of(measurement(two()))
+    assert "ran its work" not in fast.beats(slow).message

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.claim import Claim, Outcome
 from pytest_dbcluster.claims.verdict import STALLS_KIND
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach
@@ -17,9 +19,9 @@ from tests.support.measurements import measured, measurement, two
 @pytest.mark.parametrize(
     ("claim", "alpha", "look"),
     [
-        (claims.beats(), 0.0005, 6),
-        (claims.beats(), 0.0001, 8),
-        (claims.no_slower_than(by=0.1), 0.0001, 6),
+        (claims.beats(), 0.0005, 8),
+        (claims.beats(), 0.0001, 12),
+        (claims.no_slower_than(by=0.1), 0.0001, 4),
         (Claim(STALLS_KIND, 0.0), 0.0005, 40),
     ],
 )
@@ -39,9 +41,9 @@ def test_rounds_too_long_for_the_budget_are_an_error_before_anything_starts():
         with pytest.raises(ConfigError) as caught:
             ask()
         assert str(caught.value).endswith(
-            " cannot be decided: its first look comes after 6 pairs, and 6 x 2 rounds of 2 s take 24 s: more than its "
-            "budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 24, "
-            "or seconds=1.66 or less"
+            " cannot be decided: its first look comes after 8 pairs, and 8 x 2 rounds of 2 s take 32 s: more than its "
+            "budget of 20 s of measured time; the smallest budget that can decide it is --db-budget 32, "
+            "or seconds=1.25 or less"
         )
     assert source.rounds == []
 
@@ -50,11 +52,11 @@ def test_a_budget_that_suffices_for_the_first_look_is_enough():
     """Exactly; a comparison beside draws what it may."""
     source = two(seconds=lambda variant: (2.0, 1.999)[variant])
     source.round_seconds = 2.0
-    slow, fast = series_of(measurement(source, budget=24.0))
-    assert fast.beats(slow).verdict.pairs == 6
+    slow, fast = series_of(measurement(source, budget=32.0))
+    assert fast.beats(slow).verdict.pairs == 8
 
     short = series_of(measurement(source, budget=20.0))
-    assert short[1].against(short[0]).verdict.pairs == 6
+    assert short[1].against(short[0]).verdict.pairs == 4
 
 
 def test_chosen_lengths_need_a_budget_for_the_shortest():
@@ -63,7 +65,7 @@ def test_chosen_lengths_need_a_budget_for_the_shortest():
     source.free_length = True
     slow, fast = series_of(measurement(source, budget=3.0))
 
-    with pytest.raises(ConfigError, match=r"rounds of 0\.3 s take 3\.6 s: .* that can decide it is --db-budget 4$"):
+    with pytest.raises(ConfigError, match=r"rounds of 0\.3 s take 4\.8 s: .* that can decide it is --db-budget 5$"):
         fast.beats(slow)
 
 
@@ -73,7 +75,7 @@ def test_a_fixed_amount_of_work_is_judged_by_its_warm_up():
     slow, fast = series_of(measurement(source, budget=20.0))
 
     with pytest.raises(
-        Inconclusive, match=r"6 x 2 rounds of [34]\.?\d* s take 4[78]\.?\d* s: .* is --db-budget 4[789]$"
+        Inconclusive, match=r"8 x 2 rounds of [34]\.?\d* s take 6[345]\.?\d* s: .* is --db-budget 6[3456]$"
     ):
         fast.beats(slow)
     assert measured(source) == []
@@ -82,12 +84,34 @@ def test_a_fixed_amount_of_work_is_judged_by_its_warm_up():
 def test_a_claim_that_nearly_reaches_its_look_draws():
     """Rounds may get faster; the verdict says what the first look would have taken."""
     source = two(seconds=lambda variant: 2.0)
-    slow, fast = series_of(measurement(source, budget=20.0))
+    slow, fast = series_of(measurement(source, budget=24.0))
 
-    reason = fast.beats(slow).verdict.reason
-    assert reason == (
-        "budget of 20 s of measured time used (--db-budget); the first look comes after 6 pairs, which take 24 s"
+    verdict = fast.beats(slow).verdict
+    assert verdict.pairs == 4
+    assert verdict.reason == (
+        "budget of 24 s of measured time (--db-budget): its next 4 pairs would take longer than the 8 s left; the "
+        "first look comes after 8 pairs, which take 32 s"
     )
+
+
+def test_an_eight_that_does_not_fit_the_budget_is_not_begun():
+    """A comparison without a claim then draws pair by pair what it may, and none of its looks decides anything."""
+    source = two(seconds=lambda variant: (2.0, 1.0)[variant])
+    asked = measurement(source, budget=7.0)
+    slow, fast = series_of(asked)
+
+    verdict = fast.against(slow).verdict
+    assert (asked.eights, verdict.pairs, verdict.outcome) == (0, 3, Outcome.INCONCLUSIVE)
+    source.seconds = lambda variant: (0.2, 0.1)[variant]  # rounds that get faster all the same reach the early looks
+    asked.rules = dataclasses.replace(asked.rules, budget=100.0)
+    assert fast.against(slow).verdict.outcome is Outcome.HOLDS
+    assert asked.pairs >= 14
+
+
+@pytest.mark.parametrize(("instances", "look"), [(1, 8), (2, 8), (3, 12), (4, 17)])
+def test_instances_in_turn_have_a_later_first_look(instances, look):
+    """None comes before every instance has as many eights."""
+    assert reach.first_look(claims.beats(), 0.0005, instances) == look
 
 
 def test_the_rest_of_the_run_is_too_short():
@@ -100,8 +124,8 @@ def test_the_rest_of_the_run_is_too_short():
     with pytest.raises(Inconclusive) as caught:
         fast.beats(slow)
     assert str(caught.value) == (
-        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 32 s or more: 2 blocks of "
-        "warm-up and 6 that count, of 2 rounds of 2 s; nothing was started for it"
+        "fake load: the run's budget has 12 s left (--db-run-budget), and this claim takes 40 s or more: 2 blocks of "
+        "warm-up and 8 that count, of 2 rounds of 2 s; nothing was started for it"
     )
     assert source.rounds == []
     assert reach.beyond_run(6, 2, 2.0, 32.0) == ""

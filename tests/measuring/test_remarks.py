@@ -7,6 +7,7 @@ import math
 
 import pytest
 
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.rounds.round import Round, RunResult
 
@@ -102,22 +103,23 @@ def test_the_median_drain_is_shown():
     assert remarks.drains({"a": rounds("a", [1.0] * 3, [0.1, 0.2, 9.0])}) == {"a": 0.2}
 
 
-def test_void_blocks_are_counted_with_their_reasons():
-    """How many of all that were drawn, whose round it was, and why; equal reasons once."""
+def test_void_rounds_are_counted_by_variant_with_their_reasons():
+    """How many of each variant, and why; equal reasons once. Rounds drawn again with a void one do not count."""
     fell, moved = "semi-sync fell back", "the primary changed"
     blocks = [[*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=[why])] for why in (fell, moved, fell)]
+    blocks.append(rounds("a", [1], [0], voids=[fell]))
 
-    assert remarks.void_line(blocks, 12) == [
-        "3 of 15 blocks void, drawn again: b: semi-sync fell back; b: the primary changed"
+    assert remarks.void_line(blocks) == [
+        "void rounds, drawn again: a 1, b 3: b: semi-sync fell back; b: the primary changed; a: semi-sync fell back"
     ]
-    assert remarks.void_line([], 12) == []
+    assert remarks.void_line([]) == []
 
 
 def test_many_reasons_are_cut():
     """Three of them, and how many more."""
     blocks = [rounds("a", [1], [0], voids=[f"reason {number}"]) for number in range(5)]
 
-    assert remarks.void_line(blocks, 50)[0].endswith("a: reason 0; a: reason 1; a: reason 2; and 2 more")
+    assert remarks.void_line(blocks)[0].endswith("a: reason 0; a: reason 1; a: reason 2; and 2 more")
 
 
 def test_a_void_round_takes_its_block_along():
@@ -125,3 +127,39 @@ def test_a_void_round_takes_its_block_along():
     block = [*rounds("a", [1], [0]), *rounds("b", [1], [0], voids=["the primary changed"])]
 
     assert [one.void for one in remarks.as_void(block)] == ["with b: the primary changed", "the primary changed"]
+
+
+def test_a_carry_over_is_shown_beside_the_ratio_without_it():
+    """Time of rounds after one variant against those after the other, with its interval."""
+    found = CarryOver(0.004, -0.008, 0.016, 1.051)
+
+    assert remarks.carry_over_lines(["flush_2", "default"], [found]) == [
+        "carry-over: rounds after flush_2 take +0.4 % against rounds after default "
+        "(99 % interval -0.8 % .. +1.6 %); without carry-over +5.1 %"
+    ]
+    assert remarks.carry_over_lines(["flush_2", "default"], [None]) == [
+        "carry-over not known: too few rounds of flush_2 and default after each other"
+    ]
+
+
+def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
+    """The variant that slows others is named, whichever of both it is, and what helps."""
+    found = CarryOver(0.042, 0.021, 0.06, 1.03)
+    [line] = remarks.carry_over_lines(["flush_2", "default"], [found])
+    other = CarryOver(1 / 1.042 - 1, 1 / 1.06 - 1, 1 / 1.021 - 1, 1.03)
+    [reverse] = remarks.carry_over_lines(["default", "flush_2"], [other])
+
+    assert line.startswith(
+        "warning: carry-over: rounds after flush_2 are 4.2 % slower than rounds after default "
+        "(99 % interval +2.1 % .. +6.0 %); without carry-over +3.0 %. flush_2 leaves work behind"
+    )
+    assert reverse == line
+    assert "settle" in line
+    assert "drain" in line
+
+
+def test_an_order_has_a_carry_over_for_each_step():
+    """One line for each two neighbours."""
+    lines = remarks.carry_over_lines(["c", "b", "a"], [None, CarryOver(0.0, -0.1, 0.1, 1.0)])
+
+    assert [line.split(":")[0] for line in lines] == ["carry-over not known", "carry-over"]

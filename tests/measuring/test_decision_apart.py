@@ -1,0 +1,140 @@
+"""Claims about variants on separate clusters: a difference that equal clusters can have decides nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import pytest
+
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import ordered, series_of
+from tests.support.fakes import FakeSource, noisy
+
+F = ClusterDifference(math.log(1.055), "assumed, from four equal clusters", 0)
+
+
+@dataclasses.dataclass
+class Apart(FakeSource):
+    """A source whose variants run on separate clusters, which can differ by ``difference``; None for a shared one."""
+
+    difference: ClusterDifference | None = F
+
+    def cluster_difference(self, *numbers):
+        """What ``difference`` says."""
+        return self.difference
+
+
+def compared(speed, **how):
+    """A baseline, and a candidate of so many times its speed, for good; rounds with little noise."""
+    source = Apart(("old", "new"), noisy(1.0, 1 / speed, sd=0.005), **how)
+    return series_of(Measurement(source, Rules(seed=1)))
+
+
+def outcome(answer):
+    """How a claim ended."""
+    return answer.verdict.outcome
+
+
+def test_equal_clusters_that_differ_for_good_do_not_beat_each_other():
+    """Rounds show the 4 % without doubt, and they are nobody's finding; on one cluster they would be."""
+    old, new = compared(1.04)
+    answer = new.beats(old)
+
+    assert (outcome(answer), outcome(old.beats(new))) == (Outcome.INCONCLUSIVE,) * 2
+    assert answer.verdict.low > 1
+    assert answer.verdict.reason.startswith("interval lies so close to the bound that a difference between equal")
+    old, new = compared(1.04, difference=None)
+    assert outcome(new.beats(old)) is Outcome.HOLDS
+
+
+def test_what_exceeds_f_counts():
+    """Beyond it a claim holds, and as far short of its bound it fails."""
+    old, new = compared(1.2)
+
+    assert outcome(new.beats(old)) is Outcome.HOLDS
+    assert outcome(old.beats(new)) is Outcome.FAILS
+    assert outcome(new.beats(old, by=0.30)) is Outcome.FAILS
+
+
+@pytest.mark.parametrize(
+    ("speed", "expected"),
+    [
+        (1.0, Outcome.HOLDS),
+        (0.97, Outcome.HOLDS),
+        (0.92, Outcome.INCONCLUSIVE),
+        (0.87, Outcome.INCONCLUSIVE),
+        (0.80, Outcome.FAILS),
+    ],
+)
+def test_a_guard_holds_and_fails_only_beyond_f(speed, expected):
+    """The margin is 10 %, and 5.5 % on either side of it are between."""
+    old, new = compared(speed)
+
+    assert outcome(new.no_slower_than(old, by=0.10)) is expected
+    assert outcome(new.same_as(old, within=0.10)) is expected
+
+
+def test_a_comparison_without_a_claim_differs_by_more_than_f():
+    """The table says unclear to less."""
+    for speed, expected in ((1.04, Outcome.INCONCLUSIVE), (1.2, Outcome.HOLDS), (0.8, Outcome.HOLDS)):
+        old, new = compared(speed)
+        assert outcome(new.against(old)) is expected
+
+
+def test_an_order_needs_steps_of_more_than_f():
+    """Each of them; its last step is 3 %."""
+    source = Apart(("a", "b", "c"), noisy(1.0, 0.8, 0.776, sd=0.01))
+    answer = ordered(*series_of(Measurement(source, Rules(seed=1))))
+
+    assert outcome(answer) is Outcome.INCONCLUSIVE
+    source = Apart(("a", "b", "c"), noisy(1.0, 0.8, 0.6, sd=0.01))
+    assert ordered(*series_of(Measurement(source, Rules(seed=1))))
+
+
+def test_counters_ignore_f():
+    """An equal cluster counts the same: a difference of 2 % is one."""
+    counted = {0: {"fsyncs_per_commit": 2.0}, 1: {"fsyncs_per_commit": 1.96}}
+    old, new = compared(1.0, counters=lambda variant: counted[variant])
+    answer = new.lower("fsyncs_per_commit", than=old)
+
+    assert outcome(answer) is Outcome.HOLDS
+    assert answer.difference is None
+    assert "equal clusters" not in answer.message
+
+
+def test_a_margin_that_f_swallows_is_refused_before_any_round():
+    """It can hold for nobody; without a claim the comparison is shown."""
+    source = Apart(("old", "new"), noisy(1.0, 1.0))
+    old, new = series_of(Measurement(source, Rules(seed=1)))
+
+    with pytest.raises(
+        ConfigError, match=r"^fake load: no_slower_than: its margin, 5\.3 % as a ratio of speeds, is not "
+    ):
+        new.no_slower_than(old, by=0.05)
+    assert source.rounds == []
+
+
+def test_the_message_says_what_the_verdict_rests_on():
+    """The condition beside the error, and one line about f; on a shared cluster neither."""
+    old, new = compared(1.2)
+    answer = new.beats(old)
+
+    assert (
+        "error of this verdict <= 1 in 2000, unless equal clusters differ by more than 5.5 % (1 in 200)"
+        in answer.message
+    )
+    assert "\n  separate clusters: equal ones can differ by 5.5 % (1 in 200; assumed, from four" in answer.message
+    assert answer.difference == F
+    old, new = compared(1.2, difference=None)
+    assert "equal clusters" not in new.beats(old).message
+
+
+def test_more_instances_are_named_where_pairs_cannot_help():
+    """More pairs on the same clusters show the same clusters."""
+    old, new = compared(1.04)
+
+    assert "more instances of each variant (measure(..., instances=4))" in new.beats(old).message
