@@ -7,6 +7,7 @@ the result to ``servers.node.Node.configure``, which writes the file. Each modul
 from __future__ import annotations
 
 import abc
+import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
@@ -17,6 +18,19 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.releases.release import Release
 
 PLANNED = ("drbd",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pulse:
+    """What a server says of itself every second, in one cheap statement.
+
+    statement: gives rows (Variable_name, Value) or a single row. values: name in the timeline -> (status or column in
+    lower case, the unit of its number): ``flow_control_paused`` in seconds so far, ``receive_queue`` in transactions,
+    ``replica_lag`` in seconds.
+    """
+
+    statement: str
+    values: Mapping[str, tuple[str, float]]
 
 
 class Topology(abc.ABC):
@@ -92,6 +106,10 @@ class Topology(abc.ABC):
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return what nodes must still apply before a round may begin, one line each; empty when all are equal."""
         return []
+
+    def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
+        """Return what this node is asked every second of a round; None when it has nothing to say."""
+        return None
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
         """Return statuses by name. They are read before and after each round, and ``void`` compares the readings."""

@@ -116,6 +116,10 @@ class Host(abc.ABC):
         """The CPU time of all programs of this host so far, in seconds; None when it is unknown."""
         return None
 
+    def running_cpu_seconds(self) -> float | None:
+        """The same with the programs that still run, where ``cpu_seconds`` leaves them out."""
+        return self.cpu_seconds()
+
     def typed(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program of the host, for a user at a shell of this machine.
 

@@ -21,7 +21,7 @@ from typing import Any
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import supervisor
 from pytest_dbcluster.hosts.host import Completed, Host, Process
-from pytest_dbcluster.system import direct_copy
+from pytest_dbcluster.system import direct_copy, processes
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
 
@@ -237,6 +237,11 @@ class LocalHost(Host):
         """The CPU time of ended commands of this process, in seconds, for all local hosts together."""
         times = os.times()
         return times.children_user + times.children_system
+
+    def running_cpu_seconds(self) -> float | None:
+        """The same with the commands that still run; a kernel that lists no children gives the ended ones alone."""
+        times = os.times()
+        return times.children_user + times.children_system + processes.running_children_seconds()
 
     def port(self, usual: int) -> int:
         """A free port on 127.0.0.1; ``usual`` is ignored."""

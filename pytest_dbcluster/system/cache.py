@@ -32,6 +32,7 @@ REMOVED = ".removed-"
 DAMAGED = ".damaged-"
 REASON = "damage.txt"  # in an entry that was set aside: what is wrong with it
 FORMAT = 2  # of an entry; entries of another format are fetched again
+UNTOLD = 1.0  # seconds of waiting for a lock that are not reported
 
 Value = TypeVar("Value")
 
@@ -137,10 +138,13 @@ def lock(name: str, *, progress: Report, does: str = "fetches") -> Iterator[None
 
 @contextlib.contextmanager
 def held(file: Path, *, progress: Report, waits_for: str) -> Iterator[None]:
-    """Hold a lock in this file during the block, as ``lock`` does. ``waits_for``: the other process, for the report."""
+    """Hold a lock in this file during the block, as ``lock`` does. ``waits_for``: the other process, for the report.
+
+    A wait below ``UNTOLD`` seconds is not reported: another process only reads the entry then.
+    """
     _create(file.parent)
     guard = filelock.FileLock(file, mode=0o600)
-    if not _taken(guard, seconds=0):
+    if not _taken(guard, seconds=UNTOLD):
         progress(f"waiting for {waits_for}")
         _taken(guard, seconds=-1)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import platform
 import statistics
 import tempfile
 import time
@@ -51,3 +52,11 @@ def usable_cores(count: int | None = None) -> float:
 def shared_cores(usable: float) -> str:
     """A note on claims that are meaningless when all nodes share ``usable`` cores."""
     return f"nodes share {usable:g} cores: a claim about node scaling means nothing here"
+
+
+def cpu_model() -> str:
+    """The first model name of Linux's /proc/cpuinfo; the architecture where it has none, as on ARM."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

@@ -212,7 +212,8 @@ class MySQLSlap(Workload):
 
     def run(self, setting: Setting) -> RunResult:
         """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied for a dead server."""
-        total = self.round_queries(setting.profile)
+        # The tool begins its file of statements again when it has run all of them.
+        total = self.round_queries(setting.profile) * (1 if self.repeats(setting.profile) else setting.repeat)
         command = self._command(setting, total)
         began = time.monotonic()
         try:
@@ -283,7 +284,10 @@ def _dialect(setting: Setting) -> Dialect:
 
 
 def parse(text: str, *, clients: int) -> RunResult:
-    """The seconds of the tool's report. Raises UnreadableOutput unless there is exactly one report."""
+    """The seconds of the tool's report, whose last printed digit is their resolution.
+
+    Raises UnreadableOutput unless there is exactly one report.
+    """
     reports = list(RESULT.finditer(text))
     if len(reports) != 1:
         raise UnreadableOutput("mysqlslap", "report of one benchmark", text)
@@ -292,4 +296,5 @@ def parse(text: str, *, clients: int) -> RunResult:
     seconds, least, most = (float(reports[0][name]) for name in ("average", "least", "most"))
     if seconds <= 0:
         raise UnreadableOutput("mysqlslap", "time above 0: the round was too short to be measured", text)
-    return RunResult(seconds, 0, least=least, most=most)
+    step = 10.0 ** -len(reports[0]["average"].partition(".")[2])
+    return RunResult(seconds, 0, least=least, most=most, resolution=step)

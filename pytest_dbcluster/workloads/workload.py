@@ -20,7 +20,8 @@ class Setting:
 
     client: the host of the load generator. release: gives the client programs; one release for all variants of a
     comparison. profile: ``quick`` or ``paper``. progress: takes each line of progress. block: the number of the
-    round's block, from 0; all variants of a block get the same inputs.
+    round's block, from 0; all variants of a block get the same inputs. repeat: how many times a workload with a fixed
+    amount of work runs it in a round, where it can; it reports the operations of all of them.
     """
 
     cluster: Cluster
@@ -29,6 +30,7 @@ class Setting:
     profile: str
     progress: Report
     block: int = 0
+    repeat: int = 1
 
 
 class Workload(abc.ABC):

@@ -12,12 +12,13 @@ import pytest
 from pytest_dbcluster.hosts import cleanup, runs
 from pytest_dbcluster.hosts.cleanup import Command
 from pytest_dbcluster.hosts.local_run import LocalRun
+from tests.support.run_ids import RUN_ID
 
 
 @pytest.fixture
 def run(tmp_path):
     """The directory of a run, this user's."""
-    made = tmp_path / "feedf00d"
+    made = tmp_path / RUN_ID
     made.mkdir(mode=0o700)
     return made
 
@@ -153,14 +154,14 @@ def test_a_pipe_is_not_waited_for(run):
 
 def test_ending_a_run_runs_its_commands_before_its_directory_goes(data, tmp_path):
     """Whoever ends it, without its supervisor."""
-    place = data / "feedf00d"
+    place = data / RUN_ID
     place.mkdir(parents=True, mode=0o700)
     fields = {"owner": 2**22 + 1, "born": 0.0, "kept": False, "began": 1.0}
     (place / runs.FILE).write_text(json.dumps(fields))
     copy = ["cp", str(place / runs.FILE), str(tmp_path / "copied")]
     cleanup.record(place, Command(copy, {}))
 
-    assert [(run.run_id, number) for run, number in runs.reap()] == [("feedf00d", 0)]
+    assert [(run.run_id, number) for run, number in runs.reap()] == [(RUN_ID, 0)]
 
     assert json.loads((tmp_path / "copied").read_text()) == fields
     assert not place.exists()

@@ -17,6 +17,7 @@ from pytest_dbcluster.hosts import cleanup, runs, supervisor
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cgroups, worker_files
 from tests.support import users
+from tests.support.run_ids import RUN_ID
 from tests.support.users import ALICE, MALLORY
 
 DEAD = 2**22 + 1  # no process has this id
@@ -41,7 +42,7 @@ def shared(open_to_all, monkeypatch):
 
 @pytest.fixture
 def sleeping():
-    """``sleeping("feedf00d", uid)``: a program with the mark of a run, ended at the latest with the test."""
+    """``sleeping(RUN_ID, uid)``: a program with the mark of a run, ended at the latest with the test."""
     started = []
 
     def sleeping(run_id, uid=0):
@@ -92,7 +93,7 @@ def named(sleeping):
     tree = next((tree for tree in cgroups.trees() if isinstance(tree, cgroups.Tree)), None)
     if tree is None:
         pytest.skip("no tree of control groups here")
-    group, inside = tree.path / "dbcluster-feedf00d-1-1", sleeping("of no run")
+    group, inside = tree.path / f"dbcluster-{RUN_ID}-1-1", sleeping("of no run")
     group.mkdir()
     cgroups.write(group / "cgroup.procs", str(inside.pid))
     assert cgroups.members(group) == [inside.pid]
@@ -102,18 +103,18 @@ def named(sleeping):
 
 def test_down_all_of_root_ends_no_process_that_another_users_files_name(shared, sleeping, named, tmp_path, capfd):
     """Mallory's run has the id of a run of root, and her ``groups`` name a group of root."""
-    victim, (group, inside) = sleeping("feedf00d"), named
+    victim, (group, inside) = sleeping(RUN_ID), named
     commands = [{"argv": ["touch", str(tmp_path / "made")], "environment": {}}]
-    directory = make(shared, "feedf00d", MALLORY, {"groups": f"{group}\n", cleanup.FILE: commands})
+    directory = make(shared, RUN_ID, MALLORY, {"groups": f"{group}\n", cleanup.FILE: commands})
     assert main.main(["down", "--all"]) == 0
     left = capfd.readouterr().err
-    assert main.main(["down", "feedf00d"]) == 0
+    assert main.main(["down", RUN_ID]) == 0
 
     assert (victim.poll(), inside.poll()) == (None, None)
     assert group.exists()
     assert not (tmp_path / "made").exists()
-    command = f"as {MALLORY}: DBCLUSTER_DATA_DIR={shared} dbcluster down feedf00d"
-    assert left == f"left run feedf00d, which belongs to {MALLORY}; {command}\n"
+    command = f"as {MALLORY}: DBCLUSTER_DATA_DIR={shared} dbcluster down {RUN_ID}"
+    assert left == f"left run {RUN_ID}, which belongs to {MALLORY}; {command}\n"
     assert directory.exists()
 
 
@@ -218,25 +219,25 @@ ODD = [
 @pytest.mark.parametrize("odd", ODD, ids=range(len(ODD)))
 def test_a_record_of_another_shape_is_no_run(data, odd, capsys):
     """Whoever wrote it: ps, reap, down and a new run go on."""
-    (data / "feedf00d").mkdir(parents=True)
+    (data / RUN_ID).mkdir(parents=True)
     text = odd if isinstance(odd, str) else json.dumps({**RECORD, "kept": False, **odd})
-    (data / "feedf00d" / runs.FILE).write_bytes(text.encode(errors="surrogatepass"))
+    (data / RUN_ID / runs.FILE).write_bytes(text.encode(errors="surrogatepass"))
 
     assert main.main(["ps"]) == 0
     assert capsys.readouterr().out.count("\n") == 1
     assert main.main(["reap"]) == 0
     assert main.main(["down", "--all"]) == 0
-    assert (data / "feedf00d").exists()
+    assert (data / RUN_ID).exists()
 
 
 @pytest.mark.parametrize("odd", ["[7]", "[{}]", "{}", "7", '[{"name": []}]', "[" * 100_000])
 def test_a_record_of_clusters_of_another_shape_is_none(data, odd):
     """The run is listed without them."""
-    (data / "feedf00d").mkdir(parents=True)
-    (data / "feedf00d" / runs.FILE).write_text(json.dumps(RECORD))
-    (data / "feedf00d" / kept.FILE).write_text(odd)
-    (data / "feedf00d" / cgroups.RECORD).write_text(odd)
-    (data / "feedf00d" / cleanup.FILE).write_text(odd)
+    (data / RUN_ID).mkdir(parents=True)
+    (data / RUN_ID / runs.FILE).write_text(json.dumps(RECORD))
+    (data / RUN_ID / kept.FILE).write_text(odd)
+    (data / RUN_ID / cgroups.RECORD).write_text(odd)
+    (data / RUN_ID / cleanup.FILE).write_text(odd)
 
     assert [row.name for row in clusters.rows()] == ["-"]
     (run,) = runs.known()
@@ -247,7 +248,7 @@ def test_a_record_of_clusters_of_another_shape_is_none(data, odd):
 @pytest.mark.parametrize("what", ["directory", "file", "writable directory", "writable file", "link", "second name"])
 def test_a_record_that_somebody_else_may_have_written_is_no_run(shared, what):
     """Root's file in mallory's directory, mallory's file in root's, and what all may write to."""
-    directory = make(shared, "feedf00d", 0)
+    directory = make(shared, RUN_ID, 0)
     file = directory / runs.FILE
     assert [run.uid for run in runs.known()] == [0]
     if what.endswith("directory"):
@@ -265,29 +266,29 @@ def test_a_record_that_somebody_else_may_have_written_is_no_run(shared, what):
 
 def test_a_link_is_no_run(shared, tmp_path):
     """It could lead to a directory of somebody else."""
-    make(tmp_path, "feedf00d", 0)
-    (shared / "feedbeef").symlink_to(tmp_path / "feedf00d")
+    make(tmp_path, RUN_ID, 0)
+    (shared / "feedbeef").symlink_to(tmp_path / RUN_ID)
 
     assert runs.known() == []
 
 
 def test_a_directory_that_is_exchanged_meanwhile_stays(shared):
     """It was mallory's when we looked; what lies there now is not hers."""
-    make(shared, "feedf00d", MALLORY)
+    make(shared, RUN_ID, MALLORY)
     (run,) = runs.known()
     run.directory.rename(shared / "hers")
-    (shared / "feedf00d").mkdir()
-    (shared / "feedf00d" / "precious").touch()
+    (shared / RUN_ID).mkdir()
+    (shared / RUN_ID / "precious").touch()
 
     runs.end(run)
 
-    assert (shared / "feedf00d" / "precious").exists()
+    assert (shared / RUN_ID / "precious").exists()
 
 
 def test_texts_of_others_do_not_control_the_terminal(shared, capsys):
     """Names of clusters, directories and runs are shown with their escapes, and a row stays a row."""
     evil = "\x1b[2J\x9b31m\u202etxt\nfeedbeef  forged"
-    make(shared, "feedf00d", MALLORY, {kept.FILE: cluster(evil, topology=evil, release=evil)})
+    make(shared, RUN_ID, MALLORY, {kept.FILE: cluster(evil, topology=evil, release=evil)})
     make(shared, "feedcafe", MALLORY, kept=False)
     (shared / "feedcafe" / f"1-{evil}").mkdir()
     make(shared, "\x1b[31m", MALLORY)

@@ -13,13 +13,14 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.hosts import supervisor
+from tests.support.run_ids import RUN_ID
 
 
 @pytest.fixture
 def script():
     """The supervisor, as the provisioner starts it from a shell that allows few open files."""
     process = subprocess.Popen(
-        ["sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh", sys.executable, "-I", supervisor.__file__, "feedf00d"],
+        ["sh", "-c", 'ulimit -Sn 256; exec "$@"', "sh", sys.executable, "-I", supervisor.__file__, RUN_ID],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -153,10 +154,10 @@ def test_a_request_that_fails_is_answered(script):
 def test_only_the_marked_processes_of_one_run_are_killed(tmp_path):
     """Those of another run live on."""
     processes = [
-        subprocess.Popen(["sleep", "600"], env={supervisor.RUN_VARIABLE: run}) for run in ("feedf00d", "feedf00d2")
+        subprocess.Popen(["sleep", "600"], env={supervisor.RUN_VARIABLE: run}) for run in (RUN_ID, f"{RUN_ID}2")
     ]
 
-    assert supervisor.kill_marked("feedf00d") == 1
+    assert supervisor.kill_marked(RUN_ID) == 1
     assert processes[0].wait(10) == -signal.SIGKILL
     assert processes[1].poll() is None
     processes[1].kill()

@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -151,6 +152,25 @@ def test_the_second_holder_of_a_lock_says_that_it_waits():
 
     assert order == ["first", "second"]
     assert lines == ["waiting for another process that fetches haproxy-amd64"]
+
+
+def test_a_short_wait_for_a_lock_is_not_reported(monkeypatch):
+    """Another process that only reads an entry holds its lock for milliseconds; that is nobody's news."""
+    monkeypatch.setattr(cache, "UNTOLD", 60.0)
+    lines, order = [], []
+
+    def second():
+        with cache.lock("haproxy-amd64", progress=lines.append):
+            order.append("second")
+
+    with cache.lock("haproxy-amd64", progress=lines.append):
+        thread = threading.Thread(target=second)
+        thread.start()
+        time.sleep(0.3)  # long enough for the second one to ask; if it has not, it asks later, and the test still holds
+        order.append("first")
+    thread.join(60)
+
+    assert (order, lines) == (["first", "second"], [])
 
 
 def test_a_cache_that_cannot_be_made_names_the_way_out(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_dbcluster.system import cgroups, processes
 from pytest_dbcluster.system.cgroups import Tree
+from tests.support.run_ids import RUN_ID
 
 MOUNTS = """\
 31 23 0:28 / /sys/fs/cgroup rw - tmpfs tmpfs rw
@@ -142,12 +143,12 @@ def test_probing_leaves_nothing():
 
 def test_the_owner_of_a_group_is_a_process_and_its_birth():
     """A number that was given to another process is not the owner; a name that says nothing is left alone."""
-    mine = Path(cgroups.run_name("feedf00d"))
+    mine = Path(cgroups.run_name(RUN_ID))
 
-    assert mine.name.startswith(f"dbcluster-feedf00d-{os.getpid()}-")
+    assert mine.name.startswith(f"dbcluster-{RUN_ID}-{os.getpid()}-")
     assert not processes.orphaned(mine)
-    assert processes.orphaned(Path(f"dbcluster-feedf00d-{os.getpid()}-1"))
-    assert processes.orphaned(Path(f"dbcluster-feedf00d-{2**22 + 1}-1"))
+    assert processes.orphaned(Path(f"dbcluster-{RUN_ID}-{os.getpid()}-1"))
+    assert processes.orphaned(Path(f"dbcluster-{RUN_ID}-{2**22 + 1}-1"))
     assert not processes.orphaned(Path("dbcluster-some-other-thing"))
 
 

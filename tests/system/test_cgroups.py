@@ -20,6 +20,7 @@ from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cgroups
 from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
 from tests.support.clusters import bring_up
+from tests.support.run_ids import RUN_ID
 
 ONE = ClusterSpec("standalone")
 ALL = HostNeeds(cores=1.5, memory=2**26, iops=300)
@@ -96,7 +97,7 @@ def test_what_may_not_be_limited_is_unsupported():
     nothing = Limits({}, {"cores": "no tree", "iops": "no disk"})
 
     with pytest.raises(Unsupported) as caught:
-        nothing.group("feedf00d", "1-one-node1", HostNeeds(cores=1, iops=5))
+        nothing.group(RUN_ID, "1-one-node1", HostNeeds(cores=1, iops=5))
     assert str(caught.value) == "cannot limit 1-one-node1 to cores=1, iops=5 here; no cores: no tree; no iops: no disk"
 
 
@@ -105,7 +106,7 @@ def test_a_limit_that_the_kernel_refuses_leaves_nothing(tmp_path):
     plain = Limits({"cores": Tree(tmp_path, 1, frozenset({"cores"}))}, {})  # no tree of control groups at all
 
     with pytest.raises(ProvisionError, match=r"^cannot limit host to cores=1 with a control group: .*No such file"):
-        plain.group("feedf00d", "host", HostNeeds(cores=1))
+        plain.group(RUN_ID, "host", HostNeeds(cores=1))
     assert not list(tmp_path.glob("*/host"))
 
 
@@ -222,7 +223,7 @@ def test_reaping_leaves_the_groups_of_living_runs(local):
 def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
     """It is found by its name in the trees; one that holds a program belongs to somebody."""
     place = next(iter(cgroups.find(local.directory.parent).trees.values())).path
-    names = [f"dbcluster-feedf00d-{2**22 + number}-1" for number in (1, 2)]
+    names = [f"dbcluster-{RUN_ID}-{2**22 + number}-1" for number in (1, 2)]
     empty, full = (place / name for name in names)
     for group in (empty, full):
         group.mkdir()
@@ -257,7 +258,7 @@ def test_a_kept_run_keeps_its_limits_until_it_is_ended(data):
 
 def test_ending_a_run_removes_the_groups_that_it_wrote_down(tmp_path):
     """Wherever in the trees they are; those of a run without limits are none."""
-    directory, tree = tmp_path / "feedf00d", tmp_path / "tree" / "dbcluster-feedf00d-1-1"
+    directory, tree = tmp_path / RUN_ID, tmp_path / "tree" / f"dbcluster-{RUN_ID}-1-1"
     directory.mkdir()
     tree.mkdir(parents=True)
     group = cgroups.Group((tree / "one", tree / "two"), HostNeeds())

@@ -168,6 +168,7 @@ def test_the_turn_of_a_killed_process_is_over(directory, other):
     two = other(BUILDING)
     until_it_waits(directory, two)
     killed.kill()
+    killed.wait(20)  # while it ends, its lock is free before it is gone
 
     assert said(two) == "has it"
     assert [one.pid for one in MachineLock(directory).holders()] == [two.pid]

@@ -128,6 +128,12 @@ def test_the_average_of_the_report_is_the_measured_time():
     assert (found.seconds, found.least, found.most) == (0.417, 0.401, 0.502)
 
 
+@pytest.mark.parametrize(("printed", "step"), [("0.417", 0.001), ("0.4172", 0.0001), ("12", 1.0)])
+def test_a_time_is_as_exact_as_its_last_digit(printed, step):
+    """The tool prints milliseconds; a release that prints more digits is believed."""
+    assert parse(REPORT.replace("0.417", printed), clients=50).resolution == pytest.approx(step)
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -100,6 +100,31 @@ def servers(bring, standalone, mysql):
     return {"mariadb": standalone, "mysql": bring("standalone", 1, mysql)}
 
 
+@pytest.mark.parametrize("tool", ["mariadb", "mysql"])
+@pytest.mark.parametrize("mode", ["mixed", "update", "key"])
+def test_a_round_can_run_its_work_several_times(standalone, client, mariadb, mysql, tool, mode):
+    """Each vendor's tool begins its statements again; the server counts each of them. The published round stays."""
+    load = MySQLSlap(mode, concurrency=4, queries=40, quick_queries=40, rows=100, iterations=1)
+    release = {"mariadb": mariadb, "mysql": mysql}[tool]
+    once = setting_of(standalone, client, release, "quick")
+    load.prepare(once)
+    counted = []
+    for setting in (once, dataclasses.replace(once, repeat=3)):
+        before = standalone.nodes[0].status("Com_%")
+        done = load.run(setting)
+        after = standalone.nodes[0].status("Com_%")
+        kinds = {name: int(after[name]) - int(before[name]) for name in ("com_insert", "com_update", "com_select")}
+        counted.append((done.operations, done.commits, kinds))
+        load.reset(setting)
+    load.clean(once)
+
+    (operations, commits, kinds), thrice = counted
+    assert operations == sum(kinds.values()) == 40
+    assert thrice == (120, commits and 3 * commits, {name: 3 * count for name, count in kinds.items()})
+    paper = dataclasses.replace(once, profile="paper", repeat=3)
+    assert load.run(paper).operations == 40
+
+
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 @pytest.mark.parametrize(("tool", "server"), [("mysql", "mysql"), ("mysql", "mariadb"), ("mariadb", "mysql")])
 def test_either_vendors_tool_sends_the_same_to_either_vendors_server(

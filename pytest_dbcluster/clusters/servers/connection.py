@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 from pytest_dbcluster.errors import DBClusterError
+
+CLOSE_SECONDS = 2.0
 
 
 class SQLError(DBClusterError):
@@ -39,6 +42,7 @@ class Connection:
         self.endpoint = endpoint
         self._seconds = seconds
         self._connection: Any = None
+        self._using = threading.RLock()  # the timeline asks servers during a round, from a thread of its own
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows; empty for a statement without a result. Raises SQLError."""
@@ -52,6 +56,10 @@ class Connection:
         ]
 
     def _ask(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        with self._using:
+            return self._asked(statement)
+
+    def _asked(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
         from mysql.connector import errors
 
         try:
@@ -77,11 +85,20 @@ class Connection:
             self.query(statement)
 
     def close(self) -> None:
-        """Close the connection; the next statement opens it again."""
-        if self._connection is not None:
-            with contextlib.suppress(Exception):
-                self._connection.close()
-            self._connection = None
+        """Close the connection; the next statement opens it again.
+
+        Another thread may wait for a server that does not answer: after CLOSE_SECONDS the connection is closed under
+        that thread.
+        """
+        alone = self._using.acquire(timeout=CLOSE_SECONDS)
+        try:
+            if self._connection is not None:
+                with contextlib.suppress(Exception):
+                    self._connection.close()
+                self._connection = None
+        finally:
+            if alone:
+                self._using.release()
 
     def _open(self) -> Any:
         if self._connection is None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.variables import same
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
 
@@ -80,6 +80,13 @@ class PrimaryAndReplicas(Topology):
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
         """Reads need replication that runs, so the primary takes none; writes need a server that is not read-only."""
         return Health(node.dialect.replication.health, reader={"replicating": "ON"}, writer={"read_only": "OFF"})
+
+    def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
+        """Return a replica's lag behind its primary, in whole seconds; the primary has none."""
+        if node is nodes[0]:
+            return None
+        replication = node.dialect.replication
+        return Pulse(replication.status, {"replica_lag": (replication.seconds_behind, 1.0)})
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return nodes that do not answer, nodes with the wrong read-only setting, and replicas not connected.

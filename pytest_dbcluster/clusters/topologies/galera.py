@@ -17,10 +17,14 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.releases.release import Release
 
+PULSE = {
+    "flow_control_paused": ("wsrep_flow_control_paused_ns", 1e-9),
+    "receive_queue": ("wsrep_local_recv_queue", 1.0),
+}
 STATE_OPTIONS = "wsrep_provider_options"
 EVICTED_SECONDS = 60.0
 USUAL_PORTS = (4567, 4568, 4444)  # group communication, incremental state transfer (IST), full state transfer (SST)
@@ -139,6 +143,11 @@ class Galera(Topology):
             for name, value in wanted.items()
             if status.get(name) != value
         ]
+
+    def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
+        """Return the time that flow control has paused the node, and the length of its receive queue."""
+        names = ", ".join(f"'{name}'" for name, _ in PULSE.values())
+        return Pulse(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})", PULSE)
 
     def health(self, node: Node, nodes: Sequence[Node]) -> Health:
         """Return the same conditions for reads and writes: wsrep_ready, Primary and Synced."""

@@ -7,7 +7,7 @@ import pytest
 from pytest_dbcluster.clusters.servers.galera_options import differing, spread
 from pytest_dbcluster.clusters.servers.path_options import provider_pairs
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.testbed.remarks import differing_line
+from pytest_dbcluster.testbed.comparability import differing_line
 
 LIST = "base_dir = /a/node1/; base_port = 29009; gcs.fc_limit = {limit}; gmcast.listen_addr = tcp://127.0.0.1:29009; "
 

@@ -120,7 +120,7 @@ def test_a_retry_sends_the_same_statements(standalone, filled):
 
     assert outcomes[0].ledger.errors == {(1205, "node1"): 1}
     assert outcomes[0].ledger.total.attempts[2] == 1
-    assert outcomes[0].ledger.total.latencies.percentile(1) > 1
+    assert outcomes[0].ledger.total.latencies.percentile(1) > 0.98  # it waited 1 s; a percentile is exact to 1.1 %
     assert said[0] == said[2] == "BEGIN"
     assert said[1] == said[3]
     assert said[1].startswith("UPDATE")

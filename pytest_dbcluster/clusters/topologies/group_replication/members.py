@@ -35,6 +35,8 @@ NUMBER = f"SELECT MAX(view_id) FROM {STATISTICS}"
 QUEUES = f"""\
 SELECT member_state, @@global.gtid_executed, count_transactions_in_queue, count_transactions_remote_in_applier_queue
 FROM {STATISTICS} JOIN {MEMBERS} USING (member_id) WHERE member_id = @@server_uuid"""
+PULSE = f"""\
+SELECT count_transactions_remote_in_applier_queue AS receive_queue FROM {STATISTICS} WHERE member_id = @@server_uuid"""
 NO_STATISTICS = f"has no row in {STATISTICS}: it is in no group since it was started"
 
 

@@ -20,7 +20,7 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.releases.release import Release
 
@@ -51,6 +51,10 @@ class GroupReplication(Topology):
         if not release.has(plugin_directory(release) / PLUGIN):
             return f"{release.name} ({release.source}) has no {PLUGIN} in {plugin_directory(release)}"
         return ""
+
+    def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
+        """Return the transactions of other members that this member has not applied yet."""
+        return Pulse(members.PULSE, {"receive_queue": ("receive_queue", 1.0)})
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
         """A commit returns when a majority has received it; with consistency AFTER, when all have applied it."""

@@ -27,7 +27,7 @@ from tests.support.command import dbcluster, left
 
 RELEASE = ReleaseName("mariadb", "10.11")
 SPEC = ClusterSpec("galera", nodes=2, release=RELEASE)
-NEEDED = [program for program in ("dockerd", "unshare") if not shutil.which(program)]
+NEEDED = [program for program in ("dockerd", "unshare", "setpriv") if not shutil.which(program)]
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a daemon of one's own takes root"),
@@ -53,7 +53,9 @@ class Daemon:
         words = ["--data-root", f"{place}/data", "--exec-root", f"{place}/exec", "--pidfile", f"{place}/pid"]
         words += ["--host", self.url, "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-masq=false"]
         with (place / "log").open("ab") as log:
-            self.process = subprocess.Popen(["unshare", "--net", "--mount", "dockerd", *words], stdout=log, stderr=log)
+            # setpriv: the kernel kills the daemon when this process is killed.
+            command = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "dockerd", *words]
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
         wait.until(self.problems, "the daemon", seconds=30)
 
     def problems(self):
