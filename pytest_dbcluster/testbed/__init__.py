@@ -6,14 +6,14 @@ the running clusters of a run. A *data set* is a populated data directory in the
 
 - ``testbed``: ``Testbed``, the round source of a run. ``Testbed.round`` prepares a cluster for a round.
 - ``round_runner``: one round. ``measured`` runs it: a reading, the workload (it reports its seconds), drain, a reading.
-- ``sampler``: CPU, disk, network and server counters of a round.
+- ``sampler``: CPU, disk, network and server counters of a round. ``timeline``: the same in every second.
 - ``resolution``: looks up and checks a spec once, and makes it a variant.
 - ``pool``: starts clusters when they are needed, and reuses them.
 - ``variants``: variants, their cold-start references, and the switch.
 - ``datasets``: data sets in the cache, and how they are populated.
-- ``durability``, ``comparability``: which variants and workloads may not be compared.
+- ``durability``, ``comparability``: which variants and workloads may not be compared, and lines about variants.
 - ``blind_spots``: claims that stay inconclusive on this machine.
-- ``remarks``: lines of a message about the variants.
+- ``cluster_differences``: how far equal clusters can differ, as calibrated on this machine or by default.
 """
 
-__all__ = ["comparability", "datasets", "pool", "resolution", "testbed", "variants"]
+__all__ = ["cluster_differences", "comparability", "datasets", "pool", "resolution", "testbed", "variants"]

@@ -1,4 +1,4 @@
-"""Checks that workloads can be compared, and unique names for variants."""
+"""Checks that workloads can be compared, unique names for variants, and the lines of a message about variants."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Timed, Workload
 
 Value = TypeVar("Value")
+SHOWN = 20  # variables shown; two vendors differ in hundreds
 
 
 def check_workloads(workloads: Sequence[object]) -> None:
@@ -122,3 +124,28 @@ def _distinguished(names: Sequence[str], suffixes: Sequence[str], number: int) -
 
 def _needs(needs: HostNeeds) -> str:
     return "".join(f"+{re.sub(r'[^a-zA-Z0-9.]+', '_', need)}" for need in str(needs).split(", ") if need)
+
+
+def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
+    """One line with the limits of each variant's hosts; empty where no variant has limits."""
+    limits = {name: str(host_needs) or "no limits" for name, host_needs in needs.items()}
+    if not any(map(str, needs.values())):
+        return []
+    if len(set(limits.values())) == 1:
+        return [f"each node's host: {next(iter(limits.values()))}"]
+    return [f"each node's host: {'; '.join(f'{name} {limit}' for name, limit in limits.items())}"]
+
+
+def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
+    """One line with the number of nodes and the proxy of each variant; empty where all have the same."""
+    shapes = {name: f"{counted(spec.nodes, 'node')} behind {spec.proxy or 'no proxy'}" for name, spec in specs.items()}
+    if len(set(shapes.values())) == 1:
+        return []
+    return [f"clusters: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"]
+
+
+def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:
+    """One line with the effective variables that differ between two variants, the first SHOWN with their values."""
+    changes = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]
+    rest = f", and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
+    return f"variables that differ ({baseline} -> {candidate}): {', '.join(changes[:SHOWN]) or 'none'}{rest}"

@@ -91,8 +91,7 @@ class Resolution:
         )
         if not switched:
             return static
-        variant = split(static, template.variables, common)
-        return static if self._references.changes(variant, template.variables) is None else variant
+        return self._references.switchable(split(static, template.variables, common), template.variables)
 
     def _options(self, spec: ClusterSpec, release: Release) -> tuple[dict[str, str], dict[str, str], Template]:
         """The options of a spec, the part of them that every cluster of the run has, and the template to start from."""

@@ -26,6 +26,7 @@ from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
+from pytest_dbcluster.testbed.timeline import Place, Timeline
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
@@ -33,18 +34,27 @@ POLL = 0.01  # seconds between two readings of the backlog
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
 
-def measured(workload: Workload, setting: Setting, *, variant: str, block: int, position: int) -> Round:
+def measured(
+    workload: Workload, setting: Setting, *, variant: str, block: int, position: int, timeline: Timeline | None = None
+) -> Round:
     """Run one round: run the workload once between two readings of the counters, then wait for the drain.
 
     The steps: read the counters, sample the machine while the workload runs, drain, read the counters again. The
     workload itself reports the seconds that throughput and latency are computed from (``RunResult.seconds``). Counters
-    cover these seconds plus the drain. ``wall`` is 0 here; ``Testbed`` sets it.
+    cover these seconds plus the drain. ``wall`` is 0 here; ``Testbed`` sets it. timeline: samples every second of the
+    measurement; None for no such samples.
 
     A round is void (``Round.void`` says why) when the topology noticed a change such as a new primary, when it did not
     drain within DRAIN_SECONDS, when servers turned clients away, or when it fell behind the arrival rate of an open
     loop. When the workload fails, the round is void if the topology noticed a change or clients were turned away,
     otherwise the WorkloadError is raised.
     """
+    in_round = timeline.during(Place(variant, block, position), setting) if timeline else contextlib.nullcontext()
+    with in_round:
+        return _measured(workload, setting, variant, block, position)
+
+
+def _measured(workload: Workload, setting: Setting, variant: str, block: int, position: int) -> Round:
     cluster, failed = setting.cluster, ""
     watched = cluster.topology.watch(cluster.nodes)
     before = sampler.read_counters(cluster.nodes)
@@ -165,7 +175,7 @@ def merged(rounds: Sequence[Round]) -> Round:
 
 
 def _added(results: Sequence[RunResult]) -> RunResult:
-    """Several run results as one: counts and times added up, ``busiest`` the maximum, ``figures`` averaged."""
+    """Several run results as one: counts, times and their steps added up, ``figures`` averaged."""
     ledgers = [result.ledger for result in results if result.ledger is not None]
     spans = [result.span for result in results if result.span is not None]
     used = [result.client_seconds for result in results if result.client_seconds is not None]
@@ -183,6 +193,7 @@ def _added(results: Sequence[RunResult]) -> RunResult:
         client_seconds=sum(used) if used else None,
         busiest=max((result.busiest for result in results if result.busiest is not None), default=None),
         figures=_means([result.figures for result in results]),
+        resolution=sum(result.resolution for result in results),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import os
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -41,34 +41,24 @@ _MORE = {
 
 
 class Sampler:
-    """Samples the machine at the start, at the end, and every ``interval`` seconds between.
+    """Samples the machine at the start and at the end of a round; ``timeline`` takes the samples of every second.
 
     processes: process ids by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
     ``cpu_client`` is the CPU of that host where the host can report it. With None it is the CPU of ended child
     processes of this one. Each sample in ``samples`` is a time (``time.monotonic``) with cumulative values.
     """
 
-    def __init__(self, processes: Mapping[str, int], interval: float = 1.0, client: Host | None = None) -> None:
-        self._interval = interval
+    def __init__(self, processes: Mapping[str, int], client: Host | None = None) -> None:
         self._client = client
-        self._processes = {name: psutil.Process(pid) for name, pid in processes.items() if psutil.pid_exists(pid)}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._sample, daemon=True, name="dbcluster-sampler")
+        self._processes = found(processes)
         self.samples: list[tuple[float, Sample]] = []
 
     def __enter__(self) -> Sampler:
         self.samples.append((time.monotonic(), self._now()))
-        self._thread.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._stop.set()
-        self._thread.join()
         self.samples.append((time.monotonic(), self._now()))
-
-    def _sample(self) -> None:
-        while not self._stop.wait(self._interval):
-            self.samples.append((time.monotonic(), self._now()))
 
     def rates(self) -> dict[str, float]:
         """The average of each metric over the round: its change a second between the first and the last sample.
@@ -85,23 +75,40 @@ class Sampler:
         return {name: (last[name] - first[name]) / seconds for name in first if name in last}
 
     def _now(self) -> Sample:
-        sample = {f"cpu_{name}": _cpu(process) for name, process in self._processes.items()}
-        whole = psutil.cpu_times()
-        sample["cpu_all"] = sum(whole[:3])
-        sample["steal"] = getattr(whole, "steal", 0.0)
-        sample["iowait"] = getattr(whole, "iowait", 0.0)
-        children = psutil.Process().cpu_times()
-        sample["cpu_plugin"] = children.user + children.system
-        if self._client is None:
-            sample["cpu_client"] = children.children_user + children.children_system
-        elif (used := self._client.cpu_seconds()) is not None:
-            sample["cpu_client"] = used
-        if disk := psutil.disk_io_counters():
-            sample |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
-            sample["disk_read_bytes"] = disk.read_bytes
-        network = psutil.net_io_counters()
-        sample |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
-        return sample | _pressure()
+        used = _ended_children() if self._client is None else self._client.cpu_seconds()
+        return sample(self._processes, used)
+
+
+def found(processes: Mapping[str, int]) -> dict[str, psutil.Process]:
+    """The processes that run, by name; of a process id that this machine cannot see there is none."""
+    return {name: psutil.Process(pid) for name, pid in processes.items() if psutil.pid_exists(pid)}
+
+
+def sample(processes: Mapping[str, psutil.Process], client_seconds: float | None) -> Sample:
+    """One sample: cumulative values, as ``Sampler.rates`` names them.
+
+    client_seconds: the CPU seconds of the load generator so far; None when they are not known.
+    """
+    values = {f"cpu_{name}": _cpu(process) for name, process in processes.items()}
+    whole = psutil.cpu_times()
+    values["cpu_all"] = sum(whole[:3])
+    values["steal"] = getattr(whole, "steal", 0.0)
+    values["iowait"] = getattr(whole, "iowait", 0.0)
+    own = os.times()
+    values["cpu_plugin"] = own.user + own.system
+    if client_seconds is not None:
+        values["cpu_client"] = client_seconds
+    if disk := psutil.disk_io_counters():
+        values |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
+        values["disk_read_bytes"] = disk.read_bytes
+    network = psutil.net_io_counters()
+    values |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
+    return values | _pressure()
+
+
+def _ended_children() -> float:
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def _cpu(process: psutil.Process) -> float:

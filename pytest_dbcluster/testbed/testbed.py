@@ -14,7 +14,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.claims import block_order
+from pytest_dbcluster.claims import block_order, cluster_difference
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
@@ -24,10 +25,11 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
-from pytest_dbcluster.testbed import blind_spots, comparability, durability, round_runner
+from pytest_dbcluster.testbed import blind_spots, cluster_differences, comparability, durability, round_runner
+from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
-from pytest_dbcluster.testbed.remarks import differing_line, hosts_line, shapes_line
+from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
@@ -46,7 +48,8 @@ class Testbed(RoundSource):
 
     workload: one workload for all variants, or a mapping of names to workloads, one for each variant in order.
     profile: ``quick`` or ``paper``. instances: clusters for each variant; None chooses.
-    across_durability: allow variants with different durability.
+    across_durability: allow variants with different durability. sampled: take a sample of every second, for
+    ``timeline``.
 
     Raises ConfigError for variants with different durability, unless ``across_durability`` is set. It is raised here,
     before any cluster starts, where the topologies alone decide; otherwise before the first round.
@@ -64,6 +67,7 @@ class Testbed(RoundSource):
         *,
         across_durability: bool = False,
         instances: int | None = None,
+        sampled: bool = False,
     ) -> None:
         if isinstance(workload, Mapping):
             self._workloads, self.names, self.mode = list(workload.values()), list(workload), ""
@@ -79,7 +83,7 @@ class Testbed(RoundSource):
         ]
         # All variants are measured with the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
-        # Variants of one topology and release can share an instance; others differ by instance too (instance_floor.py).
+        # Variants of one topology and release can share an instance; others differ by it (cluster_differences.py).
         kinds = {(variant.spec.topology, variant.release.name) for variant in variants}
         self.instances = (INSTANCES if len(kinds) > 1 else 1) if instances is None else instances
         self._pool = pool
@@ -87,8 +91,8 @@ class Testbed(RoundSource):
         self._progress = progress
         self._across_durability = across_durability
         self._changes = [pool.resolution.changes(variant) for variant in self.variants]
-        self._coin = random.Random(0)
-        self._last = 0.0
+        self._coin, self._last, self._repeat = random.Random(0), 0.0, 1
+        self._timeline = Timeline() if sampled else None
         self._variables: dict[int, dict[str, str]] = {}
         self._labels: dict[int, Durability] = {}
         self._excused: set[Cluster] = set()
@@ -130,7 +134,11 @@ class Testbed(RoundSource):
     @functools.cached_property
     def _everywhere(self) -> list[Variant]:
         """All variants on the first instance, then all variants on the next one."""
-        return [variant.on_instance(number) for number in range(self.instances) for variant in self.variants]
+        return [
+            variant.on_instance(variant.spec.instance + number)
+            for number in range(self.instances)
+            for variant in self.variants
+        ]
 
     def _serving(self, variant: int, instance: int = 0) -> Running:
         clusters = self._pool.running(self._needed(variant))
@@ -162,9 +170,13 @@ class Testbed(RoundSource):
         self._begin(variant)
         return self._drawn(variant, block, position, time.monotonic())
 
+    def alternating(self) -> int:
+        """The number of instances of each variant. Clusters that take turns have one, which starts afresh."""
+        return 1 if self.instances == 1 or self.in_turns else self.instances
+
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep the machine for a whole block of rounds: no other run builds or measures meanwhile.
+        """Keep the machine for a few rounds, one of each variant: no other run builds or measures meanwhile.
 
         The clusters are started and prepared first. Clusters that take turns start between the rounds; then each turn
         keeps the machine for itself.
@@ -215,6 +227,10 @@ class Testbed(RoundSource):
         self._workloads = [comparability.lasting(workload, length.seconds) for workload in self._workloads]
         self._progress(f"{self.load}: {length.line}")
 
+    def set_repeat(self, times: int) -> None:
+        """Let all later rounds run their work so many times, where a workload has a fixed amount of work."""
+        self._repeat = times
+
     def _drawn(self, variant: int, block: int, position: int, began: float) -> Round:
         running = self._ready(variant, block % self.instances)
         queued = time.monotonic()
@@ -231,13 +247,15 @@ class Testbed(RoundSource):
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, workload = running.cluster, self._workloads[variant]
-        setting = dataclasses.replace(self._setting(running), block=block)
+        setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
         self._wait_fit(cluster)
-        running.switch.to(self._changes[variant])
+        self._switch(running, variant)
         late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        measured: Callable[..., Round] = functools.partial(round_runner.measured, workload, setting)
+        measured: Callable[..., Round] = functools.partial(
+            round_runner.measured, workload, setting, timeline=self._timeline
+        )
         measured = functools.partial(round_runner.unmeasured, late) if late else measured
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
@@ -246,6 +264,12 @@ class Testbed(RoundSource):
             logged = cluster.logged()
             void += f"; {len(logged)} [ERROR] lines, the first: {logged[0][:LINE]}" if logged else ""
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
+
+    def _switch(self, running: Running, variant: int) -> None:
+        """Switch a cluster to a variant, with the same statements whichever variant it runs now."""
+        key = self.variants[variant].cluster_key
+        sharing = [number for number, other in enumerate(self.variants) if other.cluster_key == key]
+        running.switch.to(self._changes[variant], among={name for n in sharing for name in self._changes[n]})
 
     def _wait_fit(self, cluster: Cluster) -> None:
         """Wait until the cluster is healthy again after a void round.
@@ -274,11 +298,21 @@ class Testbed(RoundSource):
 
         Checks the workload's own conditions too. Raises SeriesVoid for the first check that fails.
         """
+        self.end()
         if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.finishing():
             for running in {id(running): running for running in self._pool.running(self._everywhere)}.values():
                 self._check(running)
+
+    def end(self) -> None:
+        """End the thread that samples every second; the next round starts it again."""
+        if self._timeline:
+            self._timeline.stop()
+
+    def timeline(self, rounds: Sequence[Round]) -> str:
+        """The samples of every second of these rounds as CSV (``timeline.Timeline.as_csv``); empty without rounds."""
+        return self._timeline.as_csv(rounds) if self._timeline else ""
 
     def _check(self, running: Running) -> None:
         cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
@@ -308,6 +342,24 @@ class Testbed(RoundSource):
             cluster.keep_logs(self._pool.provisioner.logs, error)
             raise
 
+    def cluster_difference(self, *numbers: int) -> ClusterDifference | None:
+        """How far equal clusters can differ, where two neighbours of these variants run on separate ones, else None.
+
+        The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
+        differences are part of the noise that the interval shows.
+        """
+        neighbours = [
+            pair for pair in itertools.pairwise(numbers) if len({self.variants[n].cluster_key for n in pair}) > 1
+        ]
+        if not neighbours or self.in_turns:
+            return None
+        one = [
+            cluster_differences.of(variant, workload, self._pool.provisioner)
+            for variant, workload in zip(self.variants, self._workloads, strict=True)
+        ]
+        both = (cluster_difference.together(one[a], one[b]) for a, b in neighbours)
+        return dataclasses.replace(max(both, key=lambda known: known.log_ratio), instances=self.instances)
+
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.
 
@@ -329,7 +381,7 @@ class Testbed(RoundSource):
         if variant not in self._variables:
             with self._pool.turns.building():
                 running = self._serving(variant)
-                running.switch.to(self._changes[variant])
+                self._switch(running, variant)
                 self._variables[variant] = running.cluster.writers[0].variables()
         return self._variables[variant]
 

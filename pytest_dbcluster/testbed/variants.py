@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -34,9 +34,11 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
-FORMAT = 4  # of a reference in the cache; raised when its fields change
+FORMAT = 5  # of a reference in the cache; raised when its fields change
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
+# The version of MariaDB ends with -log where a log was on at the start. That names the server and changes nothing.
+NAMED_AT_START = "version"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +75,13 @@ class Variant:
         """
         if not isinstance(workload, HasDataSet):
             return self
-        shaping = self.dialect.shaping
-        static = dict(self.static) | {name: value for name, value in self.dynamic if name in shaping}
-        dynamic = tuple(pair for pair in self.dynamic if pair[0] not in shaping)
-        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic, data_set_of=workload)
+        return dataclasses.replace(self.started_with(self.dialect.shaping), data_set_of=workload)
+
+    def started_with(self, names: Collection[str]) -> Variant:
+        """The same variant with these dynamic options made static."""
+        static = dict(self.static) | {name: value for name, value in self.dynamic if name in names}
+        dynamic = tuple(pair for pair in self.dynamic if pair[0] not in names)
+        return dataclasses.replace(self, static=tuple(sorted(static.items())), dynamic=dynamic)
 
     def to_start(self, options: Mapping[str, str] | None = None) -> ResolvedCluster:
         """The input of ``bring_up`` for a cluster of this variant, with its static options or with ``options``."""
@@ -128,11 +133,28 @@ class References:
         self._provisioner = provisioner
         self._progress = progress
 
+    def switchable(self, variant: Variant, variables: Mapping[str, Variable]) -> Variant:
+        """The same variant; static are also the dynamic options that a switch cannot set or take back.
+
+        One static option often frees the others, so that the variant shares a cluster with those that start with the
+        same option. Tried first are the options that the obstacle names. MariaDB 10.11 and 11.8 need this for
+        innodb_flush_log_at_trx_commit=2 on a disk with unbuffered writes: a start with it turns
+        innodb_log_file_buffering on, and a running server turns that on, but ignores the order to turn it off.
+        """
+        if not variant.dynamic or not (obstacle := self._reference(variant, variables).obstacle):
+            return variant
+        names = [name for name, _ in variant.dynamic]
+        for name in sorted(names, key=lambda name: name not in obstacle) if len(names) > 1 else ():
+            started = variant.started_with([name])
+            if self.changes(started, variables) is not None:
+                return started
+        return variant.started_with(names)
+
     def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
         """Every variable that the variant's dynamic options change, with its cold-start value.
 
-        None when a running server cannot be switched there and back with all variables as after a cold start. Then the
-        variant needs servers that are started with its options.
+        None when a running server cannot be switched there and back with all variables as after a cold start. Then at
+        least one of its options must be static (``switchable``).
         """
         if not variant.dynamic:
             return {}
@@ -154,7 +176,8 @@ class References:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
                 reference = self._find(variant, variables, nodes)
                 if reference.obstacle:
-                    self._progress(f"{variant.spec} gets servers of its own: {reference.obstacle}")
+                    asked = ", ".join(f"{name}={value}" for name, value in variant.dynamic)
+                    self._progress(f"running servers cannot be switched to {asked} and back: {reference.obstacle}")
                 cache.write_manifest(path, dataclasses.asdict(reference))
         return reference
 
@@ -166,7 +189,7 @@ class References:
             nodes = min(2, variant.spec.nodes)
         with self._server(variant, dict(variant.static), nodes) as server:
             changed = differences(server.nodes[0].variables(), wanted)
-            changes = {name: after for name, (_, after) in changed.items() if not is_identity(name)}
+            changes = {name: after for name, (_, after) in changed.items() if _is_switched(name)}
             read_only = [name for name in changes if name in variables and variables[name].read_only]
             obstacle = f"its options change read-only variables: {', '.join(read_only)}" if read_only else ""
             if not read_only:
@@ -191,56 +214,67 @@ class References:
 
 
 class Switch:
-    """Turns one running cluster from variant to variant, and verifies all global variables after each switch."""
+    """Turns one running cluster from variant to variant, and verifies all global variables after each switch.
+
+    It sends the same statements whatever the cluster is now. Otherwise rounds that follow another variant would begin
+    with a switch, and rounds that follow their own variant without one.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
         self._cold = {node.name: node.variables() for node in cluster.nodes}
         self._now: dict[str, str] = {}
 
-    def to(self, changes: Mapping[str, str]) -> None:
+    def to(self, changes: Mapping[str, str], among: Iterable[str] = ()) -> None:
         """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
-        Raises ProvisionError with the variables that have another value afterwards, and NotReady when the number of
-        Galera appliers does not follow in 20 s. Raises ConfigError for a value that names a file outside of its node.
+        among: the variables that the compared variants set. Each of them is set, also where it has its value already.
+        Nothing is sent where no variant sets any. Raises ProvisionError with the variables that have another value
+        afterwards, and NotReady when the number of Galera appliers does not follow in 20 s. Raises ConfigError for a
+        value that names a file outside of its node.
         """
-        if dict(changes) == self._now:
+        names = {*changes, *among, *self._now}
+        if not names:
             return
         path_options.require_inside(changes)  # SET GLOBAL can move a log, as an option can
+        self._now.update(changes)  # so that the next switch also sets what a failed one may have left
         for node in self.cluster.nodes:
-            self._set(node, changes)
-        self._match_appliers(changes)
+            self._set(node, changes, names)
+        self._match_appliers(changes, names)
         self._now = dict(changes)
 
-    def _set(self, node: Node, changes: Mapping[str, str]) -> None:
-        cold = self._cold[node.name]
-        wanted = {**cold, **changes}
-        wrong = _wrong(wanted, {**cold, **self._now})
+    def _set(self, node: Node, changes: Mapping[str, str], names: Iterable[str]) -> None:
+        wanted = {**self._cold[node.name], **changes}
         for _ in range(3):  # setting one variable may change another: the next pass sets that one back
-            for name in sorted(wrong):
+            for name in sorted(names):
                 try:
                     node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
                 except SQLError as error:
                     raise ProvisionError(f"could not switch {node.name} to {name}={wanted[name]}: {error}") from error
-            wrong = _wrong(wanted, node.variables())
+            names = wrong = _wrong(wanted, node.variables())
             if not wrong:
                 return
         left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}
         raise ProvisionError(f"after the switch of {node.name} these variables differ from a cold start: {left}")
 
-    def _match_appliers(self, changes: Mapping[str, str], seconds: float = 20.0) -> None:
-        """Write until every node has the wanted number of appliers: a surplus applier ends only at a writeset."""
+    def _match_appliers(self, changes: Mapping[str, str], names: Iterable[str], seconds: float = 20.0) -> None:
+        """Write until every node has the wanted number of appliers: a surplus applier ends only at a writeset.
+
+        Where variants differ in that number, each switch writes at least once.
+        """
         nodes, cold = self.cluster.nodes, self._cold[self.cluster.nodes[0].name]
         if cold.get("wsrep_on") != "ON":  # servers outside a Galera cluster may have the variable too, but no applier
             return
         wanted = int({**cold, **changes}[APPLIERS])
         limit = time.monotonic() + seconds
-        wrote = False
-        while wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]:
-            if time.monotonic() > limit:
+        wrote, must_write = False, APPLIERS in names
+        while (
+            wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]
+        ) or must_write:
+            if wrong and time.monotonic() > limit:
                 raise NotReady(f"{wanted} appliers on each node", seconds, wrong)
             self._write(first=not wrote)
-            wrote = True
+            wrote, must_write = True, False
 
     def _write(self, *, first: bool) -> None:
         nodes = self.cluster.nodes
@@ -267,9 +301,14 @@ def _appliers(node: Node) -> int | None:
     return None if count is None else int(count)
 
 
+def _is_switched(name: str) -> bool:
+    """Whether a variable is set and compared by a switch."""
+    return not is_identity(name) and name != NAMED_AT_START
+
+
 def _wrong(wanted: Mapping[str, str], running: Mapping[str, str]) -> dict[str, str]:
     """The running values of variables that differ from the wanted ones, without those of the server's identity."""
-    return {name: now for name, (_, now) in differences(wanted, running).items() if not is_identity(name)}
+    return {name: now for name, (_, now) in differences(wanted, running).items() if _is_switched(name)}
 
 
 def _literal(value: str) -> str:

@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.topology import PLANNED, topology
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.testbed import timeline
 from pytest_dbcluster.testbed.durability import Durability
 from tests.support.hostile import contents, hostile_cnf, open_for_writing
 from tests.support.sockets import beyond_this_machine, open_ports
@@ -180,6 +181,26 @@ def test_a_quiet_round_counts(cluster):
 
     assert cluster.topology.void(before, cluster.topology.watch(cluster.nodes)) == ""
     assert Durability.of(cluster.topology, cluster.writers[0].variables(), cluster.spec.nodes).acknowledged
+
+
+PULSES = {
+    "galera": {"flow_control_paused", "receive_queue"},
+    "group_replication": {"receive_queue"},
+    "async_replication": {"replica_lag"},
+    "semisync": {"replica_lag"},
+}
+
+
+def test_every_second_of_a_round_says_what_the_topology_knows(cluster):
+    """Of each node; a primary has no lag, and one server nothing to wait for."""
+    wanted = PULSES.get(cluster.spec.topology, set())
+    nodes = [node.name for node in cluster.nodes]
+    with_role = nodes[1:] if "replica_lag" in wanted else nodes
+    expected = {f"{name}_{node}" for name in wanted for node in with_role}
+    values = timeline.of_servers(cluster)
+
+    assert set(values) == expected
+    assert all(value >= 0 for value in values.values())
 
 
 def test_a_killed_node_is_named_and_comes_back(cluster):

@@ -97,8 +97,9 @@ def test_clusters_of_a_dead_supervisor_are_not_used_again(tmp_path, data):
         lost = Pool(Resolution(own, fragments=tmp_path, below={}, progress=lambda line: None))
         (old,) = running(lost, ONE)
         client = lost.client(old.nodes[0].release)
-        own._run.client._process.kill()
-        own._run.client._process.wait(20)
+        process = own._run.client._process  # ``client`` starts another one when this one has ended
+        process.kill()
+        process.wait(20)
         (new,) = running(lost, ONE)
 
         assert new is not old

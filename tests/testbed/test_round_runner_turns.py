@@ -71,3 +71,10 @@ def test_one_void_round_makes_a_turn_void():
 
     assert round_runner.merged([one, two]).void == "the primary changed"
     assert round_runner.merged([two, two]).void == ""
+
+
+def test_rounding_of_several_rounds_adds_up():
+    """Each of their times may be off by half a step."""
+    done = Round("a", 0, 0, RunResult(0.4, 20, resolution=0.001), 1.0, 0.0)
+
+    assert round_runner.merged([done, done]).outcome.resolution == 0.002

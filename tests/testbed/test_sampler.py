@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
 
 import pytest
 
-from pytest_dbcluster import wait
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.testbed.sampler import Sampler
 
@@ -29,14 +27,6 @@ def test_a_round_has_the_metrics_of_the_machine_and_of_each_process():
 
     assert rates["cpu_node1"] > 0
     assert {"cpu_all", "cpu_client", "cpu_plugin", "steal", "iowait", "network_bytes"} <= set(rates)
-
-
-def test_a_long_round_is_sampled_in_between():
-    """Once an interval, by a thread that ends with the round."""
-    with Sampler({}, interval=0.01) as sampler:
-        wait.until(lambda: [] if len(sampler.samples) > 3 else ["few"], "samples", seconds=60)
-
-    assert not any(thread.name == "dbcluster-sampler" for thread in threading.enumerate())
 
 
 @pytest.mark.parametrize("pid", [None, 2**22 + 1])
@@ -65,10 +55,10 @@ class Counting(FakeHost):
 
 def test_a_clients_host_counts_what_is_no_child_of_ours():
     """Where it can be seen; otherwise nobody knows, and no CPU of other children is taken for the client's."""
-    with Sampler({}, interval=60, client=Counting(1.0, 3.0)) as sampler:
+    with Sampler({}, client=Counting(1.0, 3.0)) as sampler:
         pass
     first, last = (sample["cpu_client"] for _, sample in sampler.samples)
-    with Sampler({}, interval=60, client=Counting(None, None)) as unseen:
+    with Sampler({}, client=Counting(None, None)) as unseen:
         pass
 
     assert (first, last) == (1.0, 3.0)

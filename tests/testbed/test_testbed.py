@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
+import io
+import itertools
+import threading
+import time
 import types
 from pathlib import Path
 
@@ -10,14 +15,28 @@ import psutil
 import pytest
 
 from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.standalone import Standalone
 from pytest_dbcluster.errors import NodeDied, NotReady, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
+from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.comparability import unique_names
 from tests.support.clusters import variant_of
 from tests.support.fakes import Failing, Idle
 from tests.support.testbeds import MYSQL, ONE, OTHER, TWO, WRITE, source
+
+
+class Naps(Idle):
+    """A load that takes some seconds."""
+
+    def __init__(self, seconds):
+        self.seconds = seconds
+
+    def run(self, setting):
+        """Nothing is done meanwhile."""
+        time.sleep(self.seconds)
+        return RunResult(self.seconds, 100, 100)
 
 
 def test_a_round_holds_what_was_measured(pool):
@@ -35,6 +54,52 @@ def test_a_round_holds_what_was_measured(pool):
     made.check()
 
 
+def test_a_round_begins_with_the_same_switch_after_either_variant(pool, monkeypatch):
+    """Also where it follows a round of its own variant: each variable is set, to the value that it may have already."""
+    made, sets, ask = source(pool, WRITE, ONE, OTHER), [], Node.query
+    made.round(0, block=0, position=0)
+
+    def query(node, statement):
+        if statement.startswith("SET GLOBAL lock_wait_timeout"):
+            sets.append(statement.rpartition(" ")[2])
+        return ask(node, statement)
+
+    monkeypatch.setattr(Node, "query", query)
+    for position, variant in enumerate((0, 1, 1, 0, 0), 1):
+        made.round(variant, block=0, position=position)
+    default = sets[0]
+
+    assert sets == [default, "40", "40", default, default]
+    assert default != "40"
+
+
+def test_a_measurement_is_sampled_every_second(pool):
+    """From the first round on, also between rounds, until the clusters are checked or the test ends."""
+    made = source(pool, Naps(1.2), ONE, OTHER, sampled=True)
+    first = made.round(0, block=3, position=0)
+    second = made.round(1, block=3, position=1)
+    made.end()
+    rows = list(csv.DictReader(io.StringIO(made.timeline([first, second]))))
+
+    assert {row["variant"] for row in rows} >= {first.variant, "other"}
+    assert {"cpu_node1", "cpu_client", "cpu_all", "steal", "disk_writes", "network_bytes"} <= set(rows[0])
+    times = [float(row["time"]) for row in rows]
+    assert all(later - earlier > 0.5 for earlier, later in itertools.pairwise(times))
+    assert not any(thread.name == "dbcluster-timeline" for thread in threading.enumerate())
+    assert made.timeline([]) == ""
+
+
+def test_later_rounds_run_their_work_as_often_as_they_are_told(pool):
+    """The operations of all repetitions count, and the round after it begins with the same tables."""
+    made = source(pool, WRITE, ONE, OTHER)
+    made.set_repeat(3)
+    several = [made.round(variant, block=0, position=variant) for variant in (0, 1)]
+
+    assert [done.outcome.operations for done in several] == [60, 60]
+    assert [done.outcome.resolution for done in several] == [0.001, 0.001]
+    made.check()
+
+
 def test_blocks_go_to_the_instances_in_turn(pool):
     """Each variant has as many fresh clusters as asked for, and both variants of a block are on the same one."""
     made = source(pool, WRITE, ONE, OTHER, instances=2)
@@ -43,9 +108,18 @@ def test_blocks_go_to_the_instances_in_turn(pool):
         made.round(1, block=block, position=1)
     counts = [cluster.nodes[0].status("com_insert")["com_insert"] for cluster in pool.clusters]
 
+    assert made.alternating() == 2
     assert len(pool.clusters) == 2
     assert len(set(counts)) == 1
     made.check()
+
+
+def test_clusters_that_take_turns_have_one_instance(pool):
+    """Each turn starts afresh, so there are no two to use in turn."""
+    made = source(pool, WRITE, ONE, OTHER, instances=2)
+    made.__dict__["in_turns"] = True
+
+    assert made.alternating() == 1
 
 
 def test_what_differs_in_more_than_options_has_two_instances(pool):

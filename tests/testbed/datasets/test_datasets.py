@@ -87,7 +87,7 @@ def test_a_damaged_data_set_is_populated_again(keep, said):
     assert again == kept
     assert (kept / "ibdata1").stat().st_size > 1
     assert populated(said) == 1
-    assert said[0].startswith(f"{kept.parent} is damaged: data/ibdata1 has 1 bytes instead of ")
+    assert any(line.startswith(f"{kept.parent} is damaged: data/ibdata1 has 1 bytes instead of ") for line in said)
 
 
 def test_a_testbed_starts_from_what_is_kept(pool):

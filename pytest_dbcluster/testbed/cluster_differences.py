@@ -1,0 +1,180 @@
+"""How far equal clusters can differ, for a variant and its workload: calibrated on this machine, or a default.
+
+``dbcluster calibrate`` measures pairs of fresh equal clusters and keeps a ``Calibration`` in the cache, under the key
+of the machine, the provisioner, the cluster and the kind of workload. Without one, ``of`` gives a default of
+``DEFAULTS``.
+``claims.cluster_difference`` says what the figure means and how it is computed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import psutil
+
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, upper
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import cache, probes
+from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.workloads.workload import Workload
+
+FORMAT = 1  # of a calibration in the cache; raised when its fields change
+FOLDER = "calibrations"
+
+
+@dataclasses.dataclass(frozen=True)
+class Default:
+    """The difference of equal clusters where none was measured.
+
+    fraction: how much faster one of two equal clusters can be (1 in 200). date, on: when, and on what, it was measured.
+    pairs: the pairs of clusters that were measured; 0 where it is assumed.
+    """
+
+    fraction: float
+    date: str
+    on: str
+    pairs: int = 0
+
+    @property
+    def difference(self) -> ClusterDifference:
+        """The same as a ClusterDifference."""
+        how = f"default of {self.pairs} pairs of clusters" if self.pairs else ASSUMED
+        return ClusterDifference(math.log1p(self.fraction), f"{how}, {self.on}, {self.date}".rstrip(", "), self.pairs)
+
+
+# By kind of workload, in full (``mysqlslap:write``) or the tool alone. Four equal clusters differed with a standard
+# deviation of 2 to 3 %, of which 2 % was the noise of their rounds. So one cluster has 1.5 %, two of them differ with
+# 2.1 %, and the .995 quantile is 2.58 times as much.
+_FOUR = Default(0.055, "2026-11-22", "from four equal clusters of 3 nodes on one machine of 2 cores")
+DEFAULTS: Mapping[str, Default] = MappingProxyType({"mysqlslap": _FOUR, "sysbench": _FOUR, "tpcc": _FOUR})
+UNKNOWN = Default(0.10, "", "for this kind of workload")
+ELSEWHERE = Default(0.10, "", "for hosts on other machines")
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What a calibration is valid for. kind: of the workload (``kind_of``). release: such as ``mariadb:10.11``."""
+
+    machine: str
+    provisioner: str
+    topology: str
+    nodes: int
+    release: str
+    proxy: str
+    kind: str
+
+    @classmethod
+    def of(cls, variant: Variant, workload: Workload, provisioner: Provisioner) -> Key:
+        """The key of a variant under a workload, on hosts of this provisioner."""
+        return cls.of_spec(variant.spec, variant.release.name, workload, provisioner)
+
+    @classmethod
+    def of_spec(cls, spec: ClusterSpec, release: str, workload: Workload, provisioner: Provisioner) -> Key:
+        """The key of a cluster that is not resolved yet. release: such as ``mariadb:10.11``."""
+        proxy, kind = spec.proxy or "", kind_of(workload)
+        return cls(machine(), name_of(provisioner), spec.topology, spec.nodes, release, proxy, kind)
+
+    @property
+    def path(self) -> Path:
+        """The file of this calibration in the cache."""
+        text = json.dumps([FORMAT, *dataclasses.astuple(self)])
+        name = f"{self.topology}{self.nodes}-{self.kind.replace(':', '-')}"
+        return cache.root() / FOLDER / f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+    def __str__(self) -> str:
+        behind = f" behind {self.proxy}" if self.proxy else ""
+        return f"{self.topology} of {self.nodes} x {self.release}{behind}, {self.kind}, {self.provisioner}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """The pairs of fresh equal clusters that were measured for a key.
+
+    differences: for each pair of clusters the log ratio of their speeds. noise: for each the standard error of that log
+    ratio, from the noise of its rounds. date: of the last pair, such as ``2026-11-22``.
+    """
+
+    key: Key
+    differences: tuple[float, ...] = ()
+    noise: tuple[float, ...] = ()
+    date: str = ""
+
+    def with_pair(self, difference: float, noise: float) -> Calibration:
+        """The same calibration with one pair of clusters more, measured today."""
+        today = time.strftime("%Y-%m-%d")
+        return Calibration(self.key, (*self.differences, difference), (*self.noise, noise), today)
+
+    @property
+    def difference(self) -> ClusterDifference | None:
+        """What it says; None for too few pairs of clusters."""
+        pairs = len(self.differences)
+        if pairs < LEAST_PAIRS:
+            return None
+        source = f"measured on {pairs} pairs of clusters, {self.date}"
+        return ClusterDifference(upper(self.differences), source, pairs)
+
+    def write(self) -> None:
+        """Keep it in the cache, at once and complete. Raises OSError."""
+        path = self.key.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        cache.write_manifest(path, {"format": FORMAT, **dataclasses.asdict(self)})
+
+
+def read(key: Key) -> Calibration:
+    """The calibration of a key in the cache; one without pairs where there is none, or one of another format."""
+
+    def parse(fields: Any) -> Calibration | None:
+        differences, noise = (tuple(map(float, fields[name])) for name in ("differences", "noise"))
+        if fields["format"] != FORMAT or fields["key"] != dataclasses.asdict(key) or len(differences) != len(noise):
+            return None
+        if not all(map(math.isfinite, (*differences, *noise))):
+            return None
+        return Calibration(key, differences, noise, str(fields["date"]))
+
+    return cache.read_manifest(key.path, parse) or Calibration(key)
+
+
+def of(variant: Variant, workload: Workload, provisioner: Provisioner) -> ClusterDifference:
+    """How far two fresh clusters of this variant can differ under a workload: as calibrated here, else the default."""
+    return known(Key.of(variant, workload, provisioner), provisioner.offers)
+
+
+def known(key: Key, offers: frozenset[str]) -> ClusterDifference:
+    """What is known of a key on hosts with these powers: as calibrated, else the default."""
+    return read(key).difference or default(key.kind, offers)
+
+
+def default(kind: str, offers: frozenset[str]) -> ClusterDifference:
+    """The default of a kind of workload on hosts with these powers. Hosts elsewhere share no cores."""
+    if "shared-cores" not in offers:
+        return ELSEWHERE.difference
+    return (DEFAULTS.get(kind) or DEFAULTS.get(kind.partition(":")[0]) or UNKNOWN).difference
+
+
+def kind_of(workload: Workload) -> str:
+    """The kind of a workload, as ``dbcluster calibrate --workload`` takes it: ``mysqlslap:write``, ``tpcc``."""
+    mode = workload.mode_name or str(getattr(workload, "script", ""))
+    tool = type(workload).__name__.lower()
+    return f"{tool}:{mode}" if mode else tool
+
+
+def name_of(provisioner: Provisioner) -> str:
+    """The name of ``--db-provisioner`` that makes this provisioner; of one from outside its module's name."""
+    _, _, name = type(provisioner).__module__.partition(".provisioners.")
+    return name.partition(".")[0] or type(provisioner).__module__
+
+
+def machine() -> str:
+    """The key of this machine: its CPUs and memory."""
+    memory = formatting.gibibytes(psutil.virtual_memory().total)
+    return f"{psutil.cpu_count()} x {probes.cpu_model()}, {memory}"

@@ -1,0 +1,205 @@
+"""``Timeline``: a sample of every second of a measurement, as CSV: the machine, each node, the load generator.
+
+One thread samples over the whole measurement, also between its rounds. Servers are asked only during a round, on the
+control connections that the plugin has anyway: another connection would take a place that the workload may need.
+``benchmarks/timeline_cost.py`` measures what the samples cost.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import io
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+import psutil
+
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.topology import Pulse
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.testbed.sampler import Sample, found, sample
+from pytest_dbcluster.workloads.workload import Setting
+
+INTERVAL = 1.0  # seconds
+STOP_SECONDS = 5.0
+ABOUT = ("time", "seconds", "variant", "block", "position")
+NODE = "_node"  # is in the names of values that are of one node
+GAUGES = ("receive_queue", "replica_lag")  # read as they are; all other values are changes a second
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """The round in which a sample was taken."""
+
+    variant: str
+    block: int
+    position: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """A sample. time: seconds since 1970 (UTC), which the system may correct; clock: seconds by ``time.monotonic``.
+
+    place: None between rounds. processes: the number of the servers' processes that it is of.
+    """
+
+    time: float
+    clock: float
+    place: Place | None
+    processes: int
+    values: Sample
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampled:
+    """What is sampled at present. number: of these processes; place: None between rounds."""
+
+    place: Place | None
+    cluster: Cluster | None
+    client: Host | None
+    processes: Mapping[str, psutil.Process]
+    number: int
+
+
+class Timeline:
+    """The samples of one measurement. ``during`` starts the thread, ``stop`` ends it; ``during`` may follow again.
+
+    interval: seconds between two samples.
+    """
+
+    def __init__(self, interval: float = INTERVAL) -> None:
+        self.moments: list[Moment] = []
+        self._interval = interval
+        self._thread: threading.Thread | None = None
+        self._stopped = threading.Event()  # each thread has its own
+        self._pids: dict[str, int] = {}
+        self._now = Sampled(None, None, None, {}, 0)
+
+    @contextlib.contextmanager
+    def during(self, place: Place, setting: Setting) -> Iterator[None]:
+        """Sample the cluster of this setting, and its servers until the block ends; then its processes alone."""
+        cluster = setting.cluster
+        pids = {node.name: node.process.pid for node in cluster.nodes if node.process}
+        now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client)
+        if pids != self._pids:
+            self._pids = pids
+            now = dataclasses.replace(now, processes=found(pids), number=now.number + 1)
+        # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
+        self._now = now
+        self._start()
+        try:
+            yield
+        finally:
+            self._now = dataclasses.replace(now, place=None)
+
+    def stop(self) -> None:
+        """End the thread. A second call does nothing. A thread that waits for a dead server ends when that gives up."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self._stopped.set()
+            thread.join(STOP_SECONDS)
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._stopped = threading.Event()
+            self._thread = threading.Thread(
+                target=self._sample, args=(self._stopped,), daemon=True, name="dbcluster-timeline"
+            )
+            self._thread.start()
+
+    def _sample(self, stopped: threading.Event) -> None:
+        due = time.monotonic()
+        while not stopped.wait(max(0.0, due - time.monotonic())):
+            self.moments.append(_moment(self._now))
+            due = max(due + self._interval, time.monotonic())  # a late sample is not followed by a second one at once
+
+    def as_csv(self, rounds: Sequence[Round]) -> str:
+        """The samples from the first to the last of these rounds as CSV, with a header; empty without any.
+
+        A line for each sample: ``time`` (seconds since 1970), ``seconds`` since the first round, then ``variant``,
+        ``block`` and ``position`` of the round in which it was taken (empty between rounds), then the metrics: those of
+        ``Sampler.rates`` as averages since the last sample that has them, and by node ``flow_control_paused_NODE``
+        (share of the time, 0 to 1), ``receive_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An empty
+        cell is unknown.
+        """
+        if not rounds:
+            return ""
+        moments = list(self.moments)
+        began = min(done.started for done in rounds)
+        ended = max(done.started + done.seconds + done.counters.get("drain_seconds", 0.0) for done in rounds)
+        lines = [
+            (moment, rates)
+            for moment, rates in zip(moments, _rates(moments), strict=True)
+            if began - self._interval <= moment.time <= ended + self._interval
+        ]
+        if not lines:
+            return ""
+        names = list(dict.fromkeys(name for _, rates in lines for name in rates))
+        text = io.StringIO()
+        add = csv.writer(text, lineterminator="\n").writerow
+        add([*ABOUT, *names])
+        for moment, rates in lines:
+            place = dataclasses.astuple(moment.place) if moment.place else ("", "", "")
+            cells = [f"{rates[name]:.6g}" if name in rates else "" for name in names]
+            add([f"{moment.time:.3f}", f"{moment.time - began:.3f}", *place, *cells])
+        return text.getvalue()
+
+
+def _moment(of: Sampled) -> Moment:
+    """A sample of now."""
+    at, clock = time.time(), time.monotonic()
+    values = sample(of.processes, of.client.running_cpu_seconds() if of.client else None)
+    if of.place and of.cluster:
+        values |= of_servers(of.cluster)
+    return Moment(at, clock, of.place, of.number, values)
+
+
+def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
+    """For each moment the changes a second since the last one that has the value, and the gauges as they are.
+
+    Processes and servers of another cluster have other values: of these there is no change at first.
+    """
+    rates = []
+    known: dict[tuple[str, int], tuple[float, float]] = {}
+    for moment in moments:
+        changes: dict[str, float] = {}
+        for name, value in moment.values.items():
+            key = (name, moment.processes if NODE in name else 0)
+            if name.startswith(GAUGES):
+                changes[name] = value
+            elif key in known:
+                clock, before = known[key]
+                changes[name] = (value - before) / max(moment.clock - clock, 1e-6)
+            known[key] = (moment.clock, value)
+        rates.append(changes)
+    return rates
+
+
+def of_servers(cluster: Cluster) -> Sample:
+    """What each server says of itself, by ``NAME_NODE``; without those that do not answer, which the round notices."""
+    values: Sample = {}
+    for node in cluster.nodes:
+        pulse = cluster.topology.pulse(node, cluster.nodes)
+        if pulse is not None:
+            with contextlib.suppress(Exception):  # the thread must not end, whatever a dying server sends
+                answer = _answer(node.sql.records(pulse.statement))
+                values |= {f"{name}_{node.name}": value for name, value in _read(pulse, answer).items()}
+    return values
+
+
+def _answer(rows: Sequence[Mapping[str, str]]) -> Mapping[str, str]:
+    """The values by lower-case name: of a list of statuses (name, value), or of one row."""
+    if rows and set(rows[0]) == {"variable_name", "value"}:
+        return {row["variable_name"].lower(): row["value"] for row in rows}
+    return rows[0] if rows else {}
+
+
+def _read(pulse: Pulse, answer: Mapping[str, str]) -> dict[str, float]:
+    """The values of a pulse that the server knows: a replica that reads nothing has no lag."""
+    return {
+        name: float(answer[column]) * unit for name, (column, unit) in pulse.values.items() if answer.get(column, "")
+    }

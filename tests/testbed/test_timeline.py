@@ -1,0 +1,236 @@
+"""A sample of every second of a measurement, and the CSV that is made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import subprocess
+import threading
+import types
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.topology import Pulse, Topology
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.system import processes
+from pytest_dbcluster.testbed import timeline as module
+from pytest_dbcluster.testbed.timeline import Moment, Place, Timeline
+
+PLACE = Place("flush_2", 3, 1)
+PULSE = Pulse("SHOW GLOBAL STATUS", {"flow_control_paused": ("paused_ns", 1e-9), "receive_queue": ("recv_queue", 1.0)})
+
+
+class Pulsing(Topology):
+    """Every node is asked the same."""
+
+    options = form = problems = None
+
+    def pulse(self, node, nodes):
+        """Flow control and queue."""
+        return PULSE
+
+
+Pulsing.__abstractmethods__ = frozenset()
+
+
+class Answers:
+    """A control connection that gives these rows, or raises."""
+
+    def __init__(self, *rows, error=None):
+        self.rows, self.error = list(rows), error
+        self.asked = 0
+
+    def records(self, statement):
+        """What SHOW GLOBAL STATUS gives."""
+        self.asked += 1
+        if self.error:
+            raise self.error
+        return self.rows
+
+
+STATUS = ({"variable_name": "Paused_ns", "value": "2000000000"}, {"variable_name": "Recv_queue", "value": "7"})
+
+
+def setting(*connections, pid=None):
+    """A cluster with a node for each connection, and a client."""
+    nodes = [
+        types.SimpleNamespace(name=f"node{n}", process=types.SimpleNamespace(pid=pid or os.getpid()), sql=connection)
+        for n, connection in enumerate(connections, 1)
+    ]
+    cluster = types.SimpleNamespace(nodes=nodes, topology=Pulsing())
+    return types.SimpleNamespace(cluster=cluster, client=FakeHost())
+
+
+def sampled(timeline, number):
+    """Wait until there are so many more samples."""
+    enough = len(timeline.moments) + number
+    wait.until(lambda: [] if len(timeline.moments) >= enough else ["few"], "samples", seconds=60)
+
+
+def threads():
+    """The threads that sample."""
+    return [thread for thread in threading.enumerate() if thread.name == "dbcluster-timeline"]
+
+
+@pytest.fixture
+def timeline():
+    """A fast timeline, which is stopped at the end."""
+    fast = Timeline(interval=0.005)
+    yield fast
+    fast.stop()
+
+
+def test_one_thread_samples_in_rounds_and_between_them(timeline):
+    """It ends when it is stopped, and not with a round. Servers are asked in rounds alone."""
+    connection = Answers(*STATUS)
+    for _ in range(2):
+        with timeline.during(PLACE, setting(connection)):
+            sampled(timeline, 2)
+        sampled(timeline, 1)  # it may have begun in the round
+        asked = connection.asked
+        sampled(timeline, 2)
+        assert connection.asked == asked > 0
+        assert len(threads()) == 1
+    timeline.stop()
+    timeline.stop()
+
+    assert threads() == []
+    inside = [moment for moment in timeline.moments if moment.place]
+    assert {moment.place for moment in inside} == {PLACE}
+    assert inside[0].values["receive_queue_node1"] == 7
+    assert inside[0].values["flow_control_paused_node1"] == 2.0
+    outside = [moment for moment in timeline.moments if not moment.place]
+    assert outside
+    assert not any("receive_queue_node1" in moment.values for moment in outside)
+    assert all("cpu_node1" in moment.values for moment in timeline.moments)
+
+
+@pytest.mark.parametrize("error", [ConfigError("gone"), IndexError("half a packet"), OSError("reset")])
+def test_a_server_that_does_not_answer_ends_no_sampling(timeline, error):
+    """The others are sampled; the round itself finds out what has happened."""
+    with timeline.during(PLACE, setting(Answers(error=error), Answers(*STATUS))):
+        sampled(timeline, 3)
+
+    last = timeline.moments[-1].values
+    assert "receive_queue_node1" not in last
+    assert len(threads()) == 1
+
+
+def done(started, seconds, drain=0.0):
+    """A round."""
+    counters = {"drain_seconds": drain}
+    return Round("flush_2", 3, 1, RunResult(seconds, 1), wall=seconds, started=started, counters=counters)
+
+
+def moment(at, place, processes, values):
+    """A sample; the system's time is not corrected."""
+    return Moment(at, at, place, processes, values)
+
+
+def rows(timeline, *rounds):
+    """The lines of the CSV by column."""
+    return list(csv.DictReader(io.StringIO(timeline.as_csv(rounds))))
+
+
+def test_the_csv_has_rates_and_gauges_of_the_rounds():
+    """A value that was missing in between is averaged since the last sample that had it."""
+    timeline = Timeline()
+    timeline.moments = [
+        moment(90.0, None, 1, {"cpu_all": 0.0}),
+        Moment(
+            100.0, 100.0, PLACE, 1, {"cpu_all": 10.0, "cpu_node1": 1.0, "receive_queue_node1": 5.0, "disk_writes": 0.0}
+        ),
+        moment(101.0, None, 1, {"cpu_all": 11.5, "cpu_node1": 1.5, "disk_writes": 10.0}),
+        Moment(
+            103.0, 103.0, PLACE, 1, {"cpu_all": 13.5, "cpu_node1": 2.0, "receive_queue_node1": 2.0, "disk_writes": 10.0}
+        ),
+        moment(200.0, None, 1, {"cpu_all": 99.0}),
+    ]
+    first, second, third = rows(timeline, done(100.0, 1.0), done(102.5, 0.5))
+
+    assert list(first)[:5] == ["time", "seconds", "variant", "block", "position"]
+    assert (first["time"], first["seconds"], first["variant"], first["block"]) == ("100.000", "0.000", "flush_2", "3")
+    assert (first["cpu_all"], first["cpu_node1"], first["receive_queue_node1"]) == ("1", "", "5")
+    assert (second["variant"], second["cpu_all"], second["receive_queue_node1"]) == ("", "1.5", "")
+    assert (third["cpu_all"], third["cpu_node1"], third["receive_queue_node1"]) == ("1", "0.25", "2")
+    assert third["disk_writes"] == "0"
+
+
+def test_a_switch_to_another_cluster_is_no_jump():
+    """Processes of two clusters have the same names; each is compared with itself."""
+    timeline = Timeline()
+    timeline.moments = [
+        moment(100.0, PLACE, 1, {"cpu_node1": 500.0}),
+        moment(101.0, PLACE, 2, {"cpu_node1": 3.0}),
+        moment(102.0, PLACE, 2, {"cpu_node1": 3.5}),
+        moment(104.0, PLACE, 1, {"cpu_node1": 501.0}),
+    ]
+
+    assert [row["cpu_node1"] for row in rows(timeline, done(100.0, 4.0))] == ["", "", "0.5", "0.25"]
+
+
+def test_a_corrected_clock_changes_no_rate():
+    """The system's time may jump; a second stays a second."""
+    timeline = Timeline()
+    timeline.moments = [
+        Moment(100.0, 50.0, PLACE, 1, {"cpu_all": 1.0}),
+        Moment(99.5, 51.0, PLACE, 1, {"cpu_all": 2.0}),
+    ]
+
+    assert [row["cpu_all"] for row in rows(timeline, done(100.0, 2.0))] == ["", "1"]
+
+
+def test_a_server_that_hangs_holds_up_neither_a_round_nor_the_end(timeline, monkeypatch):
+    """The thread that waits for it is left alone; it ends when the server answers."""
+    monkeypatch.setattr(module, "STOP_SECONDS", 0.01)
+    asked, answer = threading.Event(), threading.Event()
+
+    class Hanging(Answers):
+        def records(self, statement):
+            asked.set()
+            assert answer.wait(60)
+            return STATUS
+
+    with timeline.during(PLACE, setting(Hanging())):
+        assert asked.wait(60)
+    timeline.stop()
+    (waiting,) = threads()
+    answer.set()
+    waiting.join(60)
+
+    assert threads() == []
+
+
+def test_there_is_no_csv_without_samples_or_rounds():
+    """So no file is written."""
+    timeline = Timeline()
+
+    assert timeline.as_csv([]) == ""
+    assert timeline.as_csv([done(1.0, 1.0)]) == ""
+
+
+def test_the_csv_reaches_to_the_end_of_the_last_drain():
+    """The queue that is drained is what one looks for there."""
+    timeline = Timeline()
+    timeline.moments = [moment(float(second), PLACE, 1, {"cpu_all": float(second)}) for second in range(100, 120)]
+
+    times = [row["time"] for row in rows(timeline, done(105.0, 2.0, drain=4.0))]
+
+    assert (times[0], times[-1]) == ("104.000", "112.000")
+
+
+def test_a_load_generator_is_counted_while_it_runs():
+    """Its processes are children of ours, or children of these."""
+    before = processes.running_children_seconds()
+    loop = "n=0; while [ $n -lt 400000 ]; do n=$((n+1)); done; echo done; read x"
+    command = ["sh", "-c", f"sh -c '{loop}'; true"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as busy:
+        busy.stdout.readline()
+        used = processes.running_children_seconds() - before
+        busy.communicate(b"x")
+
+    assert used > 0.05

@@ -1,0 +1,73 @@
+"""Which variants one running cluster serves, on real servers: those that a switch turns into each other and back."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.clusters.servers.data_template import template
+from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.clusters.servers.variables import is_identity
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.variants import References, split
+from tests.support.clusters import variant_of
+
+LAZY = {"innodb_flush_log_at_trx_commit": "2"}
+BUSY = {"innodb_io_capacity": "3000"}
+BUFFERED = {"innodb_log_file_buffering": "ON"}
+STUCK = {"innodb_monitor_enable": "all"}  # what cannot be taken back, whatever the disk
+
+
+@pytest.fixture
+def switchable(mariadb, provisioner, empty_references):
+    """A variant of one server with these options, as a run divides them; asked of servers and not of a cache."""
+    known = template(mariadb, lambda: pytest.fail("the template is there"), {}).variables
+
+    def switchable(**options):
+        variant = split(variant_of(ClusterSpec("standalone"), mariadb, options), known)
+        return References(provisioner, lambda line: None).switchable(variant, known)
+
+    return switchable
+
+
+def differing(node, other):
+    """The variables in which two servers differ, without those of their identity and the version's ending -log."""
+    names = differences(node.variables(), other.variables())
+    return [name for name in names if not is_identity(name) and name != "version"]
+
+
+def test_only_the_option_that_stays_needs_a_start(switchable):
+    """The others are switched as before, so the variant shares a cluster with those that start with that option."""
+    both = switchable(**STUCK, lock_wait_timeout="40")
+
+    assert (dict(both.static), dict(both.dynamic)) == (STUCK, {"lock_wait_timeout": "40"})
+    assert both.cluster_key == switchable(**STUCK).cluster_key
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [(LAZY, LAZY | BUSY), (BUFFERED, BUFFERED | LAZY), ({}, {"general_log": "ON"})],
+    ids=["both_lazy", "both_buffered", "general_log"],
+)
+def test_one_cluster_serves_variants_that_a_switch_turns_into_each_other(one, other, pool, mariadb, briefly):
+    """After each switch, there and back, its variables are those of a server that was started so."""
+    specs = [ClusterSpec("standalone", release=mariadb.asked, options=options) for options in (one, other)]
+    variants = [pool.resolution.resolve(spec) for spec in specs]
+    first, second = pool.running(variants)
+    assert first is second
+
+    cold = [briefly("standalone", **options).nodes[0] for options in (one, other)]
+    node = first.cluster.nodes[0]
+    for number in (0, 1, 0, 1):
+        first.switch.to(pool.resolution.changes(variants[number]))
+        assert differing(node, cold[number]) == []
+    assert differing(*cold) != []
+
+
+def test_a_log_that_a_start_buffers_is_as_after_a_start(pool, mariadb, briefly):
+    """Where a running server cannot stop to buffer its log, flush=2 and the default have a cluster each."""
+    specs = [ClusterSpec("standalone", release=mariadb.asked, options=options) for options in ({}, LAZY)]
+    variants = [pool.resolution.resolve(spec) for spec in specs]
+    cold = [briefly("standalone", **options).nodes[0] for options in ({}, LAZY)]
+    for number, running in enumerate(pool.running(variants)):
+        running.switch.to(pool.resolution.changes(variants[number]))
+        assert differing(running.cluster.nodes[0], cold[number]) == []
