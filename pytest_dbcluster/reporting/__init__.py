@@ -11,9 +11,11 @@ Look here for:
   ``tables/layout.py`` formats them, ``terminal.py`` prints them.
 - The table of claims by release (``matrix.csv``): ``tables/matrix.py``. The table of a curve: ``tables/curves.py``.
 - ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
-- The typed documents that are written to and read from the results directory: ``schema``.
+- The typed documents that are written to and read from the results directory: ``schema`` for claims and curves,
+  ``documents`` for the whole run (``run.json``).
 - Which outputs get a claim, in one process and with the workers of pytest-xdist: ``report``.
-- The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (one SVG file).
+- The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
+- The page of a run, one HTML file: ``page``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Everything that imports allure: ``allure``.
 - Published figures, shown beside measured ones: ``published``.
@@ -23,6 +25,8 @@ A new report is a module here and one line in ``report``.
 
 __all__ = [
     "allure",
+    "documents",
+    "page",
     "published",
     "records",
     "report",

@@ -9,22 +9,27 @@ import dataclasses
 import platform
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
 import psutil
 
 from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id, shared, spec_document
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.rounds import load_generator
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.spec import PARITIES
+from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 
@@ -34,6 +39,7 @@ class ClaimRecord:
     """One claim with its answer.
 
     test: the test's node id.
+    claim_id: the same for this claim in all runs, on all releases and machines (``documents.claim_id``).
     text: the claim as written, such as ``flush_2.beats(galera3)``.
     load: the workload's name.
     candidate, baseline: the names of the two variants that the verdict's ratio compares. For a claim about an order
@@ -45,21 +51,34 @@ class ClaimRecord:
     asserted: False for a comparison that is only printed.
     measured_seconds: the measured seconds of all rounds that the claim used, of all variants together.
     wall_seconds: seconds from the test's call of ``measure`` to the answer.
-    seed: the seed of the run; it sets the order of the rounds.
+    seed: the seed of the run; each measurement draws the order of its rounds from it.
     release: release and exact version, such as ``mariadb:10.11 10.11.19``; several are joined by ``, ``.
     profile: the profile of the run, such as ``quick``.
     durability: by variant, the failures that a commit survives, as text.
     differences: by name, the server variables that differ between the two variants: (baseline's value, candidate's).
     fingerprint: the machine, kernel and Python, as text by name.
-    repeat: the command that repeats the test.
-    rounds: by variant, the rounds that the claim used. The n-th rounds of all variants belong to one block.
+    repeat: the command that repeats the test, without paths of this machine.
+    rounds: by variant, the rounds that the claim used. The n-th rounds of all variants are the n-th pair. Block and
+        position of a round say when it ran: in the first blocks, of four rounds of each variant, that is not the order
+        of the pairs.
     published_seconds: by variant, its published seconds: the average, then minimum and maximum where they are
         published; empty where nothing is published.
     drains: by variant, the median seconds from the end of a round until all nodes had applied it; empty where nothing
         had to drain.
     drained: the ratio candidate / baseline of speed with the drain included; None where nothing had to drain.
-    void: the blocks that did not count and were drawn again; each has the rounds of all its variants.
+    void: what did not count and was drawn again: of a block with four rounds of each variant one round, of a later
+        block all its rounds.
+    instances: the instances of each variant, which the blocks used in turn.
+    carry_over: whether rounds are slower after the candidate than after the baseline; None where that is not known.
     arrival_rate: the arrival rate of an open loop; None for a closed loop.
+    cluster_difference: how far equal clusters can differ, and where that figure comes from; None where the variants
+        share one cluster, and for claims about counters.
+    kind: of the claim, such as ``beats``; ``differs`` for a comparison that is only printed.
+    provisioner: where the clusters ran, such as ``local``.
+    storage, parity: of the variants, as in SpecDocument; different ones are joined by ``, ``,
+        such as ``gp2-100, no limit``.
+    specs: by variant, its cluster.
+    sweep_field, sweep_value: of a sweep, the field and its value at this point; empty and None without a sweep.
     limited: a text that says that the load generator was the bottleneck; empty when it was not.
     """
 
@@ -89,15 +108,33 @@ class ClaimRecord:
     void: tuple[tuple[Round, ...], ...] = ()
     arrival_rate: ArrivalRate | None = None
     limited: str = ""
+    instances: int = 1
+    cluster_difference: ClusterDifference | None = None
+    carry_over: CarryOver | None = None
+    claim_id: str = ""
+    kind: str = ""
+    provisioner: str = ""
+    storage: str = ""
+    parity: str = ""
+    specs: Mapping[str, SpecDocument] = dataclasses.field(default_factory=dict)
+    sweep_field: str = ""
+    sweep_value: int | float | str | bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """The test that makes a claim: its node id, the profile of the run, and the command that repeats the test."""
+    """The test that makes a claim.
+
+    test: its node id. profile, provisioner, parity: of the run. repeat: the command that repeats the test. swept: the
+    field and value of a point of a sweep; None without a sweep.
+    """
 
     test: str
     profile: str
     repeat: str
+    provisioner: str = "local"
+    parity: str = PARITIES[0]
+    swept: tuple[str, object] | None = None
 
 
 def claim_record(
@@ -136,7 +173,40 @@ def claim_record(
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
+        instances=answer.instances,
+        **_remarks(answer),
+        **_identity(answer, testbed.load, variants, asked),
+        **_swept(asked.swept),
     )
+
+
+def _remarks(answer: Answer) -> dict[str, Any]:
+    """The fields of a record about what may have changed the estimate besides the variants."""
+    return {"cluster_difference": answer.difference, "carry_over": answer.carried}
+
+
+def _identity(answer: Answer, load: str, variants: Mapping[str, Variant], asked: Asked) -> dict[str, Any]:
+    """The fields of a record about its clusters, and about what claim it is."""
+    specs = {
+        name: spec_document(variant.spec, str(variant.release.name), variant.release.version, asked.parity)
+        for name, variant in variants.items()
+    }
+    return {
+        "claim_id": claim_id(asked.test, [spec.release for spec in specs.values()], answer.identity, load),
+        "kind": answer.claim.kind,
+        "provisioner": asked.provisioner,
+        "storage": shared(spec.storage for spec in specs.values()),
+        "parity": shared(spec.parity for spec in specs.values()),
+        "specs": specs,
+    }
+
+
+def _swept(point: tuple[str, object] | None) -> dict[str, Any]:
+    """The fields of a record about the point of a sweep; a value that JSON does not have becomes text."""
+    if point is None:
+        return {}
+    field, value = point
+    return {"sweep_field": field, "sweep_value": value if isinstance(value, int | float | str | None) else str(value)}
 
 
 def _published_beside(
@@ -207,20 +277,12 @@ class CurveRecord:
 def fingerprint() -> Mapping[str, str]:
     """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver."""
     return {
-        "cpu": f"{psutil.cpu_count()} x {_cpu_model()}",
+        "cpu": f"{psutil.cpu_count()} x {probes.cpu_model()}",
         "memory": formatting.gibibytes(psutil.virtual_memory().total),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "control driver": connection.driver(),
     }
-
-
-def _cpu_model() -> str:
-    """The first model name of Linux's /proc/cpuinfo; the architecture where it has none, as on ARM."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
 
 
 @dataclasses.dataclass(frozen=True)

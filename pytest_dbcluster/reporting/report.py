@@ -13,6 +13,9 @@ from typing import Any, Protocol
 
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import allure, schema, terminal, unwritten
+from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import curves, matrix
@@ -32,8 +35,8 @@ class Reporting(Protocol):
     def end_live(self) -> None:
         """Clear the line that shows progress, so that others can write."""
 
-    def claim(self, record: ClaimRecord) -> None:
-        """Show and save one answered claim."""
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
+        """Show and save one answered claim; ``timeline`` is its CSV of samples, empty for none."""
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, when its test has ended."""
@@ -43,6 +46,9 @@ class Reporting(Protocol):
 
         ``overridden`` are lines about server options that the run used instead of those of the test.
         """
+
+    def page(self) -> str:
+        """Make the page of the run, after ``finish``; return the line that says where it is, empty for none."""
 
     def summary(self, terminal_reporter: Any) -> None:
         """Print the closing table."""
@@ -72,17 +78,29 @@ class Report:
         """Clear the line that shows progress, so that others can write."""
         self._reporter.end_live()
 
-    def claim(self, record: ClaimRecord) -> None:
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
         """Show one answered claim, save it, and add it to Allure's results."""
-        self.records.append(record)
+        self._add(record)
         self._reporter.claim(record)
-        allure.claim(self._config, record, self._results.add(record))
+        allure.claim(self._config, record, self._results.add(record, timeline))
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve and add it to Allure's results, when its test has ended."""
-        self.curves.append(record)
+        self._add_curve(record)
         table = curves.as_csv(record)
         allure.curve(self._config, record, table, self._results.add_curve(record, table).chart)
+
+    def _add(self, record: ClaimRecord) -> None:
+        self.records.append(record)
+        self._measured(record.release)
+
+    def _add_curve(self, record: CurveRecord) -> None:
+        self.curves.append(record)
+        self._measured(record.release)
+
+    def _measured(self, releases: str) -> None:
+        if recorder := run_recorder.of(self._config):
+            recorder.measured(releases)
 
     def sort(self, tests: Sequence[str]) -> None:
         """Sort the records by test in the order of ``tests``; those of one test stay in order of arrival."""
@@ -103,10 +121,10 @@ class Report:
             self._reporter.line(f"[{worker}] {sent.text.strip()}", sent.colour)
         elif sent.kind == "claim":
             record = self._results.adopt(Path(sent.directory), sent.line)
-            self.records.append(record)
+            self._add(record)
             self._reporter.claim(record, f"[{worker}] ")
         else:
-            self.curves.append(self._results.adopt_curve(Path(sent.directory), sent.line))
+            self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line))
 
     def collect(self, directory: Path) -> None:
         """Show and save the records of a worker that it has saved, but whose message has not arrived.
@@ -126,6 +144,14 @@ class Report:
         overridden = list(dict.fromkeys(overridden))
         self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
         allure.finish(self._config, [*self.records, *self.curves], self._matrix())
+
+    def page(self) -> str:
+        """Make the page of the run from its results directory; return the line that says where it is.
+
+        Empty without matplotlib, which another line has said already, and for a run that has no results.
+        """
+        ended = self.records or self.curves or run_recorder.of(self._config)
+        return report_page.make(self._results.directory) if ended and drawing.available() else ""
 
     def _matrix(self) -> matrix.Matrix | None:
         """The matrix of releases; None for a run on one release."""
@@ -169,10 +195,10 @@ class Relay:
     def end_live(self) -> None:
         """Do nothing: a worker has no line that shows progress."""
 
-    def claim(self, record: ClaimRecord) -> None:
+    def claim(self, record: ClaimRecord, timeline: str = "") -> None:
         """Save one answered claim, add it to Allure's results, and send where it is saved."""
         self._reporter.forget()
-        kept = self._results.add(record)
+        kept = self._results.add(record, timeline)
         allure.claim(self._config, record, kept)
         if kept.line and kept.rounds.exists():
             self._send_kept("claim", kept.line)
@@ -190,6 +216,10 @@ class Relay:
     def finish(self, overridden: Sequence[str]) -> None:
         """Hand the lines about overridden options to the plugin, which sends them when the worker ends."""
         self._worker.overridden[:] = overridden
+
+    def page(self) -> str:
+        """Do nothing: the process that the user started makes the page."""
+        return ""
 
     def summary(self, terminal_reporter: Any) -> None:
         """Do nothing: the output of a worker is not shown."""

@@ -1,11 +1,12 @@
 """The results directory of a run: JSON lines, CSV files, charts, and the closing table as Markdown.
 
 - ``claims.jsonl``, ``curves.jsonl``: one line for each record, see ``schema``.
-- ``rounds/``, ``charts/``: CSV and ledgers of each claim, and its SVG.
+- ``rounds/``, ``charts/``: CSV and ledgers of each claim, and its SVG. ``timeline/``: CSV of every second of it.
 - ``curves/``: CSV, ledgers and SVG of each curve.
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
+- ``index.html``: the page of ``page.report_page``, made of all the others.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.formatting import file_name
-from pytest_dbcluster.reporting import charts, rounds_csv, schema
+from pytest_dbcluster.reporting import rounds_csv, schema
+from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.reporting.charts import curve as curve_chart
+from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
 from pytest_dbcluster.reporting.unwritten import Unwritten, append, write
 from pytest_dbcluster.rounds.round import Round
 
 SUMMARY = "summary.md"
-FOLDERS = ("rounds", "charts", "curves")
+FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
+PAGE = "index.html"
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
+    "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
 )
 
@@ -38,12 +44,14 @@ class ResultFiles:
     """The files of one claim or curve.
 
     rounds: the CSV file. chart: the SVG file; None where no chart can be drawn. line: the line of the claim in
-    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based; 0 when it could not be written.
+    ``claims.jsonl``, or of the curve in ``curves.jsonl``, 1-based; 0 when it could not be written. timeline: the CSV
+    file of every second; None for a curve.
     """
 
     rounds: Path
     chart: Path | None
     line: int
+    timeline: Path | None = None
 
     @property
     def ledgers(self) -> Path:
@@ -77,14 +85,16 @@ class Results:
         self._curves = 0
         self._lines: Counter[str] = Counter()  # lines written, by file
 
-    def add(self, record: ClaimRecord) -> ResultFiles:
-        """Write the files of one claim, and its line in ``claims.jsonl``."""
+    def add(self, record: ClaimRecord, timeline: str = "") -> ResultFiles:
+        """Write the files of one claim, and its line in ``claims.jsonl``. timeline: CSV text, empty for none."""
         kept = self._next(record)
+        if kept.timeline and timeline:
+            self._write(kept.timeline, timeline)
         self._write(kept.rounds, rounds_csv.as_csv(record))
         self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
-        line = self._listed(record, kept if charts.drawable(record) else dataclasses.replace(kept, chart=None))
-        return self._with_chart(dataclasses.replace(kept, line=line), charts.chart(record))
+        line = self._listed(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
+        return self._with_chart(dataclasses.replace(kept, line=line), claim_chart.svg(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
         """Move one claim from another results directory into this one, and return its record.
@@ -95,7 +105,9 @@ class Results:
         document = schema.claim_document(theirs, line)
         record = schema.claim_of(theirs, document)
         chart = theirs / document.chart_file if document.chart_file else None
-        self._listed(record, self._moved(ResultFiles(theirs / document.rounds_file, chart, line), self._next(record)))
+        timeline = theirs / document.timeline_file if document.timeline_file else None
+        files = ResultFiles(theirs / document.rounds_file, chart, line, timeline)
+        self._listed(record, self._moved(files, self._next(record)))
         return record
 
     def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
@@ -104,7 +116,7 @@ class Results:
         self._write(kept.rounds, table)
         self._write_ledgers(kept, schema.curve_rounds(record))
         line = self._listed_curve(record, kept)
-        return self._with_chart(dataclasses.replace(kept, line=line), charts.curve(record))
+        return self._with_chart(dataclasses.replace(kept, line=line), curve_chart.svg(record))
 
     def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
         """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
@@ -121,7 +133,7 @@ class Results:
         self._count += 1
         name = f"{self._count:02}-{file_name(record.text)}-{file_name(record.load)}"
         rounds, chart = self.directory / "rounds" / f"{name}.csv", self.directory / "charts" / f"{name}.svg"
-        return ResultFiles(rounds, chart, self._count)
+        return ResultFiles(rounds, chart, self._count, self.directory / "timeline" / f"{self._count:02}.csv")
 
     def _next_curve(self, record: CurveRecord) -> ResultFiles:
         """The paths for the next curve."""
@@ -149,6 +161,8 @@ class Results:
         """Move the files ``theirs`` to the paths ``kept``; return those without a chart where there is none."""
         self._move(theirs.rounds, kept.rounds)
         self._move(theirs.ledgers, kept.ledgers)
+        if theirs.timeline and kept.timeline:
+            self._move(theirs.timeline, kept.timeline)
         drawn = theirs.chart and kept.chart and self._move(theirs.chart, kept.chart)
         return kept if drawn else dataclasses.replace(kept, chart=None)
 
@@ -161,8 +175,9 @@ class Results:
         return target.exists()
 
     def _listed(self, record: ClaimRecord, kept: ResultFiles) -> int:
-        rounds, ledgers, chart = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart))
-        return self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), ledgers, chart))
+        timeline = _existing(kept.timeline) if kept.timeline else None
+        rounds, *others = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart, timeline))
+        return self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), *others))
 
     def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> int:
         table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
@@ -214,7 +229,7 @@ class Results:
         self._write(self.directory / SUMMARY, "\n".join(lines) + "\n")
         return [
             f"results: {self.directory}/{{{SUMMARY},{schema.CLAIMS}}}",
-            *([] if charts.available() else [charts.MISSING]),
+            *([] if drawing.available() else [drawing.MISSING]),
         ]
 
 

@@ -7,13 +7,15 @@ import io
 import itertools
 import math
 
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds import metrics, pairing
 from pytest_dbcluster.rounds.round import SPEEDS, Round
 
 COLUMNS = (
     "pair",
+    "block",
     "position",
     "variant",
     "seconds",
@@ -37,6 +39,15 @@ def values(record: ClaimRecord, variant: str) -> list[float]:
     return [metrics.shown(measured, record.metric, record.load) for measured in record.rounds[variant]]
 
 
+def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
+    """The pairs of two variants of a claim, as the claim compared them: the lower latency is the higher speed."""
+    shown = values(record, candidate), values(record, baseline)
+    if metrics.unit(record.metric) == metrics.LATENCY:
+        shown = shown[::-1]
+    rounds = record.rounds[candidate], record.rounds[baseline]
+    return pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
+
+
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
     """The pairs of variants that are compared, candidate first; a claim about an order compares all neighbours."""
     return list(itertools.pairwise(record.rounds))
@@ -45,13 +56,18 @@ def steps(record: ClaimRecord) -> list[tuple[str, str]]:
 def as_csv(record: ClaimRecord) -> str:
     """A line for each round in the order in which the rounds ran: COLUMNS, percentiles, counters, samples.
 
-    The lines of a void block come before those of the block that replaced it; the column ``void`` has the reason.
+    A void round has the pair of the round that replaced it, and comes before it; the column ``void`` has the reason.
     """
     void = [drawn for block in record.void for drawn in remarks.as_void(block)]
     rounds = sorted(
         itertools.chain(void, *record.rounds.values()),
-        key=lambda drawn: (drawn.block, not drawn.void, drawn.started, drawn.position),
+        key=lambda drawn: (drawn.block, drawn.started, not drawn.void, drawn.position),
     )
+    pairs = {
+        (drawn.block, drawn.position): number
+        for of_variant in record.rounds.values()
+        for number, drawn in enumerate(of_variant, 1)
+    }
     counted = sorted({name for drawn in rounds for name in drawn.counters})
     sampled = sorted({name for drawn in rounds for name in drawn.samples})
     tails = list(metrics.QUANTILES) if any(drawn.outcome.ledger for drawn in rounds) else []
@@ -60,6 +76,7 @@ def as_csv(record: ClaimRecord) -> str:
     write([*COLUMNS, *(f"{name}_ms" for name in tails), *counted, *(f"sample:{name}" for name in sampled)])
     for drawn in rounds:
         cells = [
+            pairs.get((drawn.block, drawn.position)),
             *_own(drawn),
             *(metrics.shown(drawn, name, record.load) if drawn.outcome.ledger else None for name in tails),
             *map(drawn.counters.get, counted),
@@ -70,10 +87,10 @@ def as_csv(record: ClaimRecord) -> str:
 
 
 def _own(drawn: Round) -> list[object]:
-    """The cells of COLUMNS; the pair is 1-based, the position in it 0-based."""
+    """The cells of COLUMNS after the pair, which is 1-based; block and position in it are 0-based."""
     outcome = drawn.outcome
     return [
-        drawn.block + 1,
+        drawn.block,
         drawn.position,
         drawn.variant,
         outcome.seconds,

@@ -19,26 +19,34 @@ A Message is what a worker of pytest-xdist sends; it is never saved.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
+from pytest_dbcluster.reporting.documents.json_text import Document
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
+from pytest_dbcluster.rounds import pairing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
 
-FORMAT = 2
-OLDER = {1: "it kept the seconds of the rounds and not the rounds"}
+FORMAT = 3
+OLDER = {
+    1: "it kept the seconds of the rounds and not the rounds",
+    2: "its rounds were drawn in another order, and judged at other looks",
+}
+KNOWN = json_text.Format(FORMAT, OLDER)
 CLAIMS, CURVES = "claims.jsonl", "curves.jsonl"
-
-Document = TypeVar("Document")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +58,9 @@ class RoundDocument(Round):
 
 @dataclasses.dataclass(frozen=True)
 class VoidBlock:
-    """A block that did not count. pair: its number, 1-based. reason: the variant that made it void, and why."""
+    """What did not count. block: its number, as in the rounds. reason: the variant that made it void, and why."""
 
-    pair: int
+    block: int
     reason: str
 
 
@@ -60,15 +68,22 @@ class VoidBlock:
 class ClaimDocument:
     """A line of ``claims.jsonl``: the fields of a ClaimRecord, and values derived from them for other readers.
 
-    began: the start of the first round's load, in seconds since 1970 (UTC); None without rounds. rounds: by variant,
-    the rounds that the claim used. seconds: by variant, the measured seconds of each of these rounds. values: by
-    variant, the claim's metric for each of these rounds, in the unit in which it is shown. void: the blocks that did
-    not count. void_rounds: the rounds of each void block. rounds_file, ledgers_file, chart_file: paths relative to the
-    results directory; None where there is no such file.
+    began: the start of the first round's load, in seconds since 1970 (UTC); None without rounds. look: the number of
+    the look that decided, 1-based; looks: the numbers of pairs at which this claim could be judged. baseline_first: for
+    each pair of ``candidate`` and ``baseline`` whether the baseline ran first. rounds: by variant, the rounds that the
+    claim used; the n-th of all variants are the n-th pair. seconds: by variant, the measured seconds of each of these
+    rounds. values: by variant, the claim's metric for each of these rounds, in the unit in which it is shown. void: the
+    rounds and blocks that did not count. void_rounds: the rounds of each of them. rounds_file, ledgers_file,
+    chart_file, timeline_file: paths relative to the results directory; None where there is no such file. Fields with a
+    default are missing in lines that were written before there were such fields.
     """
 
     format: int
     began: float | None
+    look: int
+    looks: tuple[int, ...]
+    baseline_first: tuple[bool, ...]
+    instances: int
     test: str
     text: str
     load: str
@@ -94,6 +109,7 @@ class ClaimDocument:
     void: tuple[VoidBlock, ...]
     arrival_rate: ArrivalRate | None
     limited: str
+    cluster_difference: ClusterDifference | None
     seconds: Mapping[str, tuple[float, ...]]
     values: Mapping[str, tuple[float, ...]]
     rounds: Mapping[str, tuple[RoundDocument, ...]]
@@ -101,6 +117,16 @@ class ClaimDocument:
     rounds_file: str
     ledgers_file: str | None
     chart_file: str | None
+    carry_over: CarryOver | None = None  # lines of earlier versions have none
+    claim_id: str = ""
+    kind: str = ""
+    provisioner: str = ""
+    storage: str = ""
+    parity: str = ""
+    specs: Mapping[str, SpecDocument] = dataclasses.field(default_factory=dict)
+    sweep_field: str = ""
+    sweep_value: int | float | str | bool | None = None
+    timeline_file: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,13 +184,13 @@ class TypeDocument:
 class LedgerDocument:
     """The ledger of one round; its line also has the round's ``RunResult.figures``, by name.
 
-    pair: the number of the round's block, 1-based. position: the position in the block, 0-based. void: why the round
-    does not count; empty when it counts. by_second: the successful operations of each second of the round. errors:
-    (number of the server error, node, how often).
+    block, position: of the round, 0-based, as in the rounds of the claim. void: why the round does not count; empty
+    when it counts. by_second: the successful operations of each second of the round. errors: (number of the server
+    error, node, how often).
     """
 
     format: int
-    pair: int
+    block: int
     position: int
     variant: str
     void: str
@@ -202,7 +228,13 @@ def _alike(names: Sequence[str], value: object) -> dict[str, Any]:
     return {name: getattr(value, name) for name in names}
 
 
-def claim_line(record: ClaimRecord, rounds_file: str, ledgers_file: str | None, chart_file: str | None) -> bytes:
+def claim_line(
+    record: ClaimRecord,
+    rounds_file: str,
+    ledgers_file: str | None,
+    chart_file: str | None,
+    timeline_file: str | None = None,
+) -> bytes:
     """The line of a claim in ``claims.jsonl``, with its line end; files are relative to the results directory."""
     numbers = _numbers(claim_rounds(record))
     by_variant = record.rounds.items()
@@ -210,7 +242,10 @@ def claim_line(record: ClaimRecord, rounds_file: str, ledgers_file: str | None, 
     document = ClaimDocument(
         format=FORMAT,
         began=min((measured.started for measured in every), default=None),
-        void=tuple(VoidBlock(block[0].block + 1, remarks.reason(block)) for block in record.void),
+        look=record.verdict.look,
+        looks=critical_values.looks(record.instances),
+        baseline_first=_baseline_first(record),
+        void=tuple(VoidBlock(block[0].block, remarks.reason(block)) for block in record.void),
         seconds={name: tuple(measured.seconds for measured in rounds) for name, rounds in by_variant},
         values={name: tuple(rounds_csv.values(record, name)) for name in record.rounds},
         rounds={name: _round_documents(rounds, numbers) for name, rounds in by_variant},
@@ -218,9 +253,16 @@ def claim_line(record: ClaimRecord, rounds_file: str, ledgers_file: str | None, 
         rounds_file=rounds_file,
         ledgers_file=ledgers_file,
         chart_file=chart_file,
+        timeline_file=timeline_file,
         **_alike(_CLAIM, record),
     )
-    return _encoded(document)
+    return json_text.encoded(document)
+
+
+def _baseline_first(record: ClaimRecord) -> tuple[bool, ...]:
+    """For each pair of the compared variants whether the baseline ran first; empty without rounds of both."""
+    candidate, baseline = (record.rounds.get(name, ()) for name in (record.candidate, record.baseline))
+    return pairing.baseline_first(candidate, baseline) if len(candidate) == len(baseline) else ()
 
 
 def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -> bytes:
@@ -234,7 +276,7 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
         )
         for point in record.points
     )
-    return _encoded(
+    return json_text.encoded(
         CurveDocument(
             format=FORMAT, points=points, table_file=table_file, ledgers_file=ledgers_file, **_alike(_CURVE, record)
         )
@@ -244,7 +286,7 @@ def curve_line(record: CurveRecord, table_file: str, ledgers_file: str | None) -
 def ledger_lines(rounds: Iterable[Round]) -> bytes:
     """A line for each round that has a ledger; empty when no round has one."""
     return b"".join(
-        _encoded(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
+        json_text.encoded(_ledger_document(measured, measured.outcome.ledger), measured.outcome.figures)
         for measured in rounds
         if measured.outcome.ledger
     )
@@ -280,7 +322,7 @@ def _round_document(measured: Round, numbers: Mapping[int, int]) -> RoundDocumen
 def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
     return LedgerDocument(
         format=FORMAT,
-        pair=measured.block + 1,
+        block=measured.block,
         position=measured.position,
         variant=measured.variant,
         void=measured.void,
@@ -293,20 +335,27 @@ def _ledger_document(measured: Round, ledger: Ledger) -> LedgerDocument:
     )
 
 
-def read_claims(directory: Path) -> list[ClaimRecord]:
+def read_claims(directory: Path, *, whole: bool = True) -> list[ClaimRecord]:
     """The claims of a results directory, equal to the records that were saved; empty when no claim was answered.
 
-    Raises ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
+    ``whole=False`` leaves out a last line without its end, which a killed run may leave (``unfinished``). Raises
+    ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
     that is not a claim, a format that this version does not read, and a missing ledger.
     """
-    lines = _lines(directory, CLAIMS)
+    lines = _lines(directory, CLAIMS, whole=whole)
     return [claim_of(directory, _document(text, ClaimDocument, where)) for where, text in lines]
 
 
-def read_curves(directory: Path) -> list[CurveRecord]:
-    """The curves of a results directory. Raises ConfigError as ``read_claims`` does."""
-    lines = _lines(directory, CURVES)
+def read_curves(directory: Path, *, whole: bool = True) -> list[CurveRecord]:
+    """The curves of a results directory. ``whole`` and errors are those of ``read_claims``."""
+    lines = _lines(directory, CURVES, whole=whole)
     return [curve_of(directory, _document(text, CurveDocument, where)) for where, text in lines]
+
+
+def unfinished(directory: Path) -> list[str]:
+    """The names of the files whose last line has no end: the run ended while writing it. Raises OSError."""
+    paths = [path for name in (CLAIMS, CURVES) if (path := directory / name).exists()]
+    return [path.name for path in paths if (text := path.read_bytes()) and not text.endswith(b"\n")]
 
 
 def claim_document(directory: Path, line: int) -> ClaimDocument:
@@ -382,18 +431,19 @@ def _round_of(document: RoundDocument, ledgers: _Ledgers) -> Round:
 
 def message(content: Message) -> bytes:
     """The message as bytes, for another process of the same run."""
-    return _encoded(content)
+    return json_text.encoded(content)
 
 
 def message_of(text: bytes) -> Message:
     """The message in these bytes, as ``message`` writes it. Raises ConfigError for other bytes."""
-    return _converted(_decoded(text, "a message of a worker"), Message, "a message of a worker")
+    where = "a message of a worker"
+    return json_text.converted(json_text.decoded(text, where, KNOWN), Message, where, KNOWN)
 
 
-def _lines(directory: Path, name: str) -> Iterator[tuple[str, bytes]]:
+def _lines(directory: Path, name: str, *, whole: bool = True) -> Iterator[tuple[str, bytes]]:
     """Each line of a file after its name for errors, ``FILE, line 1``; nothing when there is no such file.
 
-    Raises ConfigError when there is no such directory.
+    ``whole=False`` leaves out a last line without its end. Raises ConfigError when there is no such directory.
     """
     if not directory.is_dir():
         raise ConfigError(f"{directory}: there is no such results directory")
@@ -401,7 +451,8 @@ def _lines(directory: Path, name: str) -> Iterator[tuple[str, bytes]]:
     if path.exists():
         with path.open("rb") as file:
             for number, text in enumerate(file, 1):
-                yield f"{path}, line {number}", text
+                if whole or text.endswith(b"\n"):
+                    yield f"{path}, line {number}", text
 
 
 def _document_on(directory: Path, name: str, line: int, kind: type[Document]) -> Document:
@@ -414,58 +465,4 @@ def _document_on(directory: Path, name: str, line: int, kind: type[Document]) ->
 
 def _document(text: bytes, kind: type[Document], where: str) -> Document:
     """The document on a line. Raises ConfigError, which begins with ``where``, for a line that is no such document."""
-    content = _decoded(text, where)
-    written = content.get("format") if isinstance(content, dict) else None
-    if type(written) is not int:
-        raise ConfigError(f"{where}: it has no format number, so pytest-dbcluster did not write it; remove the line")
-    if written > FORMAT:
-        raise ConfigError(
-            f"{where}: it has format {written}, and this version reads format {FORMAT}; update pytest-dbcluster "
-            "(pip install --upgrade pytest-dbcluster)"
-        )
-    if written < FORMAT:
-        why = OLDER.get(written, "no version has written it")
-        raise ConfigError(
-            f"{where}: it has format {written}, and this version reads format {FORMAT}: {why}; measure again"
-        )
-    return _converted(content, kind, where)
-
-
-def _decoded(text: bytes, where: str) -> Any:
-    """The value of this JSON. Raises ConfigError, which begins with ``where``, for other text."""
-    import msgspec
-
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = "it is not JSON" if text.endswith(b"\n") else "it is incomplete: the run ended while writing it"
-        raise ConfigError(f"{where}: {problem} ({error}); remove the line, or measure again") from error
-
-
-def _converted(content: Any, kind: type[Document], where: str) -> Document:
-    """The JSON value as a document. Raises ConfigError, which begins with ``where``, when fields are wrong."""
-    import msgspec
-
-    try:
-        return msgspec.convert(content, kind, strict=False)  # not strict: "inf" is a number
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"{where}: {error}; it was changed by hand, or copied in part: measure again") from error
-
-
-def _encoded(document: object, more: Mapping[str, float] | None = None) -> bytes:
-    """The document as a line of JSON, with the names and numbers of ``more`` in the same object."""
-    import msgspec
-
-    line: bytes = msgspec.json.encode(_finite({**(more or {}), **msgspec.to_builtins(document, str_keys=True)}))
-    return line + b"\n"
-
-
-def _finite(value: Any) -> Any:
-    """The value with every number that is not finite as text: "inf", "-inf" or "nan"."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {name: _finite(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+    return json_text.read(text, kind, where, KNOWN)

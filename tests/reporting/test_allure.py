@@ -88,7 +88,7 @@ def test_a_claim_is_a_step_with_its_figures(run, pytester):
     parameters = {one["name"]: one["value"] for one in step["parameters"]}
 
     assert re.fullmatch(
-        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\d \(.*\), 6 pairs, 5 s", step["name"]
+        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\d \(.*\), 8 pairs, \d s", step["name"]
     )
     assert step["status"] == "passed"
     assert parameters["candidate"] == "flush_2"
@@ -100,7 +100,7 @@ def test_a_claim_is_a_step_with_its_figures(run, pytester):
         "chart": "image/svg+xml",
     }
     assert (directory / attached["verdict"]["source"]).read_text().startswith("HOLDS flush_2.beats(galera3)")
-    assert len((directory / attached["rounds"]["source"]).read_text().splitlines()) == 13
+    assert len((directory / attached["rounds"]["source"]).read_text().splitlines()) == 17
 
 
 def test_versions_are_kept_apart_and_seeds_are_not(run, pytester):

@@ -11,6 +11,7 @@ from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.records import Asked, claim_record
+from pytest_dbcluster.spec import ClusterSpec
 from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
 
@@ -19,7 +20,11 @@ class RoundSource(FakeSource):
     """Three variants; what is asked about two of them says which they were."""
 
     variants = tuple(
-        types.SimpleNamespace(name=name, release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"))
+        types.SimpleNamespace(
+            name=name,
+            release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"),
+            spec=ClusterSpec("standalone", name=name),
+        )
         for name in ("slow", "middle", "fast")
     )
 
@@ -59,6 +64,7 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
     assert record.published == len(candidate) / len(baseline)
     assert record.differences == {"which": (baseline, candidate)}
     assert record.text == "ordered(slow, middle, fast)"
+    assert record.claim_id == 'test_a | ordered(slow, middle, fast, metric="throughput") | fake load'
     drained = remarks.speed_ratio(record.rounds[candidate], record.rounds[baseline], "drained_throughput")
     assert (set(record.rounds), record.drained) == (set(names), pytest.approx(drained))
 
@@ -71,3 +77,15 @@ def test_a_record_is_kept_whole(tmp_path):
     results_directory.Results(tmp_path).add(record)
 
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
+
+
+def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():
+    """It belongs to the two variants that the record names."""
+    source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
+    answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
+    record = claim_record(answer, source, None, Asked("test_a", "quick", ""), 1.0)
+
+    assert (record.candidate, record.baseline) == ("middle", "slow")
+    assert [answer.variants[n].name for n in (1, 2)] == ["middle", "slow"]
+    assert answer.carry_over[1] is not None
+    assert record.carry_over == answer.carry_over[1] != answer.carry_over[0]

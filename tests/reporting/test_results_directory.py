@@ -9,10 +9,13 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting import charts, results_directory, rounds_csv
+from pytest_dbcluster.reporting import results_directory, rounds_csv
+from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import RunResult
+from tests.support.pairs import orders
 from tests.support.records import drained, failed, record, undecided
 
 NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
@@ -22,7 +25,7 @@ NO_PAIR = dataclasses.replace(record().verdict, pairs=0)
 def _no_charts(monkeypatch, request):
     """Charts have their own tests."""
     if "chart" not in request.function.__name__:
-        monkeypatch.setattr(charts, "chart", lambda made: None)
+        monkeypatch.setattr(claim_chart, "svg", lambda made: None)
 
 
 def lines(directory):
@@ -36,9 +39,11 @@ def test_a_claim_is_a_line_of_json(tmp_path):
     results_directory.Results(tmp_path).add(made)
     [kept] = lines(tmp_path)
 
-    assert kept["format"] == 2
+    assert kept["format"] == 3
+    assert (kept["look"], kept["looks"][:4], kept["instances"]) == (2, [4, 8, 12, 14], 1)
+    assert kept["baseline_first"] == orders(1, 8)
     assert kept["verdict"]["outcome"] == made.verdict.outcome.value
-    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1}
+    assert kept["verdict"]["claim"] == {"kind": "same_as", "margin": 0.1, "apart": 0.0}
     assert kept["published"] == 1.1
     assert kept["differences"] == {"innodb_flush_log_at_trx_commit": ["1", "2"]}
     assert kept["seconds"]["flush_2"] == [one.seconds for one in made.rounds["flush_2"]]
@@ -100,7 +105,7 @@ def test_ledgers_are_kept_whole(tmp_path):
     first, second = map(json.loads, kept.read_text().splitlines())
 
     assert {first["variant"], second["variant"]} == {"flush_2", "galera3"}
-    assert (first["pair"], first["by_second"], first["errors"]) == (1, [4, 5], [[1213, "node2", 1]])
+    assert (first["block"], first["by_second"], first["errors"]) == (0, [4, 5], [[1213, "node2", 1]])
     said = first["types"]["payment"]
     assert (said["attempts"], said["committed"], said["aborted_seconds"]) == ({"1": 8, "2": 1}, 9, 0.5)
     assert Histogram({int(key): n for key, n in said["latencies"].items()}) == entry.latencies
@@ -118,33 +123,58 @@ def test_the_rounds_are_a_table(tmp_path):
     rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
 
     assert len(rows) == 16
-    assert [row["pair"] for row in rows[:4]] == ["1", "1", "2", "2"]
-    assert float(rows[0]["seconds"]) == made.rounds["flush_2"][0].seconds
+    ran = sorted(
+        (one.block, one.position, pair, name) for name, many in made.rounds.items() for pair, one in enumerate(many, 1)
+    )
+    assert [(int(row["block"]), int(row["position"]), int(row["pair"]), row["variant"]) for row in rows] == ran
+    assert [row["block"] for row in rows] == ["0"] * 8 + ["1"] * 8
+    assert sorted(row["pair"] for row in rows[:8]) == ["1", "1", "2", "2", "3", "3", "4", "4"]
+    by_place = {(one.block, one.position): one.seconds for many in made.rounds.values() for one in many}
+    assert float(rows[0]["seconds"]) == by_place[0, 0]
     assert {row["fsyncs_per_commit"] for row in rows if row["variant"] == "galera3"} == {"3.0"}
     assert {row["sample:client_cpu"] for row in rows} == {"0.5"}
 
 
 def test_void_rounds_are_kept_with_their_reason(tmp_path):
-    """Void rounds are listed before their replacements, and do not count."""
-    made = record()
-    block = [dataclasses.replace(many[3], started=many[3].started - 1) for many in made.rounds.values()]
+    """Void rounds are listed before their replacements, with the same pair, and do not count."""
+    made = record(pairs=20)
+    block = [dataclasses.replace(many[13], started=many[13].started - 5) for many in made.rounds.values()]
     void = [dataclasses.replace(block[0], void="the primary changed"), block[1]]
     made = dataclasses.replace(made, void=[void])
     kept = results_directory.Results(tmp_path).add(made)
     rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
 
     assert [(row["pair"], row["variant"], row["void"]) for row in rows if row["void"]] == [
-        ("4", "flush_2", "the primary changed"),
-        ("4", "galera3", "with flush_2: the primary changed"),
+        ("14", name, reason)
+        for name, reason in sorted(
+            [("flush_2", "the primary changed"), ("galera3", "with flush_2: the primary changed")],
+            key=lambda void: made.rounds[void[0]][13].position,
+        )
     ]
-    assert [row["pair"] for row in rows[5:11]] == ["3", "4", "4", "4", "4", "5"]
-    assert lines(tmp_path)[0]["void"] == [{"pair": 4, "reason": "flush_2: the primary changed"}]
+    assert [row["pair"] for row in rows[25:31]] == ["13", "14", "14", "14", "14", "15"]
+    assert lines(tmp_path)[0]["void"] == [{"block": 4, "reason": "flush_2: the primary changed"}]
+
+
+def test_a_void_round_of_an_eight_stands_before_its_replacement(tmp_path):
+    """It alone was repeated, in its place."""
+    made = record()
+    one = made.rounds["flush_2"][2]
+    void = dataclasses.replace(one, started=one.started - 0.5, void="the primary changed")
+    kept = results_directory.Results(tmp_path).add(dataclasses.replace(made, void=[[void]]))
+    rows = list(csv.DictReader(io.StringIO(kept.rounds.read_text())))
+
+    places = [(row["block"], row["position"], row["pair"], row["void"]) for row in rows]
+    [number] = [n for n, row in enumerate(rows) if row["void"]]
+    assert places[number][:3] == places[number + 1][:3] == (str(one.block), str(one.position), "3")
+    assert len(rows) == 17
+    assert lines(tmp_path)[0]["void"] == [{"block": one.block, "reason": "flush_2: the primary changed"}]
     assert len(lines(tmp_path)[0]["seconds"]["flush_2"]) == 8
 
 
 def test_rounds_have_their_throughput_with_the_drain(tmp_path):
     """Beside the one without it."""
-    [row, *_] = csv.DictReader(io.StringIO(results_directory.Results(tmp_path).add(drained()).rounds.read_text()))
+    rows = csv.DictReader(io.StringIO(results_directory.Results(tmp_path).add(drained()).rounds.read_text()))
+    row = next(row for row in rows if row["variant"] == "flush_2")
 
     assert float(row["throughput"]) > float(row["drained_throughput"]) > 0
     assert lines(tmp_path)[0]["drained"] == drained().drained
@@ -161,11 +191,11 @@ def test_a_chart_is_kept_beside_the_rounds(tmp_path):
 def test_a_claim_whose_chart_cannot_be_drawn_is_kept(tmp_path, monkeypatch):
     """The line is written before the chart is drawn, so that a failing chart loses no verdict."""
 
-    def drawing(made):
+    def interrupted(made):
         assert lines(tmp_path)[0]["chart_file"].startswith("charts/01-")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(charts, "chart", drawing)
+    monkeypatch.setattr(claim_chart, "svg", interrupted)
     with pytest.raises(KeyboardInterrupt):
         results_directory.Results(tmp_path).add(record())
 
@@ -232,11 +262,11 @@ def test_a_run_without_claims_writes_nothing(tmp_path):
 
 def test_the_way_to_charts_is_said_once(tmp_path, monkeypatch):
     """Without matplotlib the closing lines say what to install."""
-    monkeypatch.setattr(charts, "available", lambda: False)
+    monkeypatch.setattr(drawing, "available", lambda: False)
     kept = results_directory.Results(tmp_path)
     kept.add(record())
 
-    assert kept.finish([record()], [])[-1] == charts.MISSING
+    assert kept.finish([record()], [])[-1] == drawing.MISSING
 
 
 def test_values_follow_the_metric():
@@ -249,3 +279,19 @@ def test_values_follow_the_metric():
     assert rounds_csv.values(record(metric="fsyncs_per_commit"), "galera3") == [3.0] * 8
     with pytest.raises(ConfigError, match="unknown counter 'nothing'"):
         rounds_csv.values(record(metric="nothing"), "galera3")
+
+
+def test_the_samples_of_every_second_are_a_file_of_the_claim(tmp_path):
+    """It has the number of the claim, and moves with it from a worker's directory. A claim without samples has none."""
+    worker, run = results_directory.Results(tmp_path / "worker"), results_directory.Results(tmp_path / "run")
+    worker.add(record(), "time\n1\n")
+    worker.add(failed())
+    run.add(undecided())
+    for line in (1, 2):
+        run.adopt(worker.directory, line)
+
+    assert [kept["timeline_file"] for kept in lines(run.directory)] == [None, "timeline/02.csv", None]
+    assert (run.directory / "timeline" / "02.csv").read_text() == "time\n1\n"
+    assert list((worker.directory / "timeline").iterdir()) == []
+    results_directory.clear(run.directory)
+    assert list((run.directory / "timeline").iterdir()) == []

@@ -58,7 +58,7 @@ def test_what_lies_in_the_directory_is_no_lock(tmp_path):
     """Taking and releasing adds the folders of results, and no other file."""
     results_lock.take(tmp_path).release()
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "curves", "rounds"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["charts", "curves", "rounds", "timeline"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")

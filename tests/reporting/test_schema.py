@@ -10,9 +10,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting import charts, results_directory, schema
+from pytest_dbcluster.reporting import results_directory, schema
+from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.reporting.charts import curve as curve_chart
+from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurvePoint, CurveRecord
 from pytest_dbcluster.rounds.histogram import TOP, Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -72,6 +76,7 @@ RESULTS = st.builds(
     client_seconds=maybe(NUMBER),
     busiest=maybe(NUMBER),
     figures=COUNTERS,
+    resolution=NUMBER,
 )
 ROUNDS = st.builds(
     Round,
@@ -106,6 +111,14 @@ VERDICTS = st.builds(
     neighbours=st.just(()),
 )
 RATES = st.builds(ArrivalRate, FINITE | st.just("70 %"), maybe(NUMBER), COUNTERS)
+SPECS = st.builds(
+    SpecDocument,
+    **dict.fromkeys(("topology", "release", "version", "proxy", "limits", "storage", "parity"), TEXT),
+    nodes=COUNT,
+    options=st.dictionaries(TEXT, TEXT, max_size=2),
+    cnf=tuples(TEXT),
+)
+SWEPT = st.integers() | TEXT | FINITE | st.booleans() | st.none()
 CLAIMS = st.builds(
     ClaimRecord,
     **dict.fromkeys(
@@ -129,10 +142,14 @@ CLAIMS = st.builds(
     drained=maybe(NUMBER),
     void=tuples(VOID, 2),
     arrival_rate=maybe(RATES),
+    carry_over=maybe(st.builds(CarryOver, NUMBER, NUMBER, NUMBER, NUMBER)),
+    **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field"), TEXT),
+    specs=st.dictionaries(TEXT, SPECS, max_size=2),
+    sweep_value=SWEPT,
 )
 POINTS = st.builds(
     CurvePoint,
-    value=st.integers() | TEXT | FINITE | st.booleans() | st.none(),
+    value=SWEPT,
     variant=TEXT,
     rounds=tuples(ROUNDS),
     median=NUMBER,
@@ -229,18 +246,21 @@ def test_numbers_without_end_are_texts_in_the_place_of_the_number():
 
 
 NAMES = """
-    format began test text load candidate baseline metric verdict message published asserted measured_seconds
+    format began look looks baseline_first instances test text load candidate baseline metric verdict message published
+    asserted measured_seconds
     wall_seconds seed release profile durability differences fingerprint repeat published_seconds drains drained void
-    arrival_rate limited seconds values rounds void_rounds rounds_file ledgers_file chart_file
+    arrival_rate limited cluster_difference seconds values rounds void_rounds rounds_file ledgers_file chart_file
+    carry_over
+    claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
-    order_effect lag1 stalls alpha needed_margin neighbours
+    order_effect lag1 stalls alpha needed_margin neighbours void
 """
 ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
 OUTCOME = """
     seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
-    figures
+    figures resolution
 """
 
 
@@ -249,7 +269,7 @@ def test_the_names_in_a_line_are_those_of_its_format():
     said = json.loads(schema.claim_line(record(), "a.csv", None, None))
     one = said["rounds"]["flush_2"][0]
 
-    assert schema.FORMAT == 2
+    assert schema.FORMAT == 3
     assert list(said) == NAMES.split()
     assert list(said["verdict"]) == VERDICT.split()
     assert sorted(one) == sorted(ROUND.split())
@@ -264,13 +284,25 @@ def line(**changes):
 WHOLE = line()
 
 
+def test_a_line_without_the_newest_names_is_read(tmp_path):
+    """Names were added to the format; a line that was written before has none of them."""
+    names = ("claim_id", "kind", "provisioner", "storage", "parity", "specs", "sweep_field", "sweep_value")
+    old = {name: value for name, value in json.loads(WHOLE).items() if name not in names}
+    (tmp_path / "claims.jsonl").write_text(json.dumps(old) + "\n")
+
+    (read,) = schema.read_claims(tmp_path)
+
+    assert (read.claim_id, read.specs, read.sweep_value) == ("", {}, None)
+
+
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        (line(format=3), r"it has format 3, and this version reads format 2; update pytest-dbcluster \(pip install"),
-        (line(format=1), "it has format 1, and this version reads format 2: it kept the seconds of the rounds"),
-        (line(format=0), "it has format 0, and this version reads format 2: no version has written it; measure again"),
-        (line(format="2"), "it has no format number"),
+        (line(format=4), r"it has format 4, and this version reads format 3; update pytest-dbcluster \(pip install"),
+        (line(format=2), "it has format 2, and this version reads format 3: its rounds were drawn in another order"),
+        (line(format=1), "it has format 1, and this version reads format 3: it kept the seconds of the rounds"),
+        (line(format=0), "it has format 0, and this version reads format 3: no version has written it; measure again"),
+        (line(format="3"), "it has no format number"),
         (line(format=True), "it has no format number"),
         (b"[1, 2]\n", "it has no format number, so pytest-dbcluster did not write it; remove the line"),
         (b"what is this\n", r"it is not JSON \(.*\); remove the line, or measure again"),
@@ -298,6 +330,15 @@ def test_names_that_a_reader_does_not_know_are_left_alone(tmp_path):
     (tmp_path / "claims.jsonl").write_bytes(line(colour="blue"))
 
     assert [one.text for one in schema.read_claims(tmp_path)] == [record().text]
+
+
+def test_a_line_without_a_carry_over_is_read(tmp_path):
+    """Earlier versions wrote none in the same format."""
+    said = json.loads(line())
+    del said["carry_over"]
+    (tmp_path / "claims.jsonl").write_text(json.dumps(said) + "\n")
+
+    assert [one.carry_over for one in schema.read_claims(tmp_path)] == [None]
 
 
 def test_a_directory_without_claims_has_none(tmp_path):
@@ -332,8 +373,8 @@ def test_a_missing_ledger_is_named(tmp_path):
 
 def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
     """Claims, curves and ledgers are read back, also after they were moved from a worker's directory."""
-    monkeypatch.setattr(charts, "chart", lambda made: None)
-    monkeypatch.setattr(charts, "curve", lambda made: None)
+    monkeypatch.setattr(claim_chart, "svg", lambda made: None)
+    monkeypatch.setattr(curve_chart, "svg", lambda made: None)
     made = with_ledger()
     curve = CurveRecord(
         "t",

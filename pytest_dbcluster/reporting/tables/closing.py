@@ -86,7 +86,7 @@ def _remarks(record: ClaimRecord) -> list[str]:
         remarks.append(record.arrival_rate.line)
     if record.limited:
         remarks.append(record.limited)
-    return [*remarks, *drained(record), *notes.void_line(record.void, verdict.pairs)]
+    return [*remarks, *drained(record), *notes.void_line(record.void)]
 
 
 def drained(record: ClaimRecord) -> list[str]:

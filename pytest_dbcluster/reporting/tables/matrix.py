@@ -18,6 +18,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.reporting.tables.layout import Block, Row
@@ -91,12 +92,12 @@ def ended(reports: Mapping[str, Sequence[Any]]) -> list[Ended]:
     for report in (report for category in reports.values() for report in category):
         release = dict(getattr(report, "user_properties", ())).get(RELEASE)
         if release and report.outcome != "passed":
-            tests.append(Ended(report.nodeid, release, report.outcome == "skipped", _reason(report.longrepr)))
+            tests.append(Ended(report.nodeid, release, report.outcome == "skipped", reason(report.longrepr)))
     return tests
 
 
-def _reason(longrepr: Any) -> str:
-    """The first line of pytest's message: of a skip (a tuple of path, line, reason), or of a failure."""
+def reason(longrepr: Any) -> str:
+    """The first line of pytest's message (``longrepr``): of a skip (path, line, reason), or of a failure."""
     crash = getattr(longrepr, "reprcrash", None)
     text = str(longrepr[2] if isinstance(longrepr, (tuple, list)) else crash.message if crash else longrepr)
     return (text.removeprefix("Skipped: ").strip().splitlines() or [""])[0]
@@ -157,14 +158,6 @@ def _by_claim(records: Sequence[ClaimRecord]) -> dict[tuple[str, str, str, int],
         key = (test, record.text, record.load, times[test, record.text, record.load, record.release])
         claims.setdefault(key, {})[record.release] = record
     return claims
-
-
-def bare(test: str, release: str) -> str:
-    """A test's node id without the release among its parameters, so it is the same on all releases."""
-    head, bracket, parameters = test.partition("[")
-    # pytest appends _0, _1 ... to equal ids, such as those of two directories of one release.
-    left = re.sub(rf"(^|-){re.escape(release)}(_\d+)?(?=-|$)", "", parameters.removesuffix("]"), count=1)
-    return f"{head}[{left.removeprefix('-')}]" if bracket and left else head
 
 
 def _cell(record: ClaimRecord | None, end: Ended | None, begun: bool) -> Cell:

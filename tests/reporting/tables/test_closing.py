@@ -62,12 +62,12 @@ def test_a_drain_that_changes_the_ratio_stands_below():
 
 
 def test_void_blocks_stand_below():
-    """The remark says how many blocks were drawn again, and why."""
+    """The remark says how many rounds of which variant were drawn again, and why."""
     made = record()
     void = [[dataclasses.replace(made.rounds["flush_2"][0], void="the primary changed")]]
     [block] = closing.blocks([dataclasses.replace(made, void=void)])
 
-    assert block.rows[0].remark == "1 of 9 blocks void, drawn again: flush_2: the primary changed"
+    assert block.rows[0].remark == "void rounds, drawn again: flush_2 1: flush_2: the primary changed"
 
 
 def test_what_was_measured_beside_stands_apart():

@@ -1,0 +1,236 @@
+"""The chart of a claim: its rounds over time, and below them the interval of the ratio at each look."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from pytest_dbcluster.claims import critical_values, estimators, intervals
+from pytest_dbcluster.claims.claim import STALLS, Verdict
+from pytest_dbcluster.claims.pairs import Pairs, log_difference
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.charts import drawing, scales
+from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.round import Round
+
+SIZE = (8.0, 4.6)
+NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
+FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """One look at the ratio of two variants. pairs: drawn by then. ratio: its estimate. low, high: its interval."""
+
+    pairs: int
+    ratio: float
+    low: float
+    high: float
+
+    @property
+    def bounded(self) -> bool:
+        """Whether there is an interval: the first looks may prove nothing. That of a counter may reach 0."""
+        return math.isfinite(self.high)
+
+    def above(self, least: float) -> Look:
+        """The same look, with ``least`` for what is smaller: an axis of ratios has no 0."""
+        return Look(self.pairs, *(max(least, value) for value in (self.ratio, self.low, self.high)))
+
+
+def drawable(record: ClaimRecord) -> bool:
+    """Whether a claim gets a chart: it has a pair, and matplotlib is installed."""
+    return bool(record.verdict.pairs) and drawing.available()
+
+
+def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str | None:
+    """The chart of a claim; None without matplotlib, or without a pair.
+
+    ``name``: different for each figure of a page. ``titled``: as a file, with a line that says what
+    it shows.
+    """
+    if not drawable(record):
+        return None
+    top = 0.55 if titled else 0.3
+    with drawing.figure(name, SIZE, (3, 4), top=top, gap=0.62, right=0.2) as drawn:
+        above, below = drawn.axes
+        if titled:
+            drawn.title(_title(record))
+        _draw_rounds(above, record)
+        _draw_looks(below, record)
+        return drawn.file() if titled else drawn.svg()
+
+
+def _title(record: ClaimRecord) -> str:
+    word = closing.WORDS[record.verdict.outcome] if record.asserted else "beside"
+    return f"{record.text}, {record.load}: {word}, {closing.estimate(record)}"
+
+
+def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
+    """Draw the metric of each round over the seconds since the first one began; void rounds are hollow."""
+    void = [drawn for block in record.void for drawn in block]
+    began = min(drawn.started for drawn in [*void, *(one for many in record.rounds.values() for one in many)])
+    highest, last = 0.0, 0.0
+    for number, (name, used) in enumerate(record.rounds.items()):
+        given = style(number)
+        for rounds, face in ((used, given.colour), ([drawn for drawn in void if drawn.variant == name], PAPER)):
+            points = [(drawn, value) for drawn in rounds if (value := _shown(drawn, record)) is not None]
+            if not points:
+                continue
+            middles = [drawn.started - began + drawn.seconds / 2 for drawn, _ in points]
+            values = [value for _, value in points]
+            label = name if face is not PAPER else f"{name}, void"
+            axes.plot(
+                middles,
+                values,
+                given.marker,
+                markersize=4.2,
+                color=given.colour,
+                markerfacecolor=face,
+                markeredgecolor=INK if face is not PAPER else given.colour,
+                markeredgewidth=0.4 if face is not PAPER else 1.1,
+                label=label,
+                clip_on=False,
+            )
+            highest, last = max([highest, *values]), max([last, *middles])
+    axes.set_ylabel(metrics.label(record.metric))
+    axes.set_xlabel("seconds since the first round began", labelpad=1)
+    axes.set_xlim(0, max(last * 1.02, 1.0))
+    axes.set_ylim(0, 1.08 * highest or 1.0)
+    drawing.few_ticks(axes.yaxis, 4)
+    drawing.few_ticks(axes.xaxis, 7)
+    drawing.legend(axes, 4)
+
+
+def _shown(drawn: Round, record: ClaimRecord) -> float | None:
+    """The claim's metric of a round; None for a void round that has none."""
+    try:
+        value = metrics.shown(drawn, record.metric, record.load)
+    except (ConfigError, ZeroDivisionError):
+        return None
+    return value if math.isfinite(value) else None
+
+
+def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
+    """The ratio and its interval at each look that these pairs have reached, and last at the verdict.
+
+    The last one is the verdict's own: what is drawn never contradicts it.
+    """
+    reached = [look for look in critical_values.looks(pairs.instances) if look < len(pairs)]
+    found = []
+    for look in reached:
+        seen = pairs.first(look)
+        low, high = intervals.interval(seen, verdict.alpha)
+        found.append(Look(look, *map(estimators.factor, (intervals.estimate(seen), low, high))))
+    return [*found, Look(verdict.pairs, verdict.ratio, verdict.low, verdict.high)]
+
+
+def _steps(record: ClaimRecord) -> list[tuple[str, Pairs, Verdict]]:
+    """The comparisons of a claim, each with its name, its pairs and its verdict; an order has several."""
+    steps = rounds_csv.steps(record) or [(record.candidate, record.baseline)]
+    parts = record.verdict.neighbours[::-1]
+    if len(steps) == 1 or len(parts) != len(steps):
+        steps, parts = [(record.candidate, record.baseline)], (record.verdict,)
+    return [
+        (f"{fast} / {slow}", rounds_csv.pairs(record, fast, slow), part)
+        for (fast, slow), part in zip(steps, parts, strict=True)
+    ]
+
+
+def _draw_looks(axes: Any, record: ClaimRecord) -> None:
+    """Draw the ratio of each pair, the interval at each look, what is claimed, and the published ratio."""
+    steps = _steps(record)
+    shown = bounds(record)
+    least = scales.zero(value for _, pairs, _ in steps for value in _ratios(pairs).values())
+    for number, (name, pairs, verdict) in enumerate(steps):
+        given, beside = style(number if len(steps) > 1 else 0), FAR * number * max(4, verdict.pairs / 8)
+        ratios = _ratios(pairs)
+        values = [max(least, ratio) for ratio in ratios.values()]
+        axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
+        drawn = [look.above(least) if look.bounded else look for look in looks(pairs, verdict)]
+        shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
+        _draw_intervals(axes, drawn, given, beside)
+        level = f"{100 * (1 - 2 * verdict.alpha):.4g} % interval"
+        level = level if drawn[-1].bounded else "ratio, no interval yet"
+        label = name if len(steps) > 1 else level
+        axes.plot([], [], given.marker, markersize=5, color=given.colour, label=label)
+        if verdict.claim.guard and drawn[-1].bounded:
+            _draw_guard(axes, verdict, beside)
+    if record.published and _near(record.published, shown):
+        shown.append(record.published)
+    scale = scales.ratios(shown)
+    _draw_lines(axes, record, scale)
+    drawing.ratio_axis(axes.yaxis, scale)
+    axes.set_ylabel(f"ratio {record.candidate}\n/ {record.baseline}" if len(steps) == 1 else "ratio")
+    axes.set_xlabel("pairs of rounds", labelpad=1)
+    axes.set_xlim(0, record.verdict.pairs * 1.04 + 1)
+    drawing.few_ticks(axes.xaxis, 7, integers=True)
+    drawing.legend(axes, 5)
+
+
+def _ratios(pairs: Pairs) -> dict[int, float]:
+    """The ratio of each pair by its number, 1-based; infinite ones are left out. Nothing is added to a counter's 0."""
+    values = enumerate(map(log_difference, pairs.candidate, pairs.baseline), 1)
+    return {number: estimators.factor(value) for number, value in values if value < -math.log(scales.TINY)}
+
+
+def _near(published: float, shown: Sequence[float]) -> bool:
+    """Whether the published ratio can share an axis with these: a far one would press the intervals together."""
+    logs = [math.log(value) for value in (1.0, *shown) if 0 < value < math.inf]
+    middle, half = (max(logs) + min(logs)) / 2, (max(logs) - min(logs)) / 2
+    return abs(math.log(published) - middle) < NEAR * max(half, 0.1)
+
+
+def _draw_intervals(axes: Any, drawn: Sequence[Look], given: Style, beside: float) -> None:
+    """Draw the interval at each look as a bar, thick at the last one; a look without one is hollow."""
+    bounded = [look for look in drawn if look.bounded]
+    for bars, width in ((bounded[:-1], 1.1), (bounded[-1:], 3.2)) if drawn[-1].bounded else ((bounded, 1.1),):
+        places = [look.pairs + beside for look in bars]
+        ends = [look.low for look in bars], [look.high for look in bars]
+        axes.vlines(places, *ends, color=given.colour, linewidth=width, zorder=3)
+    for face, some in ((given.colour, bounded), (PAPER, [look for look in drawn if not look.bounded])):
+        places, ratios = [look.pairs + beside for look in some], [look.ratio for look in some]
+        marks = {"markersize": 3.5, "markerfacecolor": face, "markeredgecolor": given.colour, "linestyle": "none"}
+        axes.plot(places, ratios, marker=given.marker, zorder=4, **marks)
+    last, face = drawn[-1], given.colour if drawn[-1].bounded else PAPER
+    marks = {"markersize": 5.5, "markerfacecolor": face, "markeredgecolor": INK}
+    axes.plot([last.pairs + beside], [last.ratio], given.marker, zorder=5, **marks)
+
+
+def _draw_guard(axes: Any, verdict: Verdict, beside: float) -> None:
+    """Draw the narrower interval that lets a guard hold, over the other one."""
+    ends = [verdict.decided_low, verdict.decided_high]
+    axes.plot([verdict.pairs + beside] * 2, ends, color=INK, linewidth=1.4, zorder=6, label="90 % interval")
+
+
+def _draw_lines(axes: Any, record: ClaimRecord, scale: scales.Scale) -> None:
+    """Draw where the claim holds, equal speed, and the published ratio."""
+    allowed = bounds(record)
+    if record.asserted and allowed:
+        low, high = (math.exp(bound) for bound in record.verdict.claim.bounds)
+        axes.axhspan(max(low, scale.low), min(high, scale.high), color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
+        for bound in allowed:
+            axes.axhline(
+                bound, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label=f"claim: {closing.number(bound)}"
+            )
+    elif record.asserted:
+        axes.axhline(1.0, color=GRID, linewidth=0.9)
+    else:
+        axes.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label="equal: 1.00")
+    if record.published is not None:
+        label = f"published: {closing.number(record.published)}"
+        if not scale.low < record.published < scale.high:
+            label += ", above" if record.published > scale.high else ", below"
+        axes.axhline(record.published, color=PUBLISHED, linewidth=1.4, linestyle=":", label=label)
+
+
+def bounds(record: ClaimRecord) -> list[float]:
+    """The finite bounds of the claim as ratios; empty for a claim about stalls, which counts, and without a claim."""
+    if record.verdict.claim.kind == STALLS or not record.asserted:
+        return []
+    return sorted({math.exp(bound) for bound in record.verdict.claim.bounds if not math.isinf(bound)})

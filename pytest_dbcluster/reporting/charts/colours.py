@@ -1,0 +1,70 @@
+"""Colours, markers and line styles of charts: Okabe and Ito's palette, which colour-blind readers can tell apart.
+
+No chart needs its colours to be read: each variant has a marker and a line style of its own, so that grey print shows
+the same. A page replaces each colour by a CSS variable (``variables``), so that one drawing fits light, dark and print.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+
+INK, SOFT, GRID, PAPER = "#1c2126", "#5f6b76", "#dfe4e8", "#fefefe"  # text, minor text, grid lines, background
+BLUE, ORANGE, PURPLE, SKY = "#0072b2", "#e69f00", "#cc79a7", "#56b4e9"
+HOLDS, REFUTED, OPEN = "#009e73", "#d55e00", "#7a7f9a"  # of verdicts: bluish green, vermillion, grey
+MARGIN = "#e9c46b"  # the ratios that a margin allows for
+PUBLISHED = "#9a4f8a"
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """How a variant is drawn. colour: as ``#rrggbb``. marker, line: a marker and a line style of matplotlib."""
+
+    colour: str
+    marker: str
+    line: str | tuple[int, tuple[int, ...]]
+
+
+SERIES = (
+    Style(BLUE, "o", "-"),
+    Style(ORANGE, "s", "--"),
+    Style(SKY, "^", "-."),
+    Style(PURPLE, "D", ":"),
+    Style(INK, "v", (0, (6, 1, 1, 1, 1, 1))),
+)
+# Colour of a drawing -> its CSS variable, and the colour of the variable in the dark theme.
+THEMES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        INK: ("--ink", "#e8ebee"),
+        SOFT: ("--soft", "#9aa5b1"),
+        GRID: ("--grid", "#353c45"),
+        PAPER: ("--paper", "#16191d"),
+        BLUE: ("--blue", "#3a8fd0"),
+        ORANGE: ("--orange", "#f5c04a"),
+        PURPLE: ("--purple", "#d585b4"),
+        SKY: ("--sky", "#7cc6f0"),
+        HOLDS: ("--holds", "#2fc597"),
+        REFUTED: ("--refuted", "#f0803c"),
+        OPEN: ("--open", "#9aa0bd"),
+        MARGIN: ("--margin", "#7d6a35"),
+        PUBLISHED: ("--published", "#d08fc2"),
+    }
+)
+
+
+def style(number: int) -> Style:
+    """The style of the variant with this number, 0-based; from the sixth on they repeat."""
+    return SERIES[number % len(SERIES)]
+
+
+def themed(svg: str) -> str:
+    """The drawing with CSS variables instead of its colours; a viewer without these variables shows the colours."""
+    for colour, (variable, _) in THEMES.items():
+        svg = svg.replace(colour, f"var({variable}, {colour})")
+    return svg
+
+
+def variables(*, dark: bool) -> str:
+    """The declarations of the CSS variables, for one theme."""
+    return " ".join(f"{name}: {night if dark else day};" for day, (name, night) in THEMES.items())

@@ -1,0 +1,175 @@
+"""Drawing: figures of matplotlib as SVG text. Nothing else knows matplotlib.
+
+Figures have fixed margins instead of a computed layout, because a page draws some hundred of them. The same input gives
+the same text: it has fixed identifiers, no date, and text as text.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pytest_dbcluster.reporting.charts.colours import GRID, INK, SOFT, Style
+from pytest_dbcluster.reporting.charts.scales import Scale
+
+MISSING = "no charts and no page: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
+STYLE: Any = {
+    "svg.fonttype": "none",
+    "font.size": 9.0,
+    "font.family": "sans-serif",
+    "text.color": INK,
+    "axes.edgecolor": SOFT,
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.facecolor": "none",
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "xtick.major.size": 3.0,
+    "ytick.major.size": 3.0,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": GRID,
+    "hatch.color": SOFT,
+    "hatch.linewidth": 0.6,
+}
+PROLOG = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
+METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+NUMBERED = re.compile(r' id="[A-Za-z_.0-9]+_\d+"')  # of matplotlib's groups: nothing refers to them
+
+
+def available() -> bool:
+    """Whether matplotlib is installed."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+class Drawing:
+    """One figure. size: width and height in inches. axes: its panels from top to bottom."""
+
+    def __init__(self, name: str, size: tuple[float, float], panels: Sequence[Any], figure: Any) -> None:
+        self.name = name
+        self.size = size
+        self.axes = panels
+        self._figure = figure
+
+    def title(self, text: str) -> None:
+        """Write a title above the first panel."""
+        self._figure.text(0.1 / self.size[0], 1 - 0.08 / self.size[1], text, fontsize=10, va="top", ha="left")
+
+    def file(self) -> str:
+        """The figure as the text of an SVG file."""
+        return PROLOG + self.svg()
+
+    def svg(self) -> str:
+        """The figure as an SVG element, for a page."""
+        text = io.StringIO()
+        self._figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+        drawn = text.getvalue()
+        return NUMBERED.sub("", METADATA.sub("", drawn[drawn.index("<svg") :]))
+
+
+@contextlib.contextmanager
+def figure(
+    name: str,
+    size: tuple[float, float],
+    heights: Sequence[float] = (1,),
+    *,
+    left: float = 0.75,
+    right: float = 0.15,
+    top: float = 0.1,
+    bottom: float = 0.5,
+    gap: float = 0.45,
+) -> Iterator[Drawing]:
+    """A figure with a panel for each of the relative ``heights``; it is drawn inside of the block.
+
+    ``size`` and the margins are in inches. ``name``: different for each figure of a page, because identifiers inside of
+    the SVG are made from it.
+    """
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+        drawn = Figure(figsize=size)
+        width, height = size
+        inner = height - top - bottom - gap * (len(heights) - 1)
+        panels, upper = [], height - top
+        for share in heights:
+            tall = inner * share / sum(heights)
+            place = (left / width, (upper - tall) / height, (width - left - right) / width, tall / height)
+            panels.append(drawn.add_axes(place))
+            upper -= tall + gap
+        yield Drawing(name, size, panels, drawn)
+
+
+def ratio_axis(axis: Any, scale: Scale) -> None:
+    """Make an axis (``axes.xaxis`` or ``axes.yaxis``) a logarithmic one with the ticks of the scale."""
+    from matplotlib.ticker import NullLocator
+
+    name = axis.axis_name
+    getattr(axis.axes, f"set_{name}scale")("log")
+    getattr(axis.axes, f"set_{name}lim")(scale.low, scale.high)
+    axis.set_ticks([value for value, _ in scale.ticks], labels=[label for _, label in scale.ticks])
+    axis.set_minor_locator(NullLocator())
+
+
+def line(axes: Any, x: Sequence[float], y: Sequence[float], given: Style, label: str) -> None:
+    """Draw the line of a variant, in its colour, line style and marker."""
+    axes.plot(
+        x,
+        y,
+        color=given.colour,
+        linestyle=given.line,
+        marker=given.marker,
+        markersize=5.2,
+        markeredgecolor=INK,
+        markeredgewidth=0.5,
+        linewidth=1.6,
+        label=label,
+    )
+
+
+def legend(axes: Any, columns: int = 3) -> None:
+    """The legend above a panel, on the right; none without labels."""
+    handles, labels = axes.get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    if once:
+        axes.legend(
+            once.values(),
+            once.keys(),
+            loc="lower right",
+            bbox_to_anchor=(1.0, 0.99),
+            ncols=columns,
+            frameon=False,
+            fontsize=8.5,
+            borderaxespad=0.1,
+            handlelength=2.2,
+            columnspacing=1.2,
+        )
+
+
+def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
+    """Give a linear axis a few round ticks."""
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10], integer=integers))
+
+
+def decades(axis: Any) -> None:
+    """Give a logarithmic axis the ticks 1, 2, 5, 10, 20 and so on."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(lambda value, _: f"{value:g}")

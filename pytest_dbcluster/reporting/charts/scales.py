@@ -1,0 +1,69 @@
+"""Scales of charts: the range and the ticks of an axis of ratios. Pure functions.
+
+Ratios up to 64 are shown in powers of two, as 1/4, 1/2, 1, 2, 4. Larger ones, as counters have them, in powers of ten.
+Ticks never overlap: there are at most MOST of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable
+
+MOST = 9  # ticks of an axis
+OCTAVES = math.log(64)  # a wider range is shown in decades
+NARROW = math.log(1.9)  # a narrower range has ticks in per cent
+TINY = 1e-100  # a smaller ratio is 0: a pair with a single 0 has a log ratio of -700
+STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scale:
+    """The axis of ratios: its ends, and the ticks as (ratio, label), rising."""
+
+    low: float
+    high: float
+    ticks: tuple[tuple[float, str], ...]
+
+
+def zero(values: Iterable[float]) -> float:
+    """Where a ratio of 0 is drawn, because an axis of ratios has no 0: a tenth of the smallest other one, or of 1."""
+    return min(value for value in (1.0, *values) if TINY < value < math.inf) / 10
+
+
+def ratios(values: Iterable[float], *, least: float = 1.0) -> Scale:
+    """The scale that shows these ratios and 1.
+
+    Values that are not finite, or not above 0, are left out. ``least``: the scale reaches at least so many times below
+    and above 1.
+    """
+    logs = [math.log(value) for value in values if 0 < value < math.inf]
+    low, high = min([*logs, -math.log(least)]), max([*logs, math.log(least)])
+    room = max(0.06 * (high - low), 0.01)
+    low, high = low - room, high + room
+    return Scale(math.exp(low), math.exp(high), tuple(_ticks(low, high)))
+
+
+def _ticks(low: float, high: float) -> list[tuple[float, str]]:
+    if high - low < NARROW:
+        return _even(math.exp(low), math.exp(high))
+    base = 2 if high - low <= 2 * OCTAVES and max(abs(low), abs(high)) <= OCTAVES else 10
+    first, last = math.ceil(low / math.log(base) - 1e-9), math.floor(high / math.log(base) + 1e-9)
+    every = max(1, math.ceil((last - first + 1) / MOST))
+    powers = [power for power in range(first, last + 1) if power % every == 0]
+    return [(float(base) ** power, _power(base, power)) for power in powers]
+
+
+def _even(low: float, high: float) -> list[tuple[float, str]]:
+    """Ticks at equal distances, for a narrow range."""
+    step = next((step for step in STEPS if (high - low) / step < MOST), STEPS[-1])
+    digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1) if number]
+
+
+def _power(base: int, power: int) -> str:
+    """The label of a power: ``1/4``, ``1``, ``8``, ``1/1000``, ``10^6``."""
+    if base == 10 and abs(power) > 4:
+        return f"10^{power}"
+    return f"1/{base**-power}" if power < 0 else f"{base**power}"

@@ -1,0 +1,130 @@
+"""The timeline of a claim: what the machine and its servers did in every second, with the rounds behind it."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.charts.colours import style
+from pytest_dbcluster.rounds.round import Round
+
+WIDTH, HEIGHT, MARGINS = 8.0, 0.95, 0.85  # inches: of the chart, of a band, and above and below all bands
+FILLED = 0.74  # of a band: the height of its top value
+MOST_LINES = 5  # of a band: as many as there are styles
+
+
+@dataclasses.dataclass(frozen=True)
+class Samples:
+    """The samples of a claim. seconds: of each sample, since the first round began. metrics: by name, its values.
+
+    A value is nan where it is unknown. Names and units are those of ``testbed``'s timeline, such as ``cpu_node1``.
+    """
+
+    seconds: tuple[float, ...]
+    metrics: Mapping[str, tuple[float, ...]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Band:
+    """A band of the chart.
+
+    label: its name with the unit. starts: with which the names of its metrics begin. factor: from their unit to that of
+    the label. least: a band without any value above it is left out.
+    """
+
+    label: str
+    starts: tuple[str, ...]
+    factor: float = 1.0
+    least: float = 0.0
+
+
+BANDS = (
+    Band("CPU, cores", ("cpu_node", "cpu_client", "steal")),
+    Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1),
+    Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02),
+    Band("receive queue", ("receive_queue",)),
+    Band("replica lag, s", ("replica_lag",)),
+)
+SAID = {"disk_write_bytes": "written", "disk_read_bytes": "read", "network_bytes": "network", "steal": "stolen"}
+SHORT = (("cpu_", ""), ("flow_control_paused", "paused"), ("receive_queue_", ""), ("replica_lag_", ""), ("_", " "))
+
+
+def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "timeline") -> str | None:
+    """The timeline, a band for each kind of metric; the time of each round is shaded in the colour of its variant.
+
+    None without matplotlib, and when there is nothing to show. All bands share one pair of axes, which matplotlib draws
+    much faster than a pair for each.
+    """
+    bands = [(band, lines) for band in BANDS if (lines := _lines(band, samples))]
+    if not bands or len(samples.seconds) < 2 or not drawing.available():
+        return None
+    size = (WIDTH, HEIGHT * len(bands) + MARGINS)
+    with drawing.figure(name, size, top=0.34, right=1.2) as drawn:
+        axes = drawn.axes[0]
+        _draw_rounds(axes, rounds)
+        ticks: list[tuple[float, str]] = []
+        for number, (band, lines) in enumerate(bands):
+            bottom = len(bands) - 1 - number
+            highest = _draw(axes, band, samples, lines, (bottom, len(bands)))
+            ticks += [(bottom, "0"), (bottom + FILLED, f"{highest:g}")]
+        axes.set_yticks([at for at, _ in ticks], labels=[label for _, label in ticks])
+        axes.set_ylim(0, len(bands))
+        axes.set_xlim(min(0.0, samples.seconds[0]), samples.seconds[-1])
+        drawing.few_ticks(axes.xaxis, 7)
+        axes.set_xlabel("seconds since the first round began", labelpad=1)
+        drawing.legend(axes, 5)
+        return drawn.svg()
+
+
+def _lines(band: Band, samples: Samples) -> list[str]:
+    """The names of the metrics of a band; empty when none of them is above its least value."""
+    names = [name for name in samples.metrics if name.startswith(band.starts)][:MOST_LINES]
+    return names if _highest(band, samples, names) > band.least else []
+
+
+def _highest(band: Band, samples: Samples, names: Sequence[str]) -> float:
+    """The largest known value of these metrics, in the unit of the band; 0 without any."""
+    values = (value for name in names for value in samples.metrics[name] if math.isfinite(value))
+    return band.factor * max(values, default=0.0)
+
+
+def _round(value: float) -> float:
+    """The value, rounded up to 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(value))
+    return next(float(f"{step * power:.3g}") for step in (1, 2, 5, 10) if step * power >= value * 0.999)
+
+
+def _draw_rounds(axes: Any, rounds: Mapping[str, Sequence[Round]]) -> None:
+    """Shade the time of each round."""
+    began = min((drawn.started for many in rounds.values() for drawn in many), default=0.0)
+    for number, (variant, many) in enumerate(rounds.items()):
+        spans = [(drawn.started - began, drawn.seconds) for drawn in many]
+        given = {"color": style(number).colour, "alpha": 0.16, "linewidth": 0}
+        axes.broken_barh(spans, (0, 1), label=f"a round of {variant}", transform=axes.get_xaxis_transform(), **given)
+
+
+def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: tuple[int, int]) -> float:
+    """Draw the lines of a band; return the value at its top. place: its lower end, and the number of bands."""
+    bottom, bands = place
+    highest = _round(_highest(band, samples, lines))
+    for number, metric in enumerate(lines):
+        given = style(number)
+        values = [bottom + FILLED * value * band.factor / highest for value in samples.metrics[metric]]
+        axes.plot(samples.seconds, values, color=given.colour, linestyle=given.line, linewidth=1.3)
+        at = (bottom + 0.78 - number * 0.18) / bands
+        sample = {"color": given.colour, "linestyle": given.line, "linewidth": 1.3}
+        axes.plot([1.01, 1.045], [at, at], clip_on=False, transform=axes.transAxes, **sample)
+        axes.text(1.055, at, _said(metric), transform=axes.transAxes, fontsize=7.5, va="center")
+    axes.text(0.004, (bottom + 0.86) / bands, band.label, transform=axes.transAxes, fontsize=8, va="center")
+    return highest
+
+
+def _said(metric: str) -> str:
+    """The name of a line: ``node1``, ``written``, ``paused node2``."""
+    said = SAID.get(metric, metric)
+    for long, short in SHORT:
+        said = said.replace(long, short)
+    return said

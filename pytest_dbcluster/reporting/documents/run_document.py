@@ -1,0 +1,122 @@
+"""``run.json``: what a run was, on which machine, and how each of its tests ended.
+
+It is written when the run begins, replaced when a test ends, and replaced at the end, each time as a whole. So a run
+that was killed has it too: ``ended`` is null then.
+
+The outcome of a test is one word of OUTCOMES:
+
+- ``holds``: each of its claims holds.
+- ``refuted``: a claim fails: the database is slower, or wrong.
+- ``inconclusive``: a claim is neither, also where ``--db-strict`` made the test red.
+- ``broken``: an error in the test, in its fixtures or in its servers. It says nothing about speed.
+- ``skipped``: by a mark, by ``xfail``, or because the machine or the release lacks what it needs.
+- ``passed``: the test is green and claims nothing: a curve that was drawn, a comparison that is only printed, or a test
+  that does not measure.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, get_args
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.documents import json_text
+
+FILE = "run.json"
+FORMAT = 1
+KNOWN = json_text.Format(
+    FORMAT, {}, "name the directory of a run's results", "or read claims.jsonl alone, which is complete without it"
+)
+Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed"]
+OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+@dataclasses.dataclass(frozen=True)
+class TestDocument:
+    """A test that has ended.
+
+    test: its node id. outcome: one of OUTCOMES. reason: the first line of pytest's message, empty for a green test.
+    seconds: of setup, call and teardown together.
+    """
+
+    __test__ = False  # so that pytest does not collect this class as a test because of its name
+
+    test: str
+    outcome: Outcome
+    reason: str
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class MachineDocument:
+    """The machine of a run, which all servers share.
+
+    cpu: the model of the CPU. cpus: the number of its logical CPUs. cores: those that the run may use, a fraction with
+    a CPU quota. memory: bytes. kernel: its release. file_system, device: of the directory that holds the servers' data,
+    such as ``ext4`` and ``/dev/vda``; device is empty where no disk is below. id: the same for all runs of this
+    machine, a hash that does not tell which machine it is; empty where the system has no machine id.
+    """
+
+    cpu: str
+    cpus: int
+    cores: float
+    memory: int
+    kernel: str
+    file_system: str
+    device: str
+    id: str
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDocument:
+    """The whole of ``run.json``.
+
+    run_id: random text, different for each run. commit: of the git repository of the project under test; None where
+    there is none. dirty: whether tracked files differ from that commit; None without a commit. command: the command
+    line of the run, without passwords. began, ended: seconds since 1970 (UTC); ended is None while the run is running,
+    and stays None when it was killed. cut_short: why the run ended before all its tests were decided: Ctrl-C, the name
+    of a signal, the run's budget, or why pytest stopped; empty when nothing cut it short. selected: the number of
+    tests that were to run; ``tests`` has fewer when the run was cut short. releases: release -> exact version, such as
+    ``mariadb:10.11`` -> ``10.11.19``; the version is empty until a claim or curve was measured on that release. tests:
+    in the order in which they ended.
+    """
+
+    format: int
+    run_id: str
+    commit: str | None
+    dirty: bool | None
+    command: str
+    began: float
+    ended: float | None
+    cut_short: str
+    selected: int
+    releases: Mapping[str, str]
+    machine: MachineDocument
+    tests: tuple[TestDocument, ...]
+
+
+def read_run(directory: Path) -> RunDocument | None:
+    """The document of the run in this results directory; None where there is no ``run.json``.
+
+    A run of an older version wrote none, nor did a run on a full disk. Raises ConfigError, which names the file, for a
+    missing directory, a file that cannot be opened, a newer format, and a file that is no such document.
+    """
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: there is no such results directory")
+    path = directory / FILE
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}; name a results directory that you may read") from None
+    return json_text.read(text, RunDocument, str(path), KNOWN)
+
+
+def run_text(document: RunDocument) -> bytes:
+    """The text of ``run.json``: JSON with line breaks, for people who open it."""
+    import msgspec
+
+    return msgspec.json.format(json_text.encoded(document), indent=1) + b"\n"

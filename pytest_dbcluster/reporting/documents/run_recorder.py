@@ -1,0 +1,115 @@
+"""``RunRecorder``: keeps ``run.json`` up to date while a run is running."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+import time
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster import redaction
+from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.documents.machine import commit, machine
+from pytest_dbcluster.reporting.documents.run_document import FILE, FORMAT, Outcome, RunDocument, TestDocument, run_text
+from pytest_dbcluster.reporting.unwritten import Unwritten
+
+NAME = "dbcluster_run"
+FRESH = f".{FILE}"  # the next version of the file, until it is whole
+# Of two parts of a test, such as its body and its teardown, the one that comes first here is the outcome of the test.
+WORST: tuple[Outcome, ...] = ("refuted", "broken", "inconclusive", "skipped", "holds", "passed")
+PAUSE = 1.0  # seconds between two writes for tests that claim nothing: a project may have thousands of them
+
+
+def clear(directory: Path) -> None:
+    """Remove the file of an earlier run. Raises OSError."""
+    for name in (FILE, FRESH):
+        (directory / name).unlink(missing_ok=True)
+
+
+def begun(project: Path, data: Path, command: str, selected: int) -> RunDocument:
+    """The document of a run that begins now.
+
+    project: the root directory of the tests. data: the directory that holds the servers' data. command, selected: as
+    in RunDocument.
+    """
+    sha, dirty = commit(project)
+    return RunDocument(
+        format=FORMAT,
+        run_id=secrets.token_hex(8),
+        commit=sha,
+        dirty=dirty,
+        command=redaction.redact(command),
+        began=time.time(),
+        ended=None,
+        cut_short="",
+        selected=selected,
+        releases={},
+        machine=machine(data),
+        tests=(),
+    )
+
+
+class RunRecorder:
+    """The file of one run. It is written at once, and whenever something has changed, each time as a whole.
+
+    A file that cannot be written is noted in ``lost``, and raises no error. document: the run so far.
+    """
+
+    def __init__(self, directory: Path, document: RunDocument, lost: Unwritten) -> None:
+        self.document = document
+        self._directory = directory
+        self._lost = lost
+        self._releases = dict(document.releases)
+        self._tests: dict[str, TestDocument] = {}
+        self._written = 0.0
+        self._write()
+
+    def released(self, name: str, version: str = "") -> None:
+        """Note a release of the run, and its exact version once it is known."""
+        self._releases[name] = version or self._releases.get(name, "")
+
+    def measured(self, releases: str) -> None:
+        """Note the releases of a record, in the text of ``ClaimRecord.release``."""
+        for release in releases.split(", "):
+            name, _, version = release.partition(" ")
+            self.released(name, version)
+
+    def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
+        """Note how one part of a test ended: its setup, its body, or its teardown. ``ended`` writes it."""
+        before = self._tests.get(test, TestDocument(test, "passed", "", 0.0))
+        if WORST.index(outcome) < WORST.index(before.outcome):
+            before = dataclasses.replace(before, outcome=outcome, reason=redaction.redact(reason))
+        self._tests[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
+
+    def ended(self, test: str) -> None:
+        """Write the file, because this test has ended."""
+        done = self._tests.pop(test)
+        self._tests[test] = done  # in the order in which tests end
+        waits = done.outcome == "passed" and time.monotonic() - self._written < PAUSE
+        self._refresh(write=not waits)
+
+    def finish(self, cut_short: str) -> None:
+        """Write the file at the end of the run. cut_short: as in RunDocument. A later call replaces an earlier one."""
+        self.document = dataclasses.replace(self.document, ended=time.time(), cut_short=redaction.redact(cut_short))
+        self._refresh(write=True)
+
+    def _refresh(self, *, write: bool) -> None:
+        self.document = dataclasses.replace(
+            self.document, releases=dict(self._releases), tests=tuple(self._tests.values())
+        )
+        if write:
+            self._write()
+
+    def _write(self) -> None:
+        fresh = self._directory / FRESH
+        with self._lost.noted(self._directory / FILE):
+            unwritten.write(fresh, run_text(self.document))
+            fresh.replace(self._directory / FILE)
+        self._written = time.monotonic()
+
+
+def of(config: Any) -> RunRecorder | None:
+    """The recorder of this process of a run; None in a worker of pytest-xdist, and in a run that measures nothing."""
+    recorder: RunRecorder | None = config.pluginmanager.get_plugin(NAME)
+    return recorder

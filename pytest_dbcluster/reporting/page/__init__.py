@@ -1,0 +1,16 @@
+"""The page: one HTML file that shows whole runs, without network and without Node.
+
+It is made from results directories alone, so it can be made again at any time, also of a run that was killed.
+
+- ``report_page``: makes the page of one or several results directories; everybody else calls this.
+- ``sources``: reads results directories, and says what is wrong with one. ``timelines``: reads samples of every second.
+- ``summary``: the sentence at the top, what the runs were, and the tests that no claim shows.
+- ``claim_view``, ``sweep_view``, ``release_view``: what the page says about a claim, a sweep, and claims by release.
+- ``causes``: the counters and resources that moved, which may say why.
+- ``words``: sentences and numbers of the page.
+- ``template.html``, ``style.css``: how it looks; ``report_page`` fills them with jinja2.
+
+A new section is a view here, and its part of ``template.html``.
+"""
+
+__all__ = ["release_view", "report_page", "sources"]

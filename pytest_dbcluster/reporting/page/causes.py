@@ -1,0 +1,158 @@
+"""Causes: the counters and resources of two variants that moved, which may say why one is faster.
+
+Everything that grows with the work is compared by operation. A counter is named only where its interval excludes 1, at
+the same error as a claim. That is no proof of a cause: two things that moved together may both follow a third.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from pytest_dbcluster.claims import critical_values, estimators, intervals
+from pytest_dbcluster.claims.pairs import Pairs
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.rounds import counters, pairing
+from pytest_dbcluster.rounds.round import Round
+
+RESOURCES = {
+    "cpu_all": "CPU seconds, whole machine",
+    "cpu_client": "CPU seconds, load generator",
+    "disk_write_bytes": "bytes written to disk",
+    "disk_writes": "writes to disk",
+    "disk_read_bytes": "bytes read from disk",
+    "network_bytes": "bytes sent over the network",
+    "network_packets": "packets sent over the network",
+}
+SHARES = {
+    "iowait": "cores that waited for the disk",
+    "steal": "cores stolen by other virtual machines",
+    "pressure_cpu": "share of time in which a task waited for a CPU",
+    "pressure_io": "share of time in which a task waited for the disk",
+    "pressure_memory": "share of time in which a task waited for memory",
+}
+ALWAYS = "cpu_all"  # is shown also where it did not move: the first thing that readers ask for
+LITTLE = 1e-3  # is added to shares, so that 0 has a logarithm
+MOST = 12
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """A counter or resource. name: in words. per: what it is divided by, empty for a share or a reading.
+
+    baseline, candidate: medians over the rounds. ratio, low, high: candidate / baseline with its interval. moved:
+    whether the interval excludes 1.
+    """
+
+    name: str
+    per: str
+    baseline: float
+    candidate: float
+    ratio: float
+    low: float
+    high: float
+    moved: bool
+
+
+def causes(record: ClaimRecord) -> list[Cause]:
+    """What moved between baseline and candidate, the largest movement first; at last CPU, also where it did not move.
+
+    Empty before the look at which an interval is possible.
+    """
+    rounds = record.rounds.get(record.candidate, ()), record.rounds.get(record.baseline, ())
+    every = [*rounds[0], *rounds[1]]
+    if not every or len(rounds[0]) != len(rounds[1]):
+        return []
+    commits = all(drawn.outcome.commits for drawn in every)
+    found = [
+        cause
+        for name in _in_all(drawn.counters for drawn in every)
+        if (cause := _counter(record, rounds, name, commits=commits))
+    ]
+    sampled = _in_all(drawn.samples for drawn in every)
+    found += [cause for name in sampled if (cause := _sample(record, rounds, name, commits=commits))]
+    moved = sorted((one for one in found if one.moved), key=lambda one: -abs(math.log(one.ratio)))[:MOST]
+    return [*moved, *(one for one in found if not one.moved and one.name == RESOURCES[ALWAYS])]
+
+
+def _in_all(groups: Iterable[object]) -> list[str]:
+    """The names that all rounds have, in order."""
+    sets = [dict.fromkeys(group) for group in groups]  # type: ignore[call-overload]
+    return [name for name in sets[0] if all(name in one for one in sets)] if sets else []
+
+
+Rounds = tuple[Sequence[Round], Sequence[Round]]
+
+
+def _work(drawn: Round, *, commits: bool) -> float:
+    return float(drawn.outcome.commits or 1) if commits else float(drawn.outcome.operations or 1)
+
+
+def _counter(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) -> Cause | None:
+    """A counter by commit or operation; the others, which are readings, as they are."""
+    if name in counters.PER_COMMIT or name == record.metric:
+        return None  # is the same as its counter, or is the claim itself
+    per = ("commit" if commits else "operation") if name in counters.DELTAS else ""
+    little = 0.5 if name in counters.DELTAS or name not in counters.PER_ROUND else LITTLE
+    values = [[drawn.counters[name] for drawn in many] for many in rounds]
+    return _cause(record, rounds, (name.replace("_", " "), per), values, little, commits=commits)
+
+
+def _sample(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) -> Cause | None:
+    """A resource by commit or operation, or a share."""
+    if name in SHARES:
+        values = [[drawn.samples[name] for drawn in many] for many in rounds]
+        return _cause(record, rounds, (SHARES[name], ""), values, LITTLE, commits=commits)
+    if name not in RESOURCES and not name.startswith("cpu_node"):
+        return None
+    said = RESOURCES.get(name) or f"CPU seconds, {name.removeprefix('cpu_')}"
+    values = [[drawn.samples[name] * drawn.seconds for drawn in many] for many in rounds]
+    little = 1e-9 if name.startswith("cpu_") else 0.5
+    return _cause(record, rounds, (said, "commit" if commits else "operation"), values, little, commits=commits)
+
+
+def _cause(
+    record: ClaimRecord,
+    rounds: Rounds,
+    said: tuple[str, str],
+    values: Sequence[Sequence[float]],
+    little: float,
+    *,
+    commits: bool,
+) -> Cause | None:
+    """The comparison of these values, one for each round; None where no interval is possible, or all are 0."""
+    by = [[_work(drawn, commits=commits) if said[1] else 1.0 for drawn in many] for many in rounds]
+    whole = [
+        [(value + little) / one for value, one in zip(*each, strict=True)] for each in zip(values, by, strict=True)
+    ]
+    if not any(map(any, values)) or any(value <= 0 for many in whole for value in many):
+        return None
+    pairs = pairing.pairs_of(*rounds, (whole[0], whole[1]), instances=record.instances)
+    look = critical_values.last_look(len(pairs), pairs.instances)
+    if look is None:
+        return None
+    moved = any(intervals.rejects(pairs.first(look), record.verdict.alpha, 0.0))
+    if not moved and said[0] != RESOURCES[ALWAYS]:
+        return None
+    return _judged(pairs, record.verdict.alpha, said, values, by, moved=moved)
+
+
+def _judged(
+    pairs: Pairs,
+    alpha: float,
+    said: tuple[str, str],
+    values: Sequence[Sequence[float]],
+    by: Sequence[Sequence[float]],
+    *,
+    moved: bool,
+) -> Cause:
+    """The cause with its medians and its interval."""
+    candidate, baseline = (
+        statistics.median(value / one for value, one in zip(*each, strict=True))
+        for each in zip(values, by, strict=True)
+    )
+    low, high = estimators.around(intervals.interval(pairs, alpha), centre := intervals.estimate(pairs))
+    ratio, low, high = map(estimators.factor, (centre, low, high))
+    return Cause(*said, baseline, candidate, ratio, low, high, moved)

@@ -1,0 +1,98 @@
+"""Sources: the results directories of a page, as they are read. A run that was killed can be read as well."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.charts.timeline import Samples
+from pytest_dbcluster.reporting.documents.run_document import FILE, RunDocument, TestDocument, read_run
+from pytest_dbcluster.reporting.page import timelines
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+
+OURS = (schema.CLAIMS, schema.CURVES, FILE)
+LISTED = ("broken", "skipped")  # outcomes of tests that no claim shows
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """One results directory.
+
+    name: its path as it was given. run: None for results of an older version. notes: what is missing, as sentences.
+    timelines: those of the claims, in their order.
+    """
+
+    directory: Path
+    name: str
+    run: RunDocument | None
+    claims: tuple[ClaimRecord, ...]
+    curves: tuple[CurveRecord, ...]
+    notes: tuple[str, ...] = ()
+    timelines: tuple[Samples | None, ...] = ()
+
+    def timeline(self, number: int) -> Samples | None:
+        """The samples of the claim with this number, 0-based; None where there are none."""
+        return self.timelines[number] if number < len(self.timelines) else None
+
+    def tests(self, *outcomes: str) -> list[TestDocument]:
+        """The tests that ended like this; empty without ``run.json``."""
+        return [test for test in self.run.tests if test.outcome in outcomes] if self.run else []
+
+
+def read_all(directories: Sequence[Path]) -> list[Source]:
+    """The results of these directories. Raises ConfigError as ``read`` does, and when the same one is named twice."""
+    for number, directory in enumerate(directories):
+        if directory.resolve() in [other.resolve() for other in directories[:number]]:
+            raise ConfigError(f"{directory}: it is named twice; name each results directory once")
+    return [read(directory) for directory in directories]
+
+
+def read(directory: Path) -> Source:
+    """The results of a directory.
+
+    Raises ConfigError for a directory that does not exist or cannot be read, that has no results of ours, whose format
+    is another one, and in which no test has ended.
+    """
+    if not directory.is_dir():
+        raise ConfigError(f"{directory}: there is no such results directory; a measuring run creates one")
+    try:
+        if not any((directory / name).exists() for name in OURS):
+            raise ConfigError(f"{directory}: {_what_it_is(directory)}")
+        run = read_run(directory)
+        claims = tuple(schema.read_claims(directory, whole=False))
+        curves = tuple(schema.read_curves(directory, whole=False))
+        samples = tuple(timelines.read_all(directory))
+        notes = (*map(_torn, schema.unfinished(directory)), *_about(run))
+    except OSError as error:
+        raise ConfigError(f"cannot read {error.filename or directory}: {error.strerror}") from None
+    if not claims and not curves and not (run and run.tests):
+        raise ConfigError(f"{directory}: no test of this run has ended, so there is nothing to report")
+    return Source(directory, str(directory), run, claims, curves, notes, samples)
+
+
+def _what_it_is(directory: Path) -> str:
+    """Why a directory without our files is none of ours, and what to do."""
+    if directory.name == "allure-results" or any(directory.glob("*-result.json")):
+        return f"this is a directory of Allure; name the results directory above it, such as {directory.parent}"
+    nested = sorted(path.parent.name for name in OURS for path in directory.glob(f"*/{name}"))
+    inside = f"; it has results in {', '.join(dict.fromkeys(nested))}" if nested else ""
+    return f"it is no results directory: it has none of {', '.join(OURS)}{inside}"
+
+
+def _torn(name: str) -> str:
+    return f"the last line of {name} is incomplete, because the run ended while writing it: it is left out"
+
+
+def _about(run: RunDocument | None) -> list[str]:
+    """Sentences about a run that was cut short; ``run`` is None for results of an older version."""
+    if run is None:
+        return ["the file run.json is missing: broken and skipped tests, the machine and the commit are unknown"]
+    ended = f"{len(run.tests)} of {run.selected} tests have ended"
+    if run.cut_short:
+        return [f"the run was cut short ({run.cut_short}): {ended}"]
+    if run.ended is None:
+        return [f"the run was killed, or is still running: {ended}"]
+    return []

@@ -1,0 +1,115 @@
+"""The top of the page: one sentence, what the runs were, and the tests that no claim shows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Sequence
+
+from pytest_dbcluster.formatting import duration, gibibytes
+from pytest_dbcluster.reporting.page import words
+from pytest_dbcluster.reporting.page.sources import LISTED, Source
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+
+NAMED = 3  # refuted claims that the sentence names
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """A number of claims or tests that ended alike."""
+
+    state: str
+    symbol: str
+    number: int
+
+    @property
+    def word(self) -> str:
+        """The state as a word after the number: 1 holds, 2 hold."""
+        return "hold" if self.state == "holds" and self.number != 1 else self.state
+
+
+@dataclasses.dataclass(frozen=True)
+class TestRow:
+    """A broken or skipped test."""
+
+    __test__ = False  # so that pytest does not collect this class as a test because of its name
+
+    state: str
+    symbol: str
+    test: str
+    reason: str
+    source: str
+
+
+def sentence(sources: Sequence[Source]) -> str:
+    """``58 of 60 claims hold, 1 is refuted: flush_2 is not faster than galera3 (update); 1 test is broken``."""
+    asserted = [record for source in sources for record in source.claims if record.asserted]
+    by_state = {state: [record for record in asserted if words.state(record) == state] for state in words.SYMBOLS}
+    parts = []
+    if asserted:
+        parts.append(_holds(len(by_state["holds"]), len(asserted)))
+        if refuted := by_state["refuted"]:
+            parts.append(f"{words.plural(len(refuted), 'is', 'are')} refuted: {_named(refuted)}")
+        if open_ := by_state["inconclusive"]:
+            parts.append(f"{words.plural(len(open_), 'is', 'are')} inconclusive")
+    else:
+        parts.append("No claim was decided")
+    broken = sum(len(source.tests("broken")) for source in sources)
+    if broken:
+        parts.append(words.plural(broken, "test is broken", "tests are broken"))
+    return f"{'; '.join(parts)}."
+
+
+def _holds(number: int, whole: int) -> str:
+    if number == whole:
+        return "The only claim holds" if whole == 1 else f"All {whole} claims hold"
+    if whole == 1:
+        return "The only claim does not hold"
+    return f"{number or 'None'} of {whole} claims {'holds' if number <= 1 else 'hold'}"
+
+
+def _named(refuted: Sequence[ClaimRecord]) -> str:
+    said = [f"{words.sentence(record)} ({record.load})" for record in refuted[:NAMED]]
+    more = [f"{len(refuted) - NAMED} more"] if len(refuted) > NAMED else []
+    return ", and ".join([*said, *more])
+
+
+def counts(sources: Sequence[Source]) -> list[Count]:
+    """The claims by outcome, then the broken and skipped tests; nothing for what there is none of."""
+    numbers = Counter(words.state(record) for source in sources for record in source.claims)
+    numbers.update(test.outcome for source in sources for test in source.tests(*LISTED))
+    return [Count(state, symbol, numbers[state]) for state, symbol in words.SYMBOLS.items() if numbers[state]]
+
+
+def tests(sources: Sequence[Source]) -> list[TestRow]:
+    """The broken tests, then the skipped ones, each with its reason."""
+    return [
+        TestRow(test.outcome, words.SYMBOLS[test.outcome], test.test, test.reason, source.name)
+        for outcome in LISTED
+        for source in sources
+        for test in source.tests(outcome)
+    ]
+
+
+def about(source: Source) -> dict[str, str]:
+    """What the run of a directory was, by name: when, which releases, which machine, which commit, which command."""
+    records: list[ClaimRecord | CurveRecord] = [*source.claims, *source.curves]
+    releases = ", ".join(dict.fromkeys(record.release for record in records))
+    if (run := source.run) is None:
+        first = records[0] if records else None
+        return {"releases": releases, **({"profile": first.profile, **first.fingerprint} if first else {})}
+    machine = run.machine
+    releases = releases or ", ".join(f"{name} {version}".strip() for name, version in run.releases.items())
+    disk = " on ".join(filter(None, (machine.file_system, machine.device)))
+    lasted = f", {duration(run.ended - run.began)}" if run.ended else ""
+    changed = ", with changes that are not committed" if run.dirty else ""
+    return {
+        "run": f"{words.moment(run.began)}{lasted}",
+        "releases": releases,
+        "machine": f"{machine.cpus} x {machine.cpu} ({machine.cores:g} usable), {gibibytes(machine.memory)}",
+        "kernel": machine.kernel,
+        "data": disk,
+        "commit": f"{run.commit[:12]}{changed}" if run.commit else "none",
+        "profile": records[0].profile if records else "",
+        "command": run.command,
+    }

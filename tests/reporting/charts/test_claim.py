@@ -1,0 +1,200 @@
+"""The chart of a claim."""
+
+import dataclasses
+import importlib.util
+import math
+import re
+import statistics
+from xml.etree import ElementTree
+
+import pytest
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
+from pytest_dbcluster.reporting import rounds_csv
+from pytest_dbcluster.reporting.charts import claim, drawing
+from pytest_dbcluster.rounds.histogram import Histogram
+from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
+from tests.support.records import beside, failed, record, rounds, undecided
+
+
+def words(svg):
+    """All text of a chart."""
+    return [text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+
+
+def with_zero_counter():
+    """A claim that a counter is lower, which is zero with the candidate, and its true verdict."""
+    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=14)
+    zero = [dataclasses.replace(one, counters={"fsyncs_per_commit": 0.0}) for one in made.rounds["flush_2"]]
+    made = dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(zero)})
+    found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
+    return dataclasses.replace(made, verdict=found)
+
+
+def test_the_same_rounds_give_the_same_file():
+    """A chart holds neither a date nor an identifier made by chance."""
+    assert claim.svg(record()) == claim.svg(record())
+
+
+def test_a_chart_has_the_size_of_a_page():
+    """Its width is that of a report's page, in points of 72 an inch."""
+    root = ElementTree.fromstring(claim.svg(record()))
+
+    assert (root.get("width"), root.get("height")) == ("576pt", "331.2pt")
+
+
+def test_a_chart_names_what_it_shows():
+    """Claim, load, verdict, both variants, claimed and published ratio, interval and axes are text."""
+    shown = words(claim.svg(record(published=1.5)))
+
+    assert any(text.startswith("flush_2.beats(galera3), mysqlslap write c50: holds, 1.30 (") for text in shown)
+    for text in ("galera3", "flush_2", "claim: 1.00", "published: 1.50", "99.9 % interval", "pairs of rounds"):
+        assert text in shown
+    assert "seconds since the first round began" in shown
+
+
+def test_a_published_ratio_far_away_leaves_the_intervals_readable():
+    """It is named with its direction; on the axis it would press all intervals into one line."""
+    shown = words(claim.svg(record(published=50.0)))
+
+    assert "published: 50.00, above" in shown
+    assert "2" in shown or "1.5" in shown
+    assert "32" not in shown
+
+
+def test_a_guard_shows_both_margins_and_the_interval_that_decides():
+    """A guard has two edges, and holds by its 90 % interval."""
+    shown = words(claim.svg(undecided(claim=claims.same_as(within=0.1))))
+
+    assert {"claim: 0.90", "claim: 1.11", "90 % interval"} <= set(shown)
+
+
+def test_a_comparison_claims_nothing():
+    """A comparison that asserts nothing has a line at equal speed."""
+    shown = words(claim.svg(beside()))
+
+    assert "equal: 1.00" in shown
+    assert not any(text.startswith("claim") for text in shown)
+
+
+def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
+    """The chart compares a counter as the claim did; a ratio of 0 is drawn at the lower end of its axis."""
+    made = with_zero_counter()
+    shown = words(claim.svg(made))
+    [*_, last] = claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)
+
+    assert made.verdict.outcome is claims.Outcome.HOLDS
+    assert "fsyncs_per_commit" in shown
+    assert "99.9 % interval" in shown
+    assert "1/8" in shown
+    assert last.bounded
+
+
+def test_the_last_look_is_that_of_the_verdict():
+    """A drawn interval never contradicts the verdict, also after pairs that no look has seen."""
+    made = record(pairs=19)
+    drawn = claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)
+
+    assert [look.pairs for look in drawn] == [4, 8, 12, 14, 17, 19]
+    assert (drawn[-1].low, drawn[-1].ratio, drawn[-1].high) == (
+        made.verdict.low,
+        made.verdict.ratio,
+        made.verdict.high,
+    )
+    assert [look.bounded for look in drawn[:2]] == [False, True]
+
+
+def test_a_look_that_decides_at_once_has_a_bar():
+    """The interval of the only look is as visible as any other: a thick upright line."""
+    made = failed(pairs=8)
+    svg = claim.svg(made)
+
+    assert [look.bounded for look in claim.looks(rounds_csv.pairs(made, "flush_2", "galera3"), made.verdict)][-1]
+    assert svg.count("stroke-width: 3.2") == 1
+
+
+def test_without_an_interval_there_is_no_bar():
+    """Few pairs prove nothing: the ratio is hollow, and the legend says that it has no interval."""
+    svg = claim.svg(record(pairs=3))
+
+    assert "ratio, no interval yet" in words(svg)
+    assert "99.9 % interval" not in words(svg)
+    assert "stroke-width: 3.2" not in svg
+
+
+def test_void_rounds_are_drawn_hollow():
+    """A round that did not count is at its time too, and named."""
+    made = record()
+    void = dataclasses.replace(made.rounds["galera3"][2], void="node2 left the cluster")
+    shown = words(claim.svg(dataclasses.replace(made, void=((void,),))))
+
+    assert "galera3, void" in shown
+    assert "flush_2, void" not in shown
+
+
+def test_rounds_lie_at_their_time():
+    """The axis has the seconds of the run, so that a pause between rounds is seen."""
+    made = record()
+    late = [dataclasses.replace(one, started=one.started + 5000) for one in made.rounds["flush_2"]]
+
+    assert "5000" in words(claim.svg(dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(late)})))
+
+
+def test_an_order_shows_each_step():
+    """Of three variants both neighbours have a ratio of their own."""
+    made = record(pairs=14)
+    three = {"fast": tuple(rounds("fast", [0.2] * 14, 1.0, 1)), **made.rounds}
+    made = dataclasses.replace(made, rounds=three)
+    steps = [rounds_csv.pairs(made, *step) for step in rounds_csv.steps(made)[::-1]]
+    made = dataclasses.replace(made, verdict=judge_ordered(steps, Terms(out_of_budget="budget")))
+
+    assert {"fast / flush_2", "flush_2 / galera3"} <= set(words(claim.svg(made)))
+
+
+@pytest.mark.parametrize("pairs", [1, 6, 160])
+def test_any_number_of_pairs_can_be_drawn(pairs):
+    """A chart can be drawn for one pair, and for the maximum number of pairs."""
+    assert claim.svg(record(pairs=pairs))
+
+
+def test_without_pairs_there_is_no_chart():
+    """A claim without pairs has no chart."""
+    made = record()
+    none = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, pairs=0))
+
+    assert claim.svg(none) is None
+
+
+def test_without_matplotlib_there_is_no_chart(monkeypatch):
+    """The chart is left out, and a sentence says how to get it."""
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+    assert claim.svg(record()) is None
+    assert drawing.MISSING == (
+        "no charts and no page: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'"
+    )
+
+
+def test_a_tail_is_drawn_in_milliseconds_and_compared_as_a_speed():
+    """The candidate waits 1.3 times less, so that its ratio is 1.3."""
+    made = record(metric="p95")
+
+    def with_tail(one):
+        ledger = Ledger({"x": LedgerEntry(latencies=Histogram.of([one.seconds / 100] * 300))})
+        return dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, ledger=ledger))
+
+    rounds_ = {name: [with_tail(one) for one in many] for name, many in made.rounds.items()}
+    shown = words(claim.svg(dataclasses.replace(made, rounds=rounds_)))
+
+    assert "p95, ms" in shown
+    ratios = rounds_csv.pairs(dataclasses.replace(made, rounds=rounds_), "flush_2", "galera3").ratios
+    assert math.exp(statistics.median(ratios)) == pytest.approx(1.3, rel=0.1)
+
+
+def test_charts_of_one_page_share_no_identifier():
+    """Every reference inside of a chart leads to the same chart, also when many stand in one page."""
+    first, second = (set(re.findall(r'id="([^"]+)"', claim.svg(record(), name))) for name in ("one", "two"))
+
+    assert first
+    assert first & second == set()

@@ -1,0 +1,46 @@
+"""The chart of a sweep."""
+
+from xml.etree import ElementTree
+
+from pytest_dbcluster.reporting.charts import curve as curve_chart
+from tests.support.curves import curve, point
+
+
+def words(svg):
+    """All text of a chart."""
+    return [text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+
+
+def sweep(**given):
+    """A sweep over three values with two variants."""
+    return curve([point(value, name, **given) for value in (1, 4, 16) for name in ("a", "b")])
+
+
+def test_the_same_curve_gives_the_same_chart():
+    """Each value is named on the axis, each variant in the legend."""
+    made = sweep()
+    shown = words(curve_chart.svg(made))
+
+    assert curve_chart.svg(made) == curve_chart.svg(made)
+    assert {"1", "4", "16", "a", "b", "threads", "operations / s", "load over threads"} <= set(shown)
+
+
+def test_latencies_are_drawn_below():
+    """A load with a ledger shows its p95 too; one without has a single panel."""
+    assert "p95, ms" in words(curve_chart.svg(sweep(latencies=[0.01] * 300)))
+    assert "p95, ms" not in words(curve_chart.svg(sweep()))
+
+
+def test_too_few_rounds_have_no_band():
+    """An interval of zero width would be a lie: a point without an interval has its rounds and its median alone."""
+    few, many = curve_chart.svg(sweep(seconds=(1.0, 1.1))), curve_chart.svg(sweep(seconds=(1.0, 1.1) * 3))
+
+    assert "opacity: 0.16" not in few
+    assert "opacity: 0.16" in many
+
+
+def test_each_round_is_a_dot():
+    """Two rounds more are two marks more."""
+    two, four = (curve_chart.svg(curve([point(1, "a", seconds=(1.0,) * n)])).count("<use") for n in (2, 4))
+
+    assert four - two == 2

@@ -1,0 +1,74 @@
+"""The forest plot."""
+
+import dataclasses
+import math
+from xml.etree import ElementTree
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.charts import colours, forest
+from tests.support.records import beside, failed, record, undecided
+
+
+def words(svg):
+    """All text of a chart."""
+    return [text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+
+
+def plot(*records):
+    """The plot of these claims, named by number."""
+    return forest.svg([forest.Line(made, f"claim {n}", f"#c{n}") for n, made in enumerate(records)])
+
+
+def test_each_claim_is_a_line():
+    """Its name leads to its details; the axis says which side is faster, with powers of two."""
+    svg = plot(record(published=7.4), failed(), undecided(), beside())
+
+    assert {"claim 0", "claim 1", "claim 2", "claim 3", "← slower", "faster →", "1", "2", "4", "8"} <= set(words(svg))
+    assert 'xlink:href="#c1"' in svg
+
+
+def test_verdicts_have_markers_of_their_own():
+    """Colour alone says nothing in grey print: each outcome has another shape."""
+    assert len({marker for marker, _ in [*forest.MARKS.values(), forest.BESIDE]}) == 4
+    assert colours.REFUTED in plot(failed())
+    assert colours.REFUTED not in plot(record())
+
+
+def test_counters_have_no_faster_side():
+    """A counter is lower or higher."""
+    made = record(claims.lower(), metric="fsyncs_per_commit")
+
+    assert {"← lower", "higher →"} <= set(words(plot(made)))
+
+
+def test_a_ratio_of_0_is_drawn_at_the_end_of_the_axis():
+    """A claim that removes a counter altogether has its line, with an interval that is no hollow mark."""
+    made = record(claims.lower(), metric="fsyncs_per_commit")
+    none = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=0.0, low=0.0, high=0.001))
+    unknown = dataclasses.replace(made, verdict=dataclasses.replace(none.verdict, high=math.inf))
+
+    assert {"claim 0", "claim 1", "1/1000"} <= set(words(plot(none, made)))
+    assert plot(none).count(colours.PAPER) < plot(unknown).count(colours.PAPER)  # only this one is hollow
+
+
+def test_the_published_ratio_is_a_tick():
+    """It is drawn where something is published, and only there."""
+    assert colours.PUBLISHED in plot(record(published=1.2))
+    assert colours.PUBLISHED not in plot(record())
+
+
+def test_a_claim_without_a_ratio_has_no_line():
+    """Nothing was measured: there is nothing to draw."""
+    made = record()
+    none = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=math.nan))
+
+    assert plot(none) is None
+    assert words(plot(none, made)).count("claim 0") == 0
+
+
+def test_a_long_name_is_cut():
+    """It never runs out of the picture."""
+    [shown] = [text for text in words(forest.svg([forest.Line(record(), "x" * 200)])) if text.startswith("xxx")]
+
+    assert len(shown) == forest.LETTERS
+    assert shown.endswith("…")

@@ -1,0 +1,51 @@
+"""Ranges and ticks of axes."""
+
+import math
+
+import pytest
+
+from pytest_dbcluster.reporting.charts import scales
+
+
+def labels(values, **given):
+    """The labels of the ticks for these ratios."""
+    return [label for _, label in scales.ratios(values, **given).ticks]
+
+
+def test_speeds_have_powers_of_two():
+    """A quarter and four are equally far from one."""
+    assert labels([0.25, 5.0]) == ["1/4", "1/2", "1", "2", "4"]
+    assert labels([0.25, 8.1]) == ["1/4", "1/2", "1", "2", "4", "8"]
+
+
+def test_counters_that_differ_by_thousands_have_decades():
+    """A range of more than 64 is shown in powers of ten."""
+    assert labels([0.0001]) == ["1/10000", "1/1000", "1/100", "1/10", "1"]
+
+
+@pytest.mark.parametrize("lowest", [1e-300, 1e-12, 0.3, 0.97, 1.0])
+def test_ticks_never_overlap(lowest):
+    """However far the ratios lie apart, an axis has at most nine ticks, and at least two."""
+    ticks = scales.ratios([lowest, 1.02]).ticks
+
+    assert 2 <= len(ticks) <= 9
+    assert [value for value, _ in ticks] == sorted({value for value, _ in ticks})
+
+
+def test_a_small_difference_has_even_ticks():
+    """A few per cent are shown as such."""
+    assert labels([0.97, 1.03]) == ["0.97", "0.98", "0.99", "1.00", "1.01", "1.02", "1.03", "1.04"]
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan, 0.0, -1.0])
+def test_what_is_no_ratio_is_left_out(value):
+    """The end of an interval that is not bounded yet has no place on the axis."""
+    assert scales.ratios([0.5, value]) == scales.ratios([0.5])
+
+
+def test_one_is_always_shown():
+    """Equal speed is inside of every axis."""
+    scale = scales.ratios([3.0, 4.0])
+
+    assert scale.low < 1 < scale.high
+    assert scales.ratios([1.0], least=1.5).high > 1.5

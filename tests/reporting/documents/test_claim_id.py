@@ -1,0 +1,87 @@
+"""What identifies a claim over many runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import redaction
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.documents import claim_id
+from pytest_dbcluster.spec import ClusterSpec
+
+
+@pytest.mark.parametrize(
+    ("test", "release", "left"),
+    [
+        ("t.py::test[mariadb:10.11-write]", "mariadb:10.11", "t.py::test[write]"),
+        ("t.py::test[write-mariadb:10.11]", "mariadb:10.11", "t.py::test[write]"),
+        ("t.py::test[a-mariadb:10.11-b]", "mariadb:10.11", "t.py::test[a-b]"),
+        ("t.py::test[mariadb:10.11]", "mariadb:10.11", "t.py::test"),
+        ("t.py::test[mariadb:10.11_1-write]", "mariadb:10.11", "t.py::test[write]"),
+        ("t.py::test[mariadb:10.1-write]", "mariadb:10.11", "t.py::test[mariadb:10.1-write]"),
+        ("t.py::test[write]", "mariadb:10.11", "t.py::test[write]"),
+        ("t.py::test", "mariadb:10.11", "t.py::test"),
+    ],
+)
+def test_the_release_is_taken_out_of_a_test(test, release, left):
+    """Wherever it stands among the parameters; what is left is the same on every release."""
+    assert claim_id.bare(test, release) == left
+
+
+def test_an_id_is_the_same_on_every_release_and_in_every_directory():
+    """It can be read."""
+    claim = claims.beats().identity(("flush_2", "galera3"), "throughput")
+    ids = {
+        claim_id.claim_id(test, [release], claim, "mysqlslap write c50")
+        for test, release in (
+            ("suites/galera/test_flush.py::test_flush_2[write]", "mariadb:10.11"),
+            ("suites/galera/test_flush.py::test_flush_2[mariadb:10.11-write]", "mariadb:10.11"),
+            ("moved/test_flush.py::test_flush_2[mysql:8.4-write]", "mysql:8.4"),
+        )
+    }
+
+    assert ids == {
+        'test_flush::test_flush_2[write] | flush_2.beats(galera3, metric="throughput") | mysqlslap write c50'
+    }
+
+
+def test_two_files_with_equal_tests_have_two_ids():
+    """So have two methods of two classes."""
+    tests = ("a/test_one.py::test_it", "a/test_two.py::test_it", "a/test_one.py::TestA::test_it")
+
+    assert len({claim_id.key_of_test(test) for test in tests}) == len(tests)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "same"),
+    [
+        (claims.beats(), claims.beats(by=0.5), True),
+        (claims.same_as(within=0.05), claims.same_as(within=0.1), True),
+        (claims.beats(), claims.no_slower_than(by=0.05), False),
+        (claims.beats(), claims.differs(), False),
+    ],
+)
+def test_a_margin_is_no_part_of_what_a_claim_is(first, second, same):
+    """Its kind is, and its metric."""
+    names = ("b", "a")
+
+    assert (first.identity(names, "throughput") == second.identity(names, "throughput")) is same
+    assert first.identity(names, "throughput") != first.identity(names, "p95")
+    assert first.identity(names, "throughput") != first.identity(names[::-1], "throughput")
+
+
+def test_a_cluster_is_told_without_directories_and_passwords(tmp_path):
+    """Its storage is the profile, or the limit of writes; its parity the run's unless it has its own."""
+    secret = redaction.new_password()
+    spec = ClusterSpec("galera", 3, proxy="haproxy").with_options(init_connect=secret)
+    made = claim_id.spec_document(
+        spec.with_cnf(tmp_path / "my.cnf").with_needs(iops=200), "mysql:8.4", "8.4.3", "vendor"
+    )
+
+    assert (made.topology, made.nodes, made.proxy, made.release, made.version) == (
+        "galera", 3, "haproxy", "mysql:8.4", "8.4.3",
+    )  # fmt: skip
+    assert (made.cnf, made.options) == (("my.cnf",), {"init_connect": "***"})
+    assert (made.storage, made.limits, made.parity) == ("iops=200", "iops=200", "vendor")
+    other = claim_id.spec_document(ClusterSpec("standalone").with_parity("normalised"), "", "", "vendor")
+    assert (other.storage, other.proxy, other.parity) == ("", "", "normalised")

@@ -1,0 +1,69 @@
+"""Counters and resources that moved."""
+
+import dataclasses
+
+from pytest_dbcluster.reporting.page import causes
+from tests.support.records import record
+from tests.support.results import with_counters
+
+
+def by_name(made):
+    """What moved, by name."""
+    return {one.name: one for one in causes.causes(made)}
+
+
+def test_what_moved_most_comes_first():
+    """Fsyncs fell from 3 a commit to .001; CPU of the machine stands last, though it did not move."""
+    found = causes.causes(with_counters(record(pairs=20)))
+
+    assert [one.name for one in found[:2]] == ["fsyncs", "log waits"]
+    assert found[-1].name == "CPU seconds, whole machine"
+    assert not found[-1].moved
+
+
+def test_work_is_counted_by_commit():
+    """A faster variant does more in the same time; by commit that makes no difference."""
+    fsyncs = by_name(with_counters(record(pairs=20)))["fsyncs"]
+
+    assert fsyncs.per == "commit"
+    assert round(fsyncs.baseline, 2) == 3.0
+    assert fsyncs.candidate < 0.01
+    assert fsyncs.high < 1
+
+
+def test_reads_are_counted_by_operation():
+    """A load that writes nothing has no commits."""
+    made = with_counters(record(pairs=20))
+    many = {
+        name: tuple(dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, commits=None)) for one in rounds)
+        for name, rounds in made.rounds.items()
+    }
+
+    assert by_name(dataclasses.replace(made, rounds=many))["fsyncs"].per == "operation"
+
+
+def test_what_did_not_move_is_not_named():
+    """A counter whose interval includes 1 explains nothing; nor does one that is the same in all rounds."""
+    assert "rows read" not in by_name(with_counters(record(pairs=20)))
+    assert "share of time in which a task waited for the disk" not in by_name(with_counters(record(pairs=20)))
+
+
+def test_the_counter_of_the_claim_is_no_cause():
+    """It would explain itself."""
+    made = with_counters(record(pairs=20, metric="fsyncs"))
+
+    assert "fsyncs" not in by_name(made)
+
+
+def test_few_pairs_show_nothing():
+    """Before the first look that can speak, no counter is named."""
+    assert [one for one in causes.causes(with_counters(record(pairs=4))) if one.moved] == []
+    assert causes.causes(dataclasses.replace(record(), rounds={"flush_2": (), "galera3": ()})) == []
+
+
+def test_a_counter_that_one_variant_lacks_is_left_out():
+    """Releases differ in their counters."""
+    made = with_counters(record(pairs=20))
+    bare = tuple(dataclasses.replace(one, counters={}) for one in made.rounds["galera3"])
+
+    assert "fsyncs" not in by_name(dataclasses.replace(made, rounds={**made.rounds, "galera3": bare}))

@@ -1,0 +1,234 @@
+"""The page as text, and its file."""
+
+import html.parser
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.page import report_page, sources
+from tests.support import users
+from tests.support.records import record
+from tests.support.results import a_sweep, five_claims, results
+
+
+class Texts(html.parser.HTMLParser):
+    """The texts of a page by the id of the section that they stand in, and every address that it names."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.sections, self.addresses, self._place = {"": ""}, [], ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        """Note where a section begins, and what would load or lead somewhere."""
+        given = dict(attrs)
+        if tag == "section":
+            self._place = given["id"]
+            self.sections[self._place] = ""
+        self.addresses += [value for name, value in attrs if name in ("href", "src", "xlink:href", "srcset", "action")]
+
+    def handle_data(self, data):
+        """Add the text to its section."""
+        self.sections[self._place] += f" {data.strip()}" if data.strip() else ""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The text of a page with every kind of claim, a sweep, and broken and skipped tests."""
+    directory = results(tmp_path_factory.mktemp("page") / "run", sweeps=[a_sweep()], timelines=True)
+    return report_page.html(sources.read_all([directory]))
+
+
+@pytest.fixture(scope="module")
+def texts(page):
+    """The page's texts."""
+    return Texts(page)
+
+
+def test_the_sentence_comes_first(texts):
+    """It counts the claims, and says what was refuted, in words."""
+    assert (
+        "2 of 5 claims hold; 1 is refuted: flush_2 is not faster than galera3 (mysqlslap update c50); 2 are "
+        "inconclusive; 1 test is broken." in texts.sections[""]
+    )
+
+
+def test_the_page_says_what_was_run(texts):
+    """Machine, release and commit."""
+    for said in ("2 x a CPU (1.5 usable), 8.0 GiB", "ext4 on /dev/vda", "4fd14fd14fd1", "mariadb:10.11 10.11.19"):
+        assert said in texts.sections[""]
+
+
+def test_refuted_claims_come_before_those_that_hold(texts):
+    """What needs attention is seen first."""
+    words = ["refuted", "inconclusive", "inconclusive", "holds", "holds", "compared"]
+
+    for number, word in enumerate(words, 1):
+        assert f" {word} " in texts.sections[f"claim{number}"][:40]
+
+
+def test_a_claim_has_all_that_explains_it(texts):
+    """Ratio, published, difference, medians, percentiles, causes, nodes, variables, durability, command."""
+    said = texts.sections["claim4"]
+
+    for part in (
+        "flush_2 is faster than galera3", "published 7.41", "outside the interval", "median, operations / s",
+        "seconds since the first round began", "pairs of rounds", "p99.9", "fsyncs per commit", "node2",
+        "innodb_flush_log_at_trx_commit", "a commit survives with", "pytest suites/galera --db-seed=813", "Copy",
+        "Noise, errors and all other figures", "Every second", "CPU, cores", "a round of galera3",
+    ):  # fmt: skip
+        assert part in said
+
+
+def test_void_rounds_have_their_reason(texts):
+    """A reader sees that rounds were drawn again, and why."""
+    assert "Void, and measured again: galera3: node2 left the cluster" in texts.sections["claim1"]
+
+
+def test_an_open_claim_says_what_it_needs(texts):
+    """The next step is named."""
+    assert "needs about" in texts.sections["claim2"]
+
+
+def test_sweeps_and_tests_without_an_answer_are_shown(texts):
+    """Each with its reason or its table."""
+    assert "sysbench oltp_read_only over threads" in texts.sections["sweeps"]
+    assert "threads=64: the load generator set the speed" in texts.sections["sweeps"]
+    assert "test_flush.py::test_nodes ! broken node2 ended on its own" in texts.sections["tests"]
+
+
+def test_nothing_is_loaded_from_elsewhere(texts, page):
+    """Every address leads to a place in the page, and the browser is told to load nothing."""
+    assert texts.addresses
+    assert [one for one in texts.addresses if not one.startswith("#")] == []
+    assert "default-src 'none'" in page
+    assert re.findall(r"url\((?!#)", page) == []
+
+
+def test_every_reference_has_its_target(page):
+    """Charts of one page do not take each other's identifiers."""
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    used = {*re.findall(r"url\(#([^)]+)\)", page), *re.findall(r'xlink:href="#([^"]+)"', page)}
+
+    assert len(ids) == len(set(ids))
+    assert used <= set(ids)
+
+
+def test_texts_of_users_stay_texts(tmp_path):
+    """A name with markup in it is shown, and does nothing."""
+    evil = "<script>alert(1)</script>"
+    made = record(load=evil, test=evil, message=evil, repeat=evil, text=evil, durability={"flush_2": evil})
+    text = report_page.html(sources.read_all([results(tmp_path / "run", [made])]))
+
+    assert evil not in text
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 5
+
+
+@pytest.mark.parametrize("missing", ["run.json", "rounds", "charts", "timeline"])
+def test_what_is_missing_is_left_out(tmp_path, missing):
+    """A page needs claims alone; older runs and copies in part have a page too."""
+    directory = results(tmp_path / "run", [record()], timelines=True)
+    path = directory / missing
+    path.unlink() if path.is_file() else [*map(Path.unlink, path.iterdir()), path.rmdir()]
+
+    assert report_page.make(directory) == f"report: {directory}/index.html"
+
+
+def test_a_page_of_two_runs_names_them(tmp_path):
+    """Each claim says where it is from, and the claims stand side by side."""
+    both = [results(tmp_path / name, [record()]) for name in ("first", "second")]
+    texts = Texts(report_page.html(sources.read_all(both)))
+
+    assert f"{tmp_path}/second" in texts.sections["claim2"]
+    assert f"mariadb:10.11 10.11.19 in {tmp_path}/first" in texts.sections["releases"]
+    assert "All 2 claims hold; 2 tests are broken." in texts.sections[""]
+
+
+def test_one_run_on_one_release_has_no_table_of_releases(texts):
+    """A section without content is left out."""
+    assert "releases" not in texts.sections
+    assert "history" not in texts.sections
+
+
+@pytest.mark.parametrize("lost", ["claims.jsonl", "run.json"])
+def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost):
+    """The results stay as they are, and the sentence says how to try again."""
+    directory = results(tmp_path / "run", [record()])
+    (directory / lost).write_text("{}\n")
+    line = report_page.make(directory)
+
+    assert line.startswith(f"no page: {directory}/{lost}")
+    assert line.endswith(f"; the results are complete, and `dbcluster report {directory}` tries again")
+
+
+def test_an_error_of_the_page_ends_no_run(tmp_path, monkeypatch):
+    """Whatever fails in it."""
+    monkeypatch.setattr(report_page, "html", lambda read: 1 / 0)
+    line = report_page.make(results(tmp_path / "run", [record()]))
+
+    assert line.startswith("no page: ZeroDivisionError: division by zero; the results are complete")
+
+
+def test_missing_packages_are_named(tmp_path, monkeypatch):
+    """With the command that installs them."""
+    monkeypatch.setattr(drawing, "available", lambda: False)
+
+    assert report_page.make(tmp_path) == ("no page: matplotlib is not installed; pip install 'pytest-dbcluster[plots]'")
+
+
+def test_a_page_replaces_a_link_and_not_its_target(tmp_path):
+    """Somebody may have put a link there."""
+    (tmp_path / "mine").write_text("mine")
+    (tmp_path / "index.html").symlink_to(tmp_path / "mine")
+    report_page.write("page", tmp_path / "index.html")
+
+    assert (tmp_path / "mine").read_text() == "mine"
+    assert (tmp_path / "index.html").read_text() == "page"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.html", "mine"]
+
+
+@pytest.mark.skipif(bool(users.missing()), reason=users.missing())
+def test_a_directory_of_another_user_is_not_written(tmp_path):
+    """Not even by root: the page goes elsewhere."""
+    import os
+
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    os.chown(theirs, users.ALICE, users.ALICE)
+
+    with pytest.raises(ConfigError, match=f"theirs belongs to user {users.ALICE}; give --output FILE"):
+        report_page.write("page", theirs / "index.html")
+    assert list(theirs.iterdir()) == []
+
+
+@pytest.mark.skipif(bool(users.missing()), reason=users.missing())
+def test_results_of_another_user_that_are_closed_are_a_sentence():
+    """The message names what could not be read."""
+    with tempfile.TemporaryDirectory() as place:  # one that others may enter, which tmp_path is not
+        Path(place).chmod(0o755)
+        directory = results(Path(place) / "run", [record()])
+        directory.chmod(0o700)
+        program = "import sys; from pytest_dbcluster.reporting.page import report_page\n"
+        program += "from pathlib import Path; print(report_page.make(Path(sys.argv[1])))"
+        loads = ("pytest_dbcluster.reporting.page.report_page", "jinja2", "matplotlib.figure")
+        said = users.run(users.ALICE, program, directory, loads=loads)
+
+    assert said.startswith(f"no page: cannot read {directory}")
+    assert "Permission denied" in said
+
+
+def test_sixty_claims_are_a_page_of_less_than_ten_megabytes(tmp_path, monkeypatch):
+    """Made with a fifth of them, each with its timeline."""
+    from pytest_dbcluster.reporting.charts import claim as claim_chart
+
+    with monkeypatch.context() as patch:
+        patch.setattr(claim_chart, "svg", lambda made: None)  # of the files beside the page
+        directory = results(tmp_path / "run", [made for _ in range(2) for made in five_claims()], timelines=True)
+    text = report_page.html(sources.read_all([directory]))
+
+    assert len(text.encode()) < 10_000_000 / 5
+    assert text.count('<section class="claim') == 60 / 5

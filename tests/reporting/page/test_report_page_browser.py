@@ -1,0 +1,128 @@
+"""The page as people see it: in a browser, light, dark and printed."""
+
+import os
+from pathlib import Path
+
+import numpy
+import pytest
+from PIL import Image
+
+from pytest_dbcluster.reporting.page import report_page
+from tests.support import browser as browsers
+from tests.support.results import a_sweep, results
+
+pytestmark = pytest.mark.skipif(browsers.program() is None, reason=browsers.INSTALL)
+KEPT = "DBCLUSTER_PICTURES"  # a directory in which pictures are kept, to be looked at
+BLUE, DARK_BLUE = (0, 114, 178), (58, 143, 208)  # of the candidate's rounds
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    """The file of a page of a run that was cut short, with every kind of claim and a sweep."""
+    run = {"cut_short": "SIGTERM", "selected": 9}
+    directory = results(tmp_path_factory.mktemp("page") / "run", sweeps=[a_sweep()], timelines=True, **run)
+    assert report_page.make(directory) == f"report: {directory}/index.html"
+    return directory / "index.html"
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory):
+    """The directory of the pictures; that of KEPT where it is set."""
+    directory = Path(os.environ[KEPT]) if KEPT in os.environ else tmp_path_factory.mktemp("pictures")
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    """A browser without a window."""
+    opened = browsers.Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+def share(path, colour):
+    """The share of a picture's pixels in about this colour."""
+    with Image.open(path) as picture:
+        pixels = numpy.asarray(picture.convert("RGB"), dtype=int)
+    return float((abs(pixels - colour) < 25).all(axis=2).mean())
+
+
+@pytest.mark.parametrize(
+    ("theme", "media", "paper", "blue"),
+    [
+        ("light", "screen", (254, 254, 254), BLUE),
+        ("dark", "screen", (22, 25, 29), DARK_BLUE),
+        ("dark", "print", (254, 254, 254), BLUE),
+    ],
+    ids=["light", "dark", "print"],
+)
+def test_a_refuted_claim_is_found_with_its_chart(browser, page, pictures, theme, media, paper, blue):
+    """Its chart has the colours of the theme; print is light, whatever the reader's theme is."""
+    browser.open(page, theme=theme, media=media, width=794 if media == "print" else 1150)
+    browser.picture(pictures / f"page-{media if media == 'print' else theme}.png")
+    title = browser.script("document.querySelector('section.refuted h2').innerText")
+    chart = browser.picture(pictures / f"refuted-{media}-{theme}.png", "section.refuted figure.chart svg")
+
+    assert title == "✗ refuted flush_2 is not faster than galera3"
+    assert share(chart, blue) > 0.001
+    assert share(chart, paper) > 0.7
+
+
+def test_no_request_leaves_and_no_script_fails(browser, page):
+    """The page needs its own file alone."""
+    browser.requests.clear()
+    browser.open(page)
+    for button in range(browser.script("document.querySelectorAll('button.copy').length")):
+        browser.script(f"document.querySelectorAll('button.copy')[{button}].click()")
+
+    assert browser.requests == [page.as_uri()]
+    assert browser.errors == []
+
+
+def test_the_command_is_copied(browser, page):
+    """The button says so, by one way of the browser or the other."""
+    browser.open(page)
+    copied = browser.script(
+        "new Promise(done => { document.addEventListener('copy', () => done(String(getSelection())));"
+        "const button = document.querySelector('button.copy');"
+        "new MutationObserver(() => done(button.textContent)).observe(button, {childList: true});"
+        "button.click(); })"
+    )
+
+    assert copied in ("Copied", "pytest suites/galera --db-seed=813")
+
+
+def test_the_overview_leads_to_each_claim(browser, page):
+    """A name in the plot of all claims is a link to its details."""
+    browser.open(page)
+    links = browser.script(
+        "[...document.querySelectorAll('#overview svg a')].map(a => a.getAttribute('xlink:href') || a.href.baseVal)"
+    )
+
+    assert len(links) == 6
+    assert browser.script(f"{links}.every(link => document.querySelector(link) !== null)")
+
+
+def test_nothing_is_wider_than_the_page(browser, page):
+    """On a small screen tables and charts scroll by themselves, and the page does not."""
+    for width in (400, 1150):
+        browser.open(page, width=width)
+        assert browser.script("document.documentElement.scrollWidth") <= width
+
+
+def test_all_is_printed(browser, page, pictures):
+    """Every claim is on paper."""
+    browser.open(page, media="print", width=794)
+    printed = browser.paper(pictures / "page.pdf").read_bytes()
+
+    assert printed.startswith(b"%PDF")
+    assert browser.script("[...document.querySelectorAll('section.claim')].every(one => one.offsetHeight > 300)")
+
+
+def test_a_run_that_was_cut_short_says_so(browser, page):
+    """A reader sees at the top that tests are missing."""
+    browser.open(page)
+    note = browser.script("document.querySelector('.note').innerText")
+
+    assert note == "The run was cut short (SIGTERM): 6 of 9 tests have ended."

@@ -1,0 +1,84 @@
+"""The top of the page."""
+
+import pytest
+
+from pytest_dbcluster.reporting.page import sources, summary
+from tests.support.records import failed, record, undecided
+from tests.support.results import results
+from tests.support.run_documents import MACHINE, TESTS
+
+
+@pytest.fixture
+def source(tmp_path, monkeypatch):
+    """``source(claims, **run)``: the results of a run, as they are read back."""
+    from pytest_dbcluster.reporting.charts import claim as claim_chart
+
+    monkeypatch.setattr(claim_chart, "svg", lambda made: None)
+    return lambda made, **run: sources.read(results(tmp_path / "run", made, **run))
+
+
+@pytest.mark.parametrize(
+    ("made", "sentence"),
+    [
+        ([record()], "The only claim holds."),
+        ([record(), record(load="two")], "All 2 claims hold."),
+        ([undecided()], "The only claim does not hold; 1 is inconclusive."),
+        (
+            [record(), record(load="two"), failed()],
+            "2 of 3 claims hold; 1 is refuted: flush_2 is not faster than galera3 (mysqlslap update c50).",
+        ),
+        ([], "No claim was decided."),
+    ],
+)
+def test_one_sentence_says_it_all(source, made, sentence):
+    """How many claims hold, and what the refuted ones say."""
+    assert summary.sentence([source(made, tests=TESTS[:3])]) == sentence
+
+
+def test_broken_tests_are_counted(source):
+    """A broken test is in no claim, so the sentence must say it."""
+    assert summary.sentence([source([record()])]) == "The only claim holds; 1 test is broken."
+
+
+def test_many_refuted_claims_are_not_all_named(source):
+    """Three are, and the number of the others."""
+    made = source([failed(load=f"load {number}") for number in range(5)], tests=())
+
+    assert summary.sentence([made]).endswith("(load 2), and 2 more.")
+
+
+def test_counts_leave_out_what_there_is_none_of(source):
+    """Claims by outcome, then broken and skipped tests."""
+    found = [(one.number, one.word) for one in summary.counts([source([record(), record(load="two"), failed()])])]
+
+    assert found == [(2, "hold"), (1, "refuted"), (1, "broken"), (1, "skipped")]
+
+
+def test_broken_and_skipped_tests_have_their_reason(source):
+    """The broken ones come first."""
+    found = [(row.state, row.test, row.reason) for row in summary.tests([source([record()])])]
+
+    assert found == [
+        ("broken", "test_flush.py::test_nodes", "node2 ended on its own"),
+        ("skipped", "test_flush.py::test_router", "no mysqlrouter on PATH"),
+    ]
+
+
+def test_a_run_says_where_it_ran(source):
+    """Machine, releases, commit and command."""
+    facts = summary.about(source([record()]))
+
+    assert facts["releases"] == "mariadb:10.11 10.11.19"
+    assert facts["machine"] == f"2 x {MACHINE.cpu} (1.5 usable), 8.0 GiB"
+    assert facts["data"] == "ext4 on /dev/vda"
+    assert facts["commit"] == "4fd14fd14fd1, with changes that are not committed"
+    assert facts["command"] == "pytest suites/galera --db-seed=813"
+
+
+def test_older_results_say_what_they_know(source):
+    """Without run.json the records have the machine."""
+    read = source([record()])
+    (read.directory / "run.json").unlink()
+    facts = summary.about(sources.read(read.directory))
+
+    assert (facts["cpu"], facts["releases"]) == ("2 x model", "mariadb:10.11 10.11.19")
