@@ -18,7 +18,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import images
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
-from pytest_dbcluster.testbed import datasets
+from pytest_dbcluster.testbed import cluster_differences, datasets
 
 FOLDERS = ("releases", "images", "templates", "stored")  # directories of the cache; stored/ has the data sets
 
@@ -44,7 +44,7 @@ class Cached:
 
 
 def cached() -> list[Cached]:
-    """All entries of the cache, which can all be made again: releases, images, templates, data sets, references.
+    """All entries of the cache, which can all be made again: releases, images, templates, data sets, and others.
 
     Also damaged entries that were set aside, and unfinished ones.
     """
@@ -53,9 +53,10 @@ def cached() -> list[Cached]:
     for folder in FOLDERS:
         left = cache.leftovers(cache.root() / folder)
         entries += [Cached(path, cache.size(path), holds) for path, holds in left.items() if _is_left(path)]
-    references = cache.root() / "references"
-    if any(references.glob("*.json")):
-        entries.append(Cached(references, cache.size(references)))
+    for name, holds in (("references", ""), (cluster_differences.FOLDER, "how far equal clusters differ here")):
+        directory = cache.root() / name
+        if any(directory.glob("*.json")):
+            entries.append(Cached(directory, cache.size(directory), holds))
     return entries
 
 

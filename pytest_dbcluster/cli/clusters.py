@@ -30,6 +30,8 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
 from pytest_dbcluster.testbed.resolution import Resolution
 
+SHOWN_NAMES = 3  # of the clusters of a run, in a line of ``dbcluster ps``
+
 
 @dataclasses.dataclass(frozen=True)
 class ClusterRow:
@@ -68,7 +70,13 @@ def _rows(run: Run, now: float) -> list[ClusterRow]:
     except OSError:  # another user's, or just removed
         directories = []
     names = [re.sub(r"^\d+-", "", path.name) for path in directories]
-    return [ClusterRow(run.run_id, ", ".join(names) or "-", "-", "-", "-", age, owner, state)]
+    return [ClusterRow(run.run_id, _shortened(names) or "-", "-", "-", "-", age, owner, state)]
+
+
+def _shortened(names: Sequence[str]) -> str:
+    """The first names, and how many others there are: a run of a whole suite has dozens of clusters."""
+    first = ", ".join(names[:SHOWN_NAMES])
+    return first if len(names) <= SHOWN_NAMES else f"{first} and {len(names) - SHOWN_NAMES} more"
 
 
 def _owner(run: Run) -> str:

@@ -36,6 +36,7 @@ from pytest_dbcluster.workloads.workload import Workload
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 LEAST_SECONDS = 10.0
+ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
 WIDTH = 60  # characters shown of a value
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
@@ -46,10 +47,10 @@ ENDS = {
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
-    end = time.monotonic() + _seconds(arguments.seconds)
+    end = time.monotonic() + ROUNDS_SHARE * _seconds(arguments.seconds)
     specs = specs_of(arguments)
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
-    seed = secrets.randbelow(10**6) if arguments.seed is None else arguments.seed
+    seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen()
@@ -62,6 +63,7 @@ def run_compare(arguments: argparse.Namespace) -> int:
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
         with pool.turns.building():
+            check(resolution, specs)
             variants = [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
             print(line)
@@ -76,6 +78,18 @@ def run_compare(arguments: argparse.Namespace) -> int:
         print(line)
     print(sentence(compared, names))
     return int(overall(compared).value)
+
+
+def check(resolution: Resolution, specs: Sequence[ClusterSpec]) -> None:
+    """Raise ConfigError with all that is wrong in any of the files, before a server starts."""
+    wrong = []
+    for spec in specs:
+        try:
+            resolution.resolve(spec, switched=False)
+        except ConfigError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ConfigError("\n".join(dict.fromkeys(wrong)))
 
 
 def _seconds(given: float) -> float:
@@ -188,8 +202,9 @@ def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:
         if item.throughput is None:
             rows.append((item.workload, "", "-", "-", "-", f"no answer: {item.reason}"))
             continue
-        rows.append((item.workload, *_cells(item.closer or item.throughput), _says(item.throughput)))
-        if item.p95:
+        closer = item.throughput if item.closer is None else item.closer
+        rows.append((item.workload, *_cells(closer), _says(item.throughput)))
+        if item.p95 is not None:  # the truth of an answer is its claim, and raises where that fails
             rows.append(("", *_cells(item.p95), _says(item.p95)))
         elif item.reason:
             rows.append(("", "p95", "-", "-", "-", f"no answer: {item.reason}"))
@@ -224,7 +239,7 @@ def sentence(compared: Sequence[Compared], names: tuple[str, ...]) -> str:
     result = overall(compared)
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
     if result is Result.NO_WORSE:
-        widest = max(told_margin(item.throughput.verdict) for item in compared if item.throughput)
+        widest = max(told_margin(item.throughput.verdict) for item in compared if item.throughput is not None)
         return f"{text}: slower by at most {100 * widest:.2g} % on {', '.join(item.workload for item in compared)}"
     named = ", ".join(item.workload for item in compared if item.result is result)
     return f"{text}: {named}"

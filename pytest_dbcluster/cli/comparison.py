@@ -14,10 +14,11 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome, Verdict
-from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
@@ -33,7 +34,6 @@ WIDEST = 0.10  # the widest margin that still counts as "no worse" where MARGIN 
 SHARE = "70 %"  # arrival rate of the open loop
 OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.enough
 SHORTEST = 1.0  # seconds of a round for p95
-FIRST_PAIRS = LOOKS[0]
 WALL = 1.3  # wall time of a round / its measured time
 CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
 CANDIDATE, BASELINE = 1, 0
@@ -66,25 +66,29 @@ class Compared:
         """What both answers together say."""
         if self.throughput is None:
             return Result.UNKNOWN
-        return judged(self.throughput.verdict, self.p95.verdict if self.p95 else None)
+        return judged(self.throughput.verdict, None if self.p95 is None else self.p95.verdict)
 
 
 def told_margin(verdict: Verdict) -> float:
     """The smallest fraction, from ``MARGIN`` on, by which the candidate is certainly not slower (90 % interval).
 
-    Infinite where the guard fails, where there is no interval yet, and where no verdict can be trusted on this machine.
+    On separate clusters it includes what equal ones can differ by. Infinite where the guard fails, where there is no
+    interval yet, and where no verdict can be trusted on this machine.
     """
     if verdict.outcome is Outcome.HOLDS:
         return verdict.claim.margin
     if verdict.outcome is Outcome.FAILS or not _trusted(verdict) or not verdict.decided_low > 0:
         return math.inf
-    return max(verdict.claim.margin, 1 - verdict.decided_low)
+    return max(verdict.claim.margin, 1 - verdict.decided_low * math.exp(-verdict.claim.apart))
 
 
 def slower(verdict: Verdict) -> bool:
-    """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1."""
+    """Whether the candidate is certainly slower: the guard fails, or the whole sequential interval is below 1.
+
+    On separate clusters below 1 by more than what equal ones can differ by.
+    """
     if verdict.outcome is Outcome.INCONCLUSIVE:
-        return _trusted(verdict) and verdict.high < 1
+        return _trusted(verdict) and verdict.high * math.exp(verdict.claim.apart) < 1
     return verdict.outcome is Outcome.FAILS
 
 
@@ -157,7 +161,8 @@ class Comparison:
         arrival_rate = ArrivalRate(SHARE).found(dict(zip(closed.source.names, medians, strict=True)))
         assert arrival_rate.rate is not None
         length = max(SHORTEST, OPERATIONS / arrival_rate.rate)
-        if (needed := FIRST_PAIRS * 2 * length * WALL) > seconds:
+        look = reach.first_look(claims.no_slower_than(MARGIN), closed.rules.alpha, closed.instances)
+        if (needed := look * 2 * length * WALL) > seconds:
             raise Inconclusive(
                 f"p95 needs rounds of {length:.1f} s here, {needed:.0f} s in all, and {seconds:.0f} s are left for it: "
                 f"give it more --seconds, or more --threads"
@@ -195,8 +200,17 @@ class Comparison:
 
 
 def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
+    """Ask for ``MARGIN``, or for ``WIDEST`` where equal clusters can differ by as much as that.
+
+    Raises Inconclusive where they can differ by ``WIDEST``.
+    """
     series: list[Series] = series_of(measurement)
-    return series[CANDIDATE].no_slower_than(series[BASELINE], by=MARGIN, metric=metric)
+    difference = measurement.source.cluster_difference(CANDIDATE, BASELINE)
+    for margin in (MARGIN, WIDEST):
+        guard = claims.no_slower_than(margin)
+        if difference is None or not (why := difference.refuses(guard.kind, guard.margins)):
+            return series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
+    raise Inconclusive(why)
 
 
 @dataclasses.dataclass

@@ -154,7 +154,7 @@ def run_init(arguments: argparse.Namespace) -> int:
     }
     print("\n".join(f"  {name:{max(map(len, texts))}}  {about[name]}" for name in texts))
     change = "" if directory.absolute() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
-    print(f"run it:   {change}pytest      (downloads {DEFAULT_RELEASE} the first time, then takes about a minute)")
+    print(f"run it:   {change}pytest      (downloads {DEFAULT_RELEASE} the first time, takes one to two minutes)")
     print(f"then:     put your options into {CNF}, and your cluster and workloads into {TEST}")
     if requirement() == f"{PACKAGE}[all]":
         print(f"on GitHub: {PACKAGE} is not on PyPI yet; set PYTEST_DBCLUSTER in {WORKFLOW} to the URL of your copy")

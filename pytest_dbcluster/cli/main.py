@@ -18,7 +18,6 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 PLANNED = {
     "history": "show how recorded results changed over time",
-    "report": "write a report of recorded results",
 }
 FIRST_STEPS = """\
 first steps:
@@ -69,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
+    _add_calibrate(add("calibrate", _calibrate, "measure how far fresh equal clusters differ on this machine"))
     add("ps", _ps, "list the clusters of all users of this machine: of test runs, and those left running by up")
     down = add("down", _down, "end clusters that up, or pytest --db-keep, left running")
     down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
@@ -81,6 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     cached.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
     _add_image(add("image", _image_list, "make container images of releases, without an image registry"))
+    _add_report(add("report", _report, "make the page of recorded results again, of one run or of several together"))
     for name, text in PLANNED.items():
         add(name, _planned, f"{text} (planned)")
     return parser
@@ -174,6 +175,46 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
     option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
 
 
+def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
+    calibrate.description = (
+        "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ. Claims about speed "
+        "between variants on separate clusters of this kind then count only what lies beyond that difference "
+        "(1 in 200), instead of beyond a default. Each pair is kept at once: after Ctrl-C the same command goes on. "
+        "Let nothing else run on the machine."
+    )
+    calibrate.epilog = "example: dbcluster calibrate galera --workload mysqlslap:write (takes about an hour)"
+    option = calibrate.add_argument
+    option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
+    option(
+        "--release",
+        default=DEFAULT_RELEASE,
+        metavar="NAME:VERSION",
+        help=f"server release (default {DEFAULT_RELEASE})",
+    )
+    option("--proxy", metavar="NAME", help=f"a proxy: {' or '.join(registry.names('proxy'))} (default: none)")
+    option(
+        "--workload",
+        default="mysqlslap:write",
+        metavar="NAME[:MODE]",
+        help="tpcc, sysbench:SCRIPT or mysqlslap:MODE (default mysqlslap:write)",
+    )
+    option("--threads", type=int, metavar="N", help="connections of the workload (default: the workload's own)")
+    option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters to have in all (default 24)")
+    option("--rounds", type=int, default=40, metavar="N", help="rounds of each cluster (default 40)")
+    option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
+    _add_where(calibrate)
+
+
+def _add_report(report: argparse.ArgumentParser) -> None:
+    report.epilog = (
+        "The page is one file that needs no network. Of runs on several releases or machines, the claims are also "
+        "printed side by side; --output FILE.md writes that table as Markdown."
+    )
+    report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
+    report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
+
+
 def _add_image(image: argparse.ArgumentParser) -> None:
     actions = image.add_subparsers(title="commands", required=True, metavar="COMMAND")
     build = actions.add_parser("build", help="make images from Debian packages and load them into the container engine")
@@ -186,6 +227,12 @@ def _add_image(image: argparse.ArgumentParser) -> None:
     remove = actions.add_parser("remove", help="remove images that build made")
     remove.add_argument("names", nargs="+", metavar="NAME", help="a release or an image, as listed")
     remove.set_defaults(run=_image_remove)
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import report
+
+    return report.run_report(arguments)
 
 
 def _init(arguments: argparse.Namespace) -> int:
@@ -204,6 +251,12 @@ def _compare(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import compare
 
     return compare.run_compare(arguments)
+
+
+def _calibrate(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import calibrate
+
+    return calibrate.run_calibrate(arguments)
 
 
 def _ps(arguments: argparse.Namespace) -> int:

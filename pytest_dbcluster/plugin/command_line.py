@@ -87,7 +87,8 @@ def add_options(group: Any) -> None:
         "--db-seed",
         type=int,
         metavar="N",
-        help="seed for the order of rounds (default random); printed with each claim",
+        help="seed for the order of rounds (default: 64 random bits, printed with each claim); a given seed repeats "
+        "the order of a run: the promised error is that of a random order, not of a seed whose result was seen",
     )
     add(
         "--db-strict",

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import calls
-from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve, reach
 from pytest_dbcluster.measuring.curve import Curve, Point
@@ -81,7 +80,7 @@ class Measure:
             raise ConfigError("measure.sweep takes one workload: it compares clusters at each value of a field")
         field, workloads = curve.loads(workload, values)
         points = [
-            Point(value, self._measurement(load, on, across_durability, instances, name))
+            Point(value, self._measurement(load, on, across_durability, instances, name, (field, value)))
             for (value, load), name in zip(workloads, curve.names(field, workloads), strict=True)
         ]
         self._asked.append([point.measurement for point in points])
@@ -91,12 +90,14 @@ class Measure:
 
     def _check_time(self, workload: Workload | Mapping[str, Workload]) -> None:
         """Raise Inconclusive when the run's time ends before any claim could be decided, before anything starts."""
+        from pytest_dbcluster.plugin.collection import reachable
         from pytest_dbcluster.testbed import comparability
 
         loads = list(workload.values()) if isinstance(workload, Mapping) else [workload]
         seconds = reach.shortest(*comparability.seconds(loads))
-        left = self._session.settings.rules().run_left()
-        if seconds and left > 0 and (why := reach.beyond_run(LOOKS[0], 2, seconds, left)):
+        rules = self._session.settings.rules()
+        look, left = reachable.first_look(self._item, rules.alpha), rules.run_left()
+        if seconds and left > 0 and (why := reach.beyond_run(look, reachable.VARIANTS, seconds, left)):
             raise Inconclusive(f"{why}; nothing was started")
 
     def _measurement(
@@ -106,6 +107,7 @@ class Measure:
         across_durability: bool,
         instances: int | None,
         called: str = "",
+        swept: tuple[str, object] | None = None,
     ) -> Measurement:
         if why := self._session.settings.rules().run_over():
             raise Inconclusive(f"{why}; nothing was started")
@@ -117,4 +119,6 @@ class Measure:
             across_durability=across_durability,
             instances=instances,
             called=called,
+            number=len(self._asked),
+            swept=swept,
         )

@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 def keys(item: Any, release: object) -> frozenset[str]:
     """The keys of a test. ``release``: the release of the run, for a test without a release of its own."""
-    on = _params(item).get("db_release") or release
+    on = params(item).get("db_release") or release
     names = [str(name) for mark in item.iter_markers(MARK) for name in mark.args]
     if names:
         return frozenset(f"{name} on {on}" for name in names)
@@ -33,12 +33,13 @@ def keys(item: Any, release: object) -> frozenset[str]:
 
 def specs(item: Any) -> list[ClusterSpec]:
     """The specs among the constants of a test's module and the test's parameters."""
-    return list(_specs([*vars(item.module).values(), *_params(item).values()]))
+    return list(_specs([*vars(item.module).values(), *params(item).values()]))
 
 
-def _params(item: Any) -> Mapping[str, Any]:
-    params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    return params
+def params(item: Any) -> Mapping[str, Any]:
+    """The parameters of a test, by name."""
+    found: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
+    return found
 
 
 def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:

@@ -175,10 +175,12 @@ def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
 
     try:
         if not config.option.collectonly:  # listing tests stays fast
-            from pytest_dbcluster.plugin.collection import refusals
+            from pytest_dbcluster.plugin.collection import refusals, small_margins
 
             refusals.check(checked, measuring)
-        reachable.refuse([item for item in measuring if not _has_skip_mark(item)], settings(config).budget)
+            small_margins.refuse([item for item in measuring if not _has_skip_mark(item)], checked)
+            refusals.refuse_equal_tests(measuring, checked.releases[0])
+        reachable.refuse([item for item in measuring if not _has_skip_mark(item)], checked.budget, checked.alpha)
         expected_time.check_marks(measuring)
     except errors.ConfigError as error:
         raise pytest.UsageError(str(error)) from None
@@ -209,7 +211,7 @@ def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[s
         lines = expected_time.lines(expected_time.expected(measuring, checked.profile, known), checked.budget)
     except errors.ConfigError as error:
         raise pytest.UsageError(str(error)) from None
-    return [*lines, *reachable.warnings(measuring, checked.budget, checked.profile)] if lines else []
+    return [*lines, *reachable.warnings(measuring, checked.budget, checked.profile, checked.alpha)] if lines else []
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
@@ -237,7 +239,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         worker.before_first_test = functools.partial(allure.write_into, config) if allure.start(config) else _nothing
         return
     try:
-        taken = results.begin(config, settings(config).results)
+        taken = results.begin(config, settings(config).results, len(session.items))
     except errors.ConfigError as error:
         raise pytest.UsageError(str(error)) from None
     config.stash[SETTINGS] = dataclasses.replace(settings(config), results=taken.directory, moved=taken.line)
@@ -318,6 +320,7 @@ def pytest_runtest_makereport(
     report = yield
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
+        _tell_outcome(item, call, report)
     if call.excinfo is None or (call.excinfo.errisinstance(errors.Inconclusive) and settings(item.config).strict):
         return report
     if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)):
@@ -339,6 +342,18 @@ def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
     if mark is None or mark.args:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
         report.user_properties.append((RELEASE, str(chosen or settings(item.config).releases[0])))
+
+
+def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:
+    """Add what the claims of a test say to the report of its body, for ``run.json``, and of its teardown, for JUnit."""
+    from pytest_dbcluster.plugin import junit, run_file
+
+    claims = [answer for asked in item.stash.get(MEASUREMENTS, []) for one in asked for answer in one.answers]
+    made = call.when == "call" and any(answer.asserted for answer in claims)
+    if ended := run_file.outcome(call.excinfo and call.excinfo.value, claims=made):
+        report.user_properties.append((run_file.OUTCOME, ended))
+    if call.when == "teardown":
+        setattr(report, junit.CLAIMS, junit.said(claims))
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -377,9 +392,11 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the closing table."""
+    """Print the closing table; then make the page, because a table that is printed cannot be lost any more."""
     if SESSION in config.stash:
         config.stash[SESSION].report.summary(terminalreporter)
+        if line := config.stash[SESSION].page():
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

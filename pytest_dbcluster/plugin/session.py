@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -15,11 +14,10 @@ from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
-from pytest_dbcluster.measuring.instance_floor import InstanceFloor, Twins
 from pytest_dbcluster.measuring.measurement import Measurement
-from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.reporting import allure, report, results_directory
+from pytest_dbcluster.reporting import allure, report, results_directory, schema
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -52,8 +50,9 @@ class DBSession:
         self._config = config
         self._closed = False
         self._begun = False  # whether clusters may exist; stopping them then needs the machine's lock
-        self._floors: dict[object, InstanceFloor] = {}
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
+        self._testbeds: list[Testbed] = []  # of the test that runs
+        self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
         self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
@@ -81,11 +80,14 @@ class DBSession:
         across_durability: bool = False,
         instances: int | None = None,
         called: str = "",
+        number: int = 0,
+        swept: tuple[str, object] | None = None,
     ) -> Measurement:
         """The measurement of one workload on these specs, or of several workloads (name -> workload) on one spec.
 
         Checks everything and starts nothing; claims draw the rounds. called: a name for the workload, empty for its
-        own. Raises ConfigError for a wrong argument or variants that cannot be compared.
+        own. number: of the measurement in its test. swept: field and value of a point of a sweep. Raises ConfigError
+        for a wrong argument or variants that cannot be compared.
         """
         _check(on, instances)
         if not isinstance(across_durability, bool):
@@ -95,47 +97,31 @@ class DBSession:
             on = [*on] * len(workload)
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
-        # Clusters that run in turns start afresh at each turn, so there are no two instances to compare.
-        has_instances = testbed.instances > 1 and not testbed.in_turns
-        floor = functools.partial(self._floor, testbed, workload) if has_instances else None
+        self._testbeds.append(testbed)
         return Measurement(
             testbed,
             self.settings.rules(),
             self.report.progress,
-            self._finished(testbed, item),
+            self._finished(testbed, item, swept),
             test=item.nodeid,
-            floor=floor,
             release=releases(testbed.variants),
+            number=number,
+            claimed=self._claimed.setdefault(item.nodeid, set()),
         )
 
-    def _finished(self, testbed: Testbed, item: Any) -> Callable[[Answer], None]:
+    def _finished(self, testbed: Testbed, item: Any, swept: tuple[str, object] | None) -> Callable[[Answer], None]:
         """Return the function that records and reports each answer about this testbed."""
         published = Published.of(item, self._config.rootpath)
-        asked = Asked(item.nodeid, self.settings.profile, self._repeat(item))
+        own = self.settings
+        asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, own.parity, swept)
         began = time.monotonic()
 
         def finished(answer: Answer) -> None:
             record = claim_record(answer, testbed, published, asked, time.monotonic() - began)
             with self.pool.turns.finishing():  # drawing a chart uses a core
-                self.report.claim(record)
+                self.report.claim(record, testbed.timeline(schema.claim_rounds(record)))
 
         return finished
-
-    def _floor(
-        self, testbed: Testbed, workload: Workload | Mapping[str, Workload], number: int, metric: str
-    ) -> InstanceFloor:
-        """The instance floor of a variant for this workload and metric, measured once a run."""
-        load = list(workload.values())[number] if isinstance(workload, Mapping) else workload
-        variant = testbed.variants[number]
-        key = (load, variant.cluster_key, variant.dynamic, metric)
-        if key not in self._floors:
-            twins = Twins(testbed, number, testbed.instances)
-            self.report.line(f"{testbed.load}: measuring {' against '.join(reversed(twins.names))}")
-            first, second = series_of(Measurement(twins, self.settings.rules(), self.report.progress))
-            verdict = second.against(first, metric=metric).verdict
-            self._floors[key] = InstanceFloor(testbed.names[number], verdict.ratio, verdict.pairs)
-            self.report.line(self._floors[key].line)
-        return self._floors[key]
 
     def testbed(
         self,
@@ -160,6 +146,7 @@ class DBSession:
                 self.report.line,
                 across_durability=across_durability,
                 instances=instances,
+                sampled=True,
             )
         self._resolved |= wanted
         return testbed
@@ -182,7 +169,10 @@ class DBSession:
         allure.test_begins(self._config, release, self.settings.seed)
 
     def test_ends(self) -> None:
-        """Stop the live display and write the curves, after the body of a test passed, failed or raised."""
+        """End the samples and the live display, and write the curves: the body of a test passed, failed or raised."""
+        for testbed in self._testbeds:
+            testbed.end()
+        self._testbeds = []
         self.report.end_live()
         self.curves.end()
 
@@ -191,7 +181,9 @@ class DBSession:
             self.report.curve(record)
 
     def _repeat(self, item: Any) -> str:
-        return shlex.join(["pytest", item.nodeid, *self.settings.repeat_options(self._config.invocation_params.args)])
+        asked = self._config.invocation_params
+        options = run_settings.without_paths(self.settings.repeat_options(asked.args), asked.dir, self._config.rootpath)
+        return shlex.join(["pytest", item.nodeid, *options])
 
     def finish(self) -> None:
         """Write the results of the whole run."""
@@ -214,6 +206,15 @@ class DBSession:
             stack.callback(self.provisioner.close)
             stack.callback(self.pool.close)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
+
+    def page(self) -> str:
+        """Make the page of the run, after its servers have stopped; return the line that says where it is."""
+        if hasattr(self._config, "workerinput"):  # the process that the user started makes it
+            return ""
+        # Drawing charts uses a core. When the run's time is over, the page is made without a turn.
+        with contextlib.suppress(DBClusterError), self.pool.turns.building(most=LEAVE_SECONDS):
+            return self.report.page()
+        return self.report.page()
 
     def group_ends(self) -> None:
         """Stop the clusters of a finished group of tests, because another worker may need their memory."""

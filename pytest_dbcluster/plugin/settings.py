@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import secrets
 import time
 from collections.abc import Mapping, Sequence
@@ -21,9 +22,11 @@ if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Rules
 
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
-# Seconds by profile. A round of paper may take 30 s and the first look needs 6 pairs, so 12 rounds take 360 s.
+# Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 FLAGS = ("--db-keep", "--db-strict")  # options without a value
+PATHS, RELEASE, RESULTS = ("--db-cnf", "--db-cnf-root"), "--db-release", "--db-results"  # options with paths
+DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Settings:
     ``--db-cnf``. cnf_root: the directory that stands for the ``/`` of the host that my.cnf files came from. fragments:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
-    limits of a claim. run_budget: seconds of the whole run, None for no limit. began: the run's start, by
+    limits of a claim. run_budget: seconds of the whole run, None for no limit. seed: of the orders of rounds;
+    fixed_seed: whether the user chose it. began: the run's start, by
     ``time.monotonic``.
     """
 
@@ -56,6 +60,7 @@ class Settings:
     strict: bool
     keep: bool
     moved: str = ""
+    fixed_seed: bool = False
     began: float = dataclasses.field(default_factory=time.monotonic)
 
     def repeat_options(self, arguments: Sequence[object]) -> list[str]:
@@ -95,16 +100,18 @@ class Settings:
             budget=BUDGETS[option.db_profile] if option.db_budget is None else option.db_budget,
             run_budget=option.db_run_budget,
             alpha=option.db_alpha,
-            seed=secrets.randbelow(10**6) if option.db_seed is None else option.db_seed,
+            seed=random_seed() if option.db_seed is None else option.db_seed,
             strict=option.db_strict,
             keep=option.db_keep,
+            fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
         )
 
     def rules(self) -> Rules:
         """The options that limit the drawing of rounds."""
         from pytest_dbcluster.measuring.measurement import Rules
 
-        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, self._run_left)
+        left = self._run_left
+        return Rules(self.seed, self.alpha, self.max_pairs, self.budget, self.run_over, left, self.fixed_seed)
 
     def _run_left(self) -> float:
         return math.inf if self.run_budget is None else self.run_budget - (time.monotonic() - self.began)
@@ -114,6 +121,41 @@ class Settings:
         if self.run_budget is None or time.monotonic() - self.began < self.run_budget:
             return ""
         return f"the run's budget of {self.run_budget:g} s is used (--db-run-budget)"
+
+
+def without_paths(options: Sequence[str], here: Path, root: Path) -> list[str]:
+    """The same options for any machine, without ``--db-results``.
+
+    A path below ``root`` becomes relative to it; of any other path the name stays: ``PATH/my.cnf``. here: the directory
+    that relative paths start from.
+    """
+    shown: list[str] = []
+    pending = ""
+    for option in options:
+        name, equals, value = (pending, "", option) if pending else option.partition("=")
+        pending = "" if pending or equals or name in FLAGS else name
+        if name == RESULTS:
+            continue
+        if pending:
+            shown.append(option)
+            continue
+        release, sign, directory = value.partition("=")
+        if name in PATHS:
+            value = _portable(value, here, root)
+        elif name == RELEASE and sign:
+            value = f"{release}={_portable(directory, here, root)}"
+        shown.append(f"{name}={value}" if equals else value or option)
+    return shown
+
+
+def _portable(path: str, here: Path, root: Path) -> str:
+    absolute = Path(os.path.normpath(here / path))
+    return str(absolute.relative_to(root)) if absolute.is_relative_to(root) else f"PATH/{absolute.name}"
+
+
+def random_seed() -> int:
+    """64 random bits."""
+    return secrets.randbits(64)
 
 
 def _check(option: Any) -> None:

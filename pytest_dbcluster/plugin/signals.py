@@ -6,6 +6,8 @@ import contextlib
 import os
 import select
 import signal
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -30,6 +32,7 @@ class EndingSignals:
     def __init__(self) -> None:
         self.name = ""  # of the signal that ended the run
         self._held = 0  # the depth of ``held``
+        self._waker: _Waker | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
 
     def install(self) -> None:
@@ -38,9 +41,14 @@ class EndingSignals:
             if signal.getsignal(number) is signal.SIG_DFL:
                 with contextlib.suppress(ValueError):  # raised outside of the main thread
                     self._before[number] = signal.signal(number, self._end)
+        if self._before and self._waker is None:
+            self._waker = _Waker()
 
     def remove(self) -> None:
         """Restore the handlers that were there before."""
+        if self._waker:  # before the handlers, because a signal that it sends would end the process without them
+            self._waker.close()
+            self._waker = None
         for number, handler in self._before.items():
             signal.signal(number, handler)
         self._before = {}
@@ -68,6 +76,48 @@ class EndingSignals:
             self._held -= 1
         if self.name and not ended_before and not self._held:
             self._raise()
+
+
+class _Waker:
+    """Interrupts the main thread when another thread has received the signal.
+
+    The kernel gives a process' signal to any thread. When a second one arrives before the main thread has woken up,
+    both may go to another thread; Python then runs the handlers in the main thread, but nothing ends the system call
+    that it waits in. See "interrupted" in signal(7), and set_wakeup_fd of https://docs.python.org/3/library/signal.html.
+    """
+
+    def __init__(self) -> None:
+        self._main = threading.main_thread().ident or 0
+        self._received, self._written = socket.socketpair()
+        self._written.setblocking(False)
+        self._before = signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
+        os.register_at_fork(after_in_child=self._forked)
+        self._thread = threading.Thread(target=self._run, name="dbcluster-signals", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        woken: set[int] = set()  # each signal once, because the one that we send arrives here too
+        while received := self._received.recv(64):
+            for number in {*received} & {*ENDING} - woken:
+                woken.add(number)
+                signal.pthread_kill(self._main, number)
+        self._received.close()
+
+    def _forked(self) -> None:
+        """Leave the descriptor to the process that forked: signals of the new process do not end the run."""
+        if self._written.fileno() >= 0:
+            self._exchange(-1)
+
+    def close(self) -> None:
+        """Restore the descriptor that was there before, and wait until the thread sends no more signals."""
+        self._exchange(self._before)
+        self._written.close()
+        self._thread.join()
+
+    def _exchange(self, descriptor: int) -> None:
+        current = signal.set_wakeup_fd(descriptor)
+        if current != self._written.fileno():  # another library, such as asyncio, has taken over
+            signal.set_wakeup_fd(current)
 
 
 def _leave_terminal() -> None:

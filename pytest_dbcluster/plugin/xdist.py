@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import json
 import queue
-import secrets
 import shutil
 import signal
 import time
@@ -24,7 +23,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.plugin import results, signals
+from pytest_dbcluster.plugin import results, run_file, settings, signals
 from pytest_dbcluster.plugin.signals import EndingSignals
 from pytest_dbcluster.reporting import schema, unwritten
 from pytest_dbcluster.reporting.report import Report
@@ -72,6 +71,7 @@ class Worker:
         self._held: list[bytes] = []  # messages to send when the next test runs
         self._begun = False
         config.option.db_seed = given["seed"]
+        setattr(config.option, settings.DRAWN_SEED, not given["fixed_seed"])
         if hasattr(config.option, "clean_alluredir"):
             config.option.clean_alluredir = (
                 False  # each worker would clean it: https://github.com/allure-framework/allure-python
@@ -149,7 +149,8 @@ class Controller:
         self.report: Report | None = None
         self._config = config
         self._asked = asked
-        self._seed = secrets.randbelow(10**6) if config.option.db_seed is None else config.option.db_seed
+        self._fixed_seed = config.option.db_seed is not None
+        self._seed = config.option.db_seed if self._fixed_seed else settings.random_seed()
         self._began = time.monotonic()
         self._directory = worker_files.make()
         self._group: Mapping[str, str] | None = None
@@ -161,11 +162,12 @@ class Controller:
     def pytest_configure_node(self, node: Any) -> None:
         """Give each worker the same seed, the same start time and the shared directory."""
         given = {"directory": str(self._directory), "began": self._began, "seed": self._seed}
+        given["fixed_seed"] = self._fixed_seed
         node.workerinput[INPUT] = given
         self._nodes.append(node)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any) -> None:
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
         """Read the groups from the file of the first worker that has collected. Raises UsageError when it refuses."""
         if self._group is not None:
             return
@@ -177,7 +179,7 @@ class Controller:
         if collected.group:
             self._signals = signals.end_as_ctrl_c(self._config)
             try:
-                taken = results.begin(self._config, self._asked())
+                taken = results.begin(self._config, self._asked(), len(ids))
             except ConfigError as error:
                 raise pytest.UsageError(str(error)) from None
             (self._directory / RESULTS).write_text(str(taken.directory))
@@ -231,7 +233,7 @@ class Controller:
                 self.report.received(node.gateway.id, message)
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write the results of all workers. xdist has ended them before, and has waited for what they sent."""
         self._receive_late()
         if self.report:
@@ -239,6 +241,7 @@ class Controller:
                 self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
             self.report.finish(self._overridden)
+            run_file.finish(session)
 
     def _receive_late(self) -> None:
         """Pass on the reports that lie in xdist's queue: it reads no more of them once the run is interrupted."""
@@ -255,9 +258,11 @@ class Controller:
                 self.pytest_testnodedown(given["node"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the closing table."""
+        """Print the closing table; then make the page."""
         if self.report:
             self.report.summary(terminalreporter)
+            if line := self.report.page():
+                terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:
         """Remove the shared directory."""

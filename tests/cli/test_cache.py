@@ -254,3 +254,13 @@ def test_what_an_interrupted_removal_left_goes_with_the_next_one(data, two_data_
 
     assert [one.path.name for one in commands.clean(["stored/mysql-1"])] == ["mysql-1"]
     assert [path.name for path in two_data_sets.iterdir()] == ["mariadb-1"]
+
+
+def test_calibrations_are_an_entry(empty_cache, capsys):
+    """They took an hour each, so the list says what they are."""
+    (empty_cache / "calibrations").mkdir(parents=True)
+    (empty_cache / "calibrations" / "galera3.json").write_text("{}")
+
+    assert main.main(["cache", "list"]) == 0
+    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("calibrations"))
+    assert line.endswith("how far equal clusters differ here")

@@ -30,6 +30,19 @@ def test_ps_lists_runs_of_others_and_down_does_not_end_them(data, capsys):
     )
 
 
+def test_ps_shortens_the_names_of_a_suites_clusters(data, capsys):
+    """A run of many clusters names the first three and counts the others, so that its line fits a terminal."""
+    provisioner = sleeping_run(leave=False)
+    try:
+        for number in range(1, 6):
+            (provisioner.directory / f"{90 + number}-galera{number}").mkdir()
+        assert main.main(["ps"]) == 0
+    finally:
+        provisioner.close()
+
+    assert re.search(r"  asleep, galera1, galera2 and 3 more  ", capsys.readouterr().out)
+
+
 def test_ps_of_nothing_is_a_head(data, capsys):
     """Without runs, ``ps`` prints only the head of its table."""
     assert main.main(["ps"]) == 0

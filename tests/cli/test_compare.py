@@ -194,3 +194,15 @@ def test_a_missing_file_is_named(tmp_path):
 
     assert done.returncode == 2
     assert "/nowhere/a.cnf" in done.stderr
+
+
+def test_what_is_wrong_in_either_file_is_said_at_once(tmp_path):
+    """Both files are checked before a server starts: the options and lines of both that the release cannot take."""
+    files = two_files(tmp_path, "innodb_large_prefix=1", "innodb_flash=1")
+
+    done = dbcluster("compare", *files)
+
+    assert done.returncode == 2
+    assert "current.cnf:2: innodb_large_prefix=1: " in done.stderr
+    assert "candidate.cnf:2: innodb_flash=1: " in done.stderr
+    assert "cold-start reference" not in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 
@@ -9,17 +10,23 @@ import pytest
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims import verdict
+from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.verdict import Terms
-from pytest_dbcluster.cli.comparison import Compared, Result, judged, overall, slower, told_margin
+from pytest_dbcluster.cli import compare
+from pytest_dbcluster.cli.comparison import Compared, Result, _no_slower, judged, overall, slower, told_margin
+from pytest_dbcluster.errors import Inconclusive
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from tests.support.fakes import FakeSource, noisy
+from tests.support.pairs import pairs
 
 GUARD = claims.no_slower_than(0.05)
 
 
-def guard(ratio, sd, pairs, **terms):
+def guard(ratio, sd, number, void=(), **terms):
     """The verdict on this many made-up pairs with a true ratio and a spread; drawn look by look, as a run does."""
     source = random.Random(7)
-    values = [math.log(ratio) + source.gauss(0, sd) for _ in range(pairs)]
-    return verdict.replay(GUARD, values, Terms(**{"out_of_budget": "time is used", **terms}))
+    values = [math.log(ratio) + source.gauss(0, sd) for _ in range(number)]
+    return verdict.replay(GUARD, pairs(values, void=void), Terms(**{"out_of_budget": "time is used", **terms}))
 
 
 def test_a_guard_that_holds_tells_its_own_margin():
@@ -32,7 +39,7 @@ def test_a_guard_that_holds_tells_its_own_margin():
 
 def test_a_wider_margin_is_told_where_5_per_cent_cannot_be():
     """A candidate that may be 7 % slower is no worse by 7 %, and the margin is that of the 90 % interval."""
-    found = guard(0.965, 0.03, 11)
+    found = guard(0.96, 0.04, 8)
 
     assert found.outcome is claims.Outcome.INCONCLUSIVE
     assert told_margin(found) == pytest.approx(1 - found.decided_low)
@@ -46,8 +53,8 @@ def test_beyond_10_per_cent_nothing_is_told():
 
 
 def test_before_the_first_look_nothing_is_told():
-    """Five pairs have no interval."""
-    found = guard(1.0, 0.01, 5)
+    """Three pairs have no interval."""
+    found = guard(1.0, 0.01, 3)
 
     assert told_margin(found) == math.inf
     assert judged(found, None) is Result.UNKNOWN
@@ -74,6 +81,16 @@ def test_where_no_verdict_can_be_trusted_nothing_is_told():
     """On a machine that cannot measure the difference, a clear interval says nothing."""
     found = guard(0.7, 0.01, 20, untrusted="no disk writes that fast")
 
+    assert not slower(found)
+    assert judged(found, None) is Result.UNKNOWN
+
+
+def test_void_rounds_of_one_variant_alone_tell_nothing():
+    """A variant whose slow rounds go void looks faster than it is, in every interval."""
+    found = guard(0.97, 0.001, 20, void=((3, True), (7, True)))
+
+    assert "void rounds depend on the variant" in found.reason
+    assert (found.needed_pairs, found.needed_margin) == (None, None)
     assert not slower(found)
     assert judged(found, None) is Result.UNKNOWN
 
@@ -114,3 +131,67 @@ def test_a_workload_without_an_answer_is_unknown():
 def test_exit_codes_are_those_of_the_help():
     """0 no worse, 3 worse, 4 could not tell: 1 and 2 are errors, as everywhere."""
     assert [result.value for result in (Result.NO_WORSE, Result.WORSE, Result.UNKNOWN)] == [0, 3, 4]
+
+
+def test_what_equal_clusters_can_differ_by_is_not_worse():
+    """A candidate on clusters of its own that is 3 % slower is not called worse, and its margin includes f."""
+    found = dataclasses.replace(guard(0.97, 0.02, 12), low=0.95, high=0.985, decided_low=0.955, needed_margin=0.08)
+    inconclusive = dataclasses.replace(
+        found, outcome=claims.Outcome.INCONCLUSIVE, claim=dataclasses.replace(GUARD, apart=math.log(1.039))
+    )
+
+    assert not slower(inconclusive)
+    assert slower(dataclasses.replace(inconclusive, claim=GUARD))
+    assert told_margin(inconclusive) == pytest.approx(1 - inconclusive.decided_low / 1.039)
+
+
+@pytest.mark.parametrize(("percent", "margin"), [(None, 0.05), (3.9, 0.05), (5.5, 0.10)])
+def test_the_margin_is_one_that_clusters_can_decide(percent, margin):
+    """Where equal clusters can differ by 5 %, the guard is asked for 10 %."""
+    assert _no_slower(apart_by(percent), None).claim.margin == margin
+
+
+def test_clusters_that_differ_by_10_per_cent_decide_nothing():
+    """The candidate is unknown, with the reason; nothing is drawn."""
+    measurement = apart_by(12.0)
+
+    with pytest.raises(Inconclusive, match=r"is not larger than 12\.0 %, by which equal clusters can differ"):
+        _no_slower(measurement, None)
+    assert measurement.source.rounds == []
+
+
+def apart_by(percent):
+    """Two equally fast variants on clusters that can differ by this; None for one cluster."""
+    source = FakeSource(("old", "new"), noisy(1.0, 1.0, sd=0.01))
+    known = None if percent is None else ClusterDifference(math.log1p(percent / 100), "assumed")
+    source.cluster_difference = lambda *numbers: known
+    return Measurement(source, Rules(seed=1))
+
+
+def answered(*seconds, sd=0.01, budget=25.0):
+    """The answer on variants whose rounds take so many seconds."""
+    source = FakeSource(("old", "new"), noisy(*seconds, sd=sd))
+    return _no_slower(Measurement(source, Rules(seed=1, budget=budget)), None)
+
+
+UNKNOWN = answered(1.0, 1.05, sd=0.5, budget=16.0)
+
+
+@pytest.mark.parametrize(
+    ("throughput", "p95", "expected"),
+    [
+        (answered(1.0, 1.0), UNKNOWN, Result.NO_WORSE),
+        (answered(1.0, 1.0), answered(1.0, 1.6), Result.WORSE),
+        (UNKNOWN, answered(1.0, 1.0), Result.UNKNOWN),
+        (answered(1.0, 1.6), answered(1.0, 1.0), Result.WORSE),
+    ],
+    ids=["p95 unknown", "p95 worse", "throughput unknown", "throughput worse"],
+)
+def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
+    """An answer that fails or is inconclusive is a result of the comparison, and no error."""
+    item = Compared("tpcc", throughput, throughput, p95)
+
+    assert UNKNOWN.verdict.outcome is claims.Outcome.INCONCLUSIVE
+    assert item.result is expected
+    assert any(line.startswith("tpcc") for line in compare.table([item], ("old", "new")))
+    assert compare.sentence([item], ("old", "new")).endswith("tpcc")

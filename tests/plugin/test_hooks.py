@@ -28,7 +28,8 @@ def run(pytester, monkeypatch):
         if isinstance(workload, Exception):
             raise workload
         names = tuple(f"v{n}" for n in range(len(on)))
-        return Measurement(FakeSource(names, noisy(*on, sd=0.1)), self.settings.rules())
+        source = FakeSource(names, noisy(*on, sd=0.1))
+        return Measurement(source, self.settings.rules(), test=item.nodeid, number=permits["number"])
 
     monkeypatch.setattr(DBSession, "measurement", measurement)
 
@@ -59,9 +60,19 @@ def test_a_claim_that_fails_is_a_failure_with_its_message(run):
     result.stdout.fnmatch_lines(["FAILED v0.beats(v1)*metric throughput*seed 5", "*Hodges-Lehmann*", "*error of this*"])
 
 
+def test_two_measurements_of_a_test_have_orders_of_their_own(run):
+    """Also where their workloads and variants have the same names: their numbers differ."""
+    twice = (
+        f"{HOLDS}    again, faster = measure(0, on=[1.0, 0.5])\n    assert faster.beats(again)\n"
+        "    assert slow.measurement._seed != again.measurement._seed\n"
+    )
+
+    run(twice).assert_outcomes(passed=1)
+
+
 def test_an_open_claim_is_neither_pass_nor_failure(run):
     """It is shown as I with its own word, and the run does not fail."""
-    result = run(OPEN, "--db-max-pairs=6")
+    result = run(OPEN, "--db-max-pairs=8")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["test_suite.py I*", "*1 inconclusive*"])
@@ -69,14 +80,14 @@ def test_an_open_claim_is_neither_pass_nor_failure(run):
 
 def test_an_open_claim_does_not_stop_a_run_at_its_first_failure(run):
     """With -x the next test still runs."""
-    result = run(OPEN + HOLDS.replace("test_it", "test_next"), "--db-max-pairs=6", "-x")
+    result = run(OPEN + HOLDS.replace("test_it", "test_next"), "--db-max-pairs=8", "-x")
 
     assert result.parseoutcomes() == {"passed": 1, "inconclusive": 1}
 
 
 def test_a_strict_run_fails_on_an_open_claim(run):
     """--db-strict is for gates that want an answer."""
-    result = run(OPEN, "--db-max-pairs=6", "--db-strict")
+    result = run(OPEN, "--db-max-pairs=8", "--db-strict")
 
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["*INCONCLUSIVE v0.beats(v1)*"])
@@ -141,7 +152,11 @@ def test_what_the_machine_lacks_is_a_skip(run, monkeypatch):
 
 @pytest.mark.parametrize(
     ("words", "left"),
-    [([], ["mine.txt"]), (["--collect-only"], ["claims.jsonl", "mine.txt", "summary.md"]), (["-k", "other"], None)],
+    [
+        ([], ["index.html", "mine.txt", "run.json"]),
+        (["--collect-only"], ["claims.jsonl", "mine.txt", "summary.md"]),
+        (["-k", "other"], None),
+    ],
     ids=["a run", "a collection", "a run that measures nothing"],
 )
 def test_a_run_that_measures_begins_without_the_claims_of_the_one_before(run, pytester, words, left):
@@ -450,9 +465,9 @@ def test_a_budget_too_small_for_the_rounds_is_a_usage_error(run, monkeypatch):
     monkeypatch.setattr(DBSession, "measurement", lambda *_, **__: pytest.fail("begun"))
 
     assert refusal(run(TIMED, "--db-budget=20")).endswith(
-        "test_suite.py::test_it: a claim about tpcc w1 t4 cannot be decided: its first look comes after 6 pairs, and "
-        "6 x 2 rounds of 2 s take 24 s: more than its budget of 20 s of measured time; the smallest budget that can "
-        "decide it is --db-budget 24, or seconds=1.66 or less"
+        "test_suite.py::test_it: a claim about tpcc w1 t4 cannot be decided: its first look comes after 8 pairs, and "
+        "8 x 2 rounds of 2 s take 32 s: more than its budget of 20 s of measured time; the smallest budget that can "
+        "decide it is --db-budget 32, or seconds=1.25 or less"
     )
     skipped = TIMED.replace("\ndef test_it", "\nimport pytest\n\n@pytest.mark.skipif(True, reason='no')\ndef test_it")
     run(skipped, "--db-budget=20").assert_outcomes(skipped=1)
@@ -460,8 +475,8 @@ def test_a_budget_too_small_for_the_rounds_is_a_usage_error(run, monkeypatch):
 
 def test_a_budget_that_may_be_too_small_is_a_warning(run):
     """How long a round of made-up work takes is not known before."""
-    run(HOLDS, "--db-budget=4", "--db-max-pairs=6").stdout.fnmatch_lines(
-        ["claims about rounds with a fixed amount of work*the smallest budget that can decide it is --db-budget 6"]
+    run(HOLDS, "--db-budget=4", "--db-max-pairs=8").stdout.fnmatch_lines(
+        ["claims about rounds with a fixed amount of work*the smallest budget that can decide it is --db-budget 8"]
     )
 
 
@@ -471,9 +486,8 @@ def test_the_rest_of_the_run_is_too_short_for_a_claim(run, monkeypatch):
     assert run(TIMED, "--db-run-budget=20").parseoutcomes() == {"inconclusive": 1}
     result = run(TIMED, "--db-run-budget=20", "--db-strict")
 
-    result.stdout.fnmatch_lines(
-        ["*the run's budget has * s left (--db-run-budget), and this claim takes 32 s or more*"]
-    )
+    said = "*the run's budget has * s left (--db-run-budget), and this claim takes 40 s or more*"
+    result.stdout.fnmatch_lines([said])
 
 
 def test_the_expected_time_counts_clusters_and_skips(run, monkeypatch):

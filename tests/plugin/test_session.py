@@ -7,7 +7,6 @@ import dataclasses
 import os
 import subprocess
 import types
-from pathlib import Path
 
 import pytest
 
@@ -15,13 +14,10 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError
 from pytest_dbcluster.plugin.session import DBSession
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import machine_lock, processes
 from pytest_dbcluster.system.machine_lock import BUILDING, MachineLock, Turns
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from tests.support.clusters import variant_of
-from tests.support.fakes import FakeSource, noisy
 
 
 @pytest.fixture
@@ -86,7 +82,7 @@ def test_waiting_for_the_machine_ends_with_the_runs_time(pytestconfig, tmp_path,
         lock = machine_lock.LockFile(own_machine.directory, machine_lock.WORK, "no lock")
         wait.until(lambda: [] if lock.lockers() else ["no lock"], "the lock", seconds=20)
         with pytest.raises(Inconclusive) as caught:
-            made.testbed(SLAP, [ClusterSpec("standalone")], ReleaseName("mariadb", "10.11"))
+            made.testbed(MySQLSlap("write"), [ClusterSpec("standalone")], ReleaseName("mariadb", "10.11"))
         lock.close()
         other.stdin.close()
     made.close()
@@ -116,28 +112,6 @@ def test_loads_without_texts_for_names_are_refused_before_anything_starts(sessio
 
     with pytest.raises(ConfigError, match=r"a name is a text, got 1, 16; write it as one, such as \"1 clients\"$"):
         session.measurement({1: "a", 16: "b"}, [ClusterSpec("galera", nodes=3)], None, None)
-
-
-RELEASE = Release("mariadb:10.11", "mariadb", "10.11.19", Path("/usr/bin"))
-SLAP = MySQLSlap("write", queries=64)
-
-
-def floor_of(session, *, load=SLAP, metric="throughput", **options):
-    """The floor of a galera variant with these dynamic options."""
-    source = FakeSource(("one", "other"), noisy(0.2, 0.1), load=str(load))
-    variant = variant_of(ClusterSpec("galera", nodes=3), RELEASE, (), tuple(options.items()))
-    source.variants, source.instances = [variant, variant], 2
-    return session._floor(source, load, 0, metric)
-
-
-@pytest.mark.parametrize(
-    "other", [{"innodb_io_capacity": "1"}, {"load": dataclasses.replace(SLAP, rows=5)}, {"metric": "goodput"}, {}]
-)
-def test_the_floor_is_that_of_a_load_a_variant_and_a_metric(session, other):
-    """Dynamic options and what a load's name leaves out are part of it; what is the same is measured once a run."""
-    session.report.progress = lambda event: None
-
-    assert (floor_of(session) is floor_of(session, **other)) == (not other)
 
 
 def test_clusters_are_not_promised_to_stay_where_they_cannot(pytestconfig, tmp_path):

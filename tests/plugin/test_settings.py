@@ -11,7 +11,7 @@ import pytest
 
 from pytest_dbcluster.plugin import settings as module
 from pytest_dbcluster.plugin.command_line import add_options
-from pytest_dbcluster.plugin.settings import Settings
+from pytest_dbcluster.plugin.settings import Settings, without_paths
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,10 +81,25 @@ def test_rules_are_what_claims_are_drawn_by(read):
 
     assert (rules.seed, rules.alpha, rules.cap, rules.budget) == (3, 0.0001, 40, 7.0)
     assert rules.run_over() == ""
+    assert rules.fixed_seed
+
+
+def test_a_run_without_a_seed_draws_64_bits(read):
+    """They are not the user's choice, so no message warns of it; a worker gets those of the run."""
+    drawn = [read() for _ in range(20)]
+    assert not any(found.fixed_seed or found.rules().fixed_seed for found in drawn)
+    assert len({found.seed for found in drawn}) == 20
+    assert 2**60 < max(found.seed for found in drawn) < 2**64
+    group = Group()
+    add_options(group)
+    of_worker = group.parser.parse_args(["--db-seed=5"])
+    setattr(of_worker, module.DRAWN_SEED, True)
+    found = Settings.read(of_worker, Path())
+    assert (found.seed, found.fixed_seed) == (5, False)
 
 
 def test_paper_rounds_have_time_for_a_verdict(read):
-    """Six pairs of rounds of half a minute take six minutes; what was asked for stays."""
+    """Eight pairs of rounds of half a minute take eight minutes; what was asked for stays."""
     assert (read().budget, read("--db-profile=paper").budget) == (120.0, 1200.0)
     assert read("--db-profile=paper", "--db-budget=9").budget == 9.0
 
@@ -135,3 +150,21 @@ def test_only_flags_stand_alone():
     actions = [action for action in group.parser._actions if action.option_strings[0].startswith("--db-")]
 
     assert {action.option_strings[0] for action in actions if action.nargs == 0} == set(module.FLAGS)
+
+
+@pytest.mark.parametrize(
+    ("options", "shown"),
+    [
+        (["--db-cnf", "/srv/project/conf/my.cnf"], ["--db-cnf", "conf/my.cnf"]),
+        (["--db-cnf=/srv/project/conf/my.cnf"], ["--db-cnf=conf/my.cnf"]),
+        (["--db-cnf=../my.cnf"], ["--db-cnf=my.cnf"]),
+        (["--db-cnf=/home/somebody/my.cnf"], ["--db-cnf=PATH/my.cnf"]),
+        (["--db-cnf-root=/srv/copy", "--db-keep"], ["--db-cnf-root=PATH/copy", "--db-keep"]),
+        (["--db-release=mysql:8.4=/opt/mysql-8.4"], ["--db-release=mysql:8.4=PATH/mysql-8.4"]),
+        (["--db-release", "mysql:8.4"], ["--db-release", "mysql:8.4"]),
+        (["--db-results=/tmp/x", "--db-results", "/tmp/y", "--db-seed=5"], ["--db-seed=5"]),
+    ],
+)
+def test_a_command_for_any_machine_has_no_path_of_this_one(options, shown):
+    """A path in the project is relative to it; of any other one the name stays."""
+    assert without_paths(options, Path("/srv/project/suites"), Path("/srv/project")) == shown

@@ -22,6 +22,7 @@ OPTIONAL = {
     "boto3": "boto3 botocore",
     "allure": "allure allure_commons allure_pytest",
     "matplotlib": "matplotlib",
+    "jinja2": "jinja2",
 }
 KNOWS_PYTEST = {"plugin.hooks", "plugin.xdist"}
 MODULE_LINES = 500

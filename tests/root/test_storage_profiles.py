@@ -16,7 +16,7 @@ from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_bytes, memory_text
 from pytest_dbcluster.system import probes
-from pytest_dbcluster.testbed import blind_spots, remarks
+from pytest_dbcluster.testbed import blind_spots, comparability
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support.clusters import variant_of
@@ -187,11 +187,11 @@ def test_a_claims_message_names_the_limits():
     """Once when they are the same, for each variant when not, and not at all when there are none."""
     gp3, small = GALERA.with_storage("gp3").needs, HostNeeds(cores=1, memory=2**26)
 
-    assert remarks.hosts_line({"a": gp3, "b": gp3}) == ["each node's host: storage gp3, iops=3000"]
-    assert remarks.hosts_line({"a": small, "b": HostNeeds()}) == [
+    assert comparability.hosts_line({"a": gp3, "b": gp3}) == ["each node's host: storage gp3, iops=3000"]
+    assert comparability.hosts_line({"a": small, "b": HostNeeds()}) == [
         "each node's host: a cores=1, memory=64M; b no limits"
     ]
-    assert remarks.hosts_line({"a": HostNeeds(), "b": HostNeeds()}) == []
+    assert comparability.hosts_line({"a": HostNeeds(), "b": HostNeeds()}) == []
 
 
 def test_the_suites_volumes_are_the_published_ones():

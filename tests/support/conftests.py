@@ -15,11 +15,11 @@ machine_lock.this = lambda: own
 NO_CHARTS = """
 import pytest
 
-from pytest_dbcluster.reporting import charts
+from pytest_dbcluster.reporting.charts import drawing
 
 
 def pytest_sessionstart(session):
     patch = pytest.MonkeyPatch()
-    patch.setattr(charts, "available", lambda: False)
+    patch.setattr(drawing, "available", lambda: False)
     session.config.add_cleanup(patch.undo)
 """

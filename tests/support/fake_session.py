@@ -26,11 +26,12 @@ class FakeSource(RoundSource):
     metric = "throughput"
     arrival_rate = None
 
-    def __init__(self, load, names, release):
+    def __init__(self, load, specs, release):
         self.load = str(load)
-        self.names = names
+        self.names = [spec.short_name for spec in specs]
         self.mode = self.load.split()[-1]
-        self.variants = [types.SimpleNamespace(release=types.SimpleNamespace(name=release, version="1.2.3"))] * 2
+        release = types.SimpleNamespace(name=release, version="1.2.3")
+        self.variants = [types.SimpleNamespace(release=release, spec=spec) for spec in specs]
         self._noise = random.Random(7)
 
     def round(self, variant, *, block, position):
@@ -72,7 +73,7 @@ class FakeSession(DBSession):
     def testbed(self, workload, on, release, **permits):
         """Made-up rounds for these specs; what OVERRIDDEN says is overridden."""
         self.pool.resolution.overridden[:] = os.environ.get("OVERRIDDEN", "").split()
-        return FakeSource(workload, [spec.short_name for spec in on], release)
+        return FakeSource(workload, on, release)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -8,23 +8,25 @@ from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.verdict import Terms, judge
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.rounds.pairing import pairs_of
 from pytest_dbcluster.rounds.round import Round, RunResult
+from tests.support.pairs import placed
 
 
-def rounds(variant, seconds, fsyncs):
-    """Rounds of 1000 operations with these times."""
+def rounds(variant, seconds, fsyncs, number=0):
+    """Rounds of 1000 operations with these times, pair by pair. number: 1 for a candidate, 0 for a baseline."""
     return [
         Round(
             variant=variant,
-            block=number,
-            position=number % 2,
+            block=block,
+            position=places[number],
             outcome=RunResult(value, 1000, 1000),
             wall=value * 1.4,
-            started=1_700_000_000.0 + number,
+            started=1_700_000_000.0 + 10 * block + places[number],
             counters={"fsyncs_per_commit": fsyncs},
             samples={"client_cpu": 0.5},
         )
-        for number, value in enumerate(seconds)
+        for value, (block, *places) in zip(seconds, placed(1, len(seconds)), strict=True)
     ]
 
 
@@ -49,8 +51,9 @@ def record(
     source = random.Random(seed)
     slow = [0.5 * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
     fast = [0.5 / faster * math.exp(source.gauss(0, sd)) for _ in range(pairs)]
-    ratios = [math.log(b / c) for b, c in zip(slow, fast, strict=True)]
-    found = judge(claim, ratios, Terms(out_of_budget=out_of_budget))
+    made = {candidate: rounds(candidate, fast, 0.1, 1), baseline: rounds(baseline, slow, 3.0)}
+    speeds = [1 / value for value in fast], [1 / value for value in slow]
+    found = judge(claim, pairs_of(made[candidate], made[baseline], speeds), Terms(out_of_budget=out_of_budget))
     text = claim.call((candidate, baseline), "throughput") if asserted else f"{candidate} against {baseline}"
     given = {
         "test": "suites/galera/test_flush.py::test_flush_2[write]",
@@ -72,7 +75,7 @@ def record(
         "differences": {"innodb_flush_log_at_trx_commit": ("1", "2")},
         "fingerprint": {"cpu": "2 x model", "memory": "8 GiB"},
         "repeat": "pytest suites/galera --db-seed=813",
-        "rounds": {candidate: rounds(candidate, fast, 0.1), baseline: rounds(baseline, slow, 3.0)},
+        "rounds": made,
     }
     return ClaimRecord(**{**given, **changes})
 
@@ -97,7 +100,7 @@ def undecided(**changes):
 
 def failed(**changes):
     """A claim that is refuted."""
-    return record(**{"faster": 0.8, "sd": 0.03, "pairs": 15, "load": "mysqlslap update c50", **changes})
+    return record(**{"faster": 0.8, "sd": 0.03, "pairs": 20, "load": "mysqlslap update c50", **changes})
 
 
 def beside(**changes):

@@ -3,6 +3,7 @@
 - ``code_of_test``: the clusters and workloads that the code of a test shows.
 - ``expected_time``, ``expected_clusters``: the expected time of a run, printed before it begins.
 - ``reachable``: whether the budget of a claim suffices for the rounds of the tests.
+- ``small_margins``: claims with margins that equal clusters can differ by.
 - ``refusals``: wrong releases and clusters, which are usage errors.
 """
 

@@ -23,6 +23,7 @@ OF_SPEC = ("named", "on_release", "on_storage", "with_cnf", "with_needs", "with_
 CLAIMS = frozenset(
     {"beats", "lower", "no_more_stalls_than", "no_slower_than", "ordered", "same_as", "scales"}
 )  # the methods and functions that make a claim
+MARGINS = ("by", "within", "at_least", "step")  # their arguments with a margin
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +49,14 @@ class Call:
 
 @dataclasses.dataclass(frozen=True)
 class Code:
-    """What is known of a test: its calls, in their order, and whether its own code makes a claim."""
+    """What is known of a test: its calls, in their order, and the kinds of claims that its own code makes.
+
+    margins: the claims of its own code whose margin is written as a number: the name of the claim, and the number.
+    """
 
     calls: tuple[Call, ...] = ()
-    claims: bool = False
+    claims: frozenset[str] = frozenset()
+    margins: tuple[tuple[str, float], ...] = ()
 
 
 def code_of(item: Any) -> Code:
@@ -64,8 +69,9 @@ def code_of(item: Any) -> Code:
     names = _Names({**getattr(function, "__globals__", {}), **params}, frozenset(params), _assigned(tree))
     nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     nodes.sort(key=lambda node: (node.lineno, node.col_offset))
-    claims = any(isinstance(node, ast.Attribute | ast.Name) and _name(node) in CLAIMS for node in ast.walk(tree))
-    return Code(tuple(_call(node, names) for node in nodes if _measures(node)), claims)
+    used = {_name(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Name)}
+    margins = tuple(margin for node in nodes for margin in _margins(node, names))
+    return Code(tuple(_call(node, names) for node in nodes if _measures(node)), CLAIMS & used, margins)
 
 
 @functools.lru_cache(maxsize=256)
@@ -85,6 +91,15 @@ def _measures(node: ast.Call) -> bool:
     if isinstance(function, ast.Attribute) and function.attr == "sweep":
         function = function.value
     return isinstance(function, ast.Name) and function.id == FIXTURE
+
+
+def _margins(node: ast.Call, names: _Names) -> Iterator[tuple[str, float]]:
+    """The margin of a call that makes a claim, where it is known."""
+    if isinstance(node.func, ast.Attribute | ast.Name) and _name(node.func) in CLAIMS:
+        for keyword in node.keywords:
+            value = names.value(keyword.value) if keyword.arg in MARGINS else None
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield _name(node.func), float(value)
 
 
 def _call(node: ast.Call, names: _Names) -> Call:

@@ -1,7 +1,7 @@
 """The expected time of a run, printed before it begins.
 
 What a test measures is known only when it runs. So a test without the mark ``expected_seconds`` counts as one claim of
-30 pairs. At a round CV of 10 %, about 30 pairs decide a claim "no slower than 10 %"; 6 to 8 pairs show a gain of half
+30 pairs. At a round CV of 10 %, about 30 pairs decide a claim "no slower than 10 %"; 8 to 12 pairs show a gain of half
 or more. The factor of a profile is the wall time of a round / its measured time.
 """
 

@@ -10,24 +10,25 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.claims.critical_values import ALPHAS
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.measuring import reach
-from pytest_dbcluster.plugin.collection.code_of_test import code_of
+from pytest_dbcluster.plugin.collection.code_of_test import CLAIMS, code_of
 
 VARIANTS = 2  # of a claim, at least
 # Seconds of a round with a fixed amount of work, by profile: mysqlslap on a machine of two cores.
 WORK_SECONDS: Mapping[str, float] = MappingProxyType({"quick": 0.5, "paper": 30.0})
 
 
-def refuse(items: Sequence[Any], budget: float) -> None:
-    """Raise ConfigError when a claim of a test can never reach its first look within the budget.
+def refuse(items: Sequence[Any], budget: float, alpha: float = ALPHAS[0]) -> None:
+    """Raise ConfigError when no claim of a test can ever reach its first look within the budget.
 
-    The error names the test that needs the largest budget, so that one change of the option suffices.
+    A guard has an earlier look than other claims. alpha: the chance of a wrong verdict (``--db-alpha``). The error
+    names the test that needs the largest budget, so that one change of the option suffices.
     """
     unreachable = sorted(
-        ((seconds, item.nodeid, load, why) for item in items for seconds, load, why in _too_long(item, budget)),
+        ((seconds, item.nodeid, load, why) for item in items for seconds, load, why in _too_long(item, budget, alpha)),
         key=lambda found: -found[0],
     )
     claiming = [found for found in unreachable if found[1] in {i.nodeid for i in items if code_of(i).claims}]
@@ -38,19 +39,20 @@ def refuse(items: Sequence[Any], budget: float) -> None:
         raise ConfigError(f"{name}: a claim about {load} cannot be decided: {why}{more}")
 
 
-def warnings(items: Sequence[Any], budget: float, profile: str) -> list[str]:
+def warnings(items: Sequence[Any], budget: float, profile: str, alpha: float = ALPHAS[0]) -> list[str]:
     """The lines about a budget that may be too small; none where it suffices, as far as is known.
 
     The first is about tests whose own code makes no claim, the second about rounds of a fixed amount of work.
     """
     lines = []
-    unclaimed = [(item, found) for item in items if not code_of(item).claims for found in _too_long(item, budget)]
+    others = [item for item in items if not code_of(item).claims]
+    unclaimed = [(item, found) for item in others for found in _too_long(item, budget, alpha)]
     if unclaimed:
         item, (_, load, why) = max(unclaimed, key=lambda found: found[1][0])
         lines.append(f"{item.nodeid}: if it claims something about {load}, it will not be decided: {why}")
     seconds = WORK_SECONDS.get(profile, WORK_SECONDS["quick"])
-    unknown = [item for item in items if not _lengths(item)]
-    if unknown and (why := reach.beyond_budget(LOOKS[0], VARIANTS, seconds, budget, given=False)):
+    unknown = [first_look(item, alpha) for item in items if not _lengths(item)]
+    if unknown and (why := reach.beyond_budget(max(unknown), VARIANTS, seconds, budget, given=False)):
         lines.append(
             f"claims about rounds with a fixed amount of work, such as mysqlslap's, may not be decided: a round takes "
             f"about {seconds:g} s here; {why}"
@@ -58,11 +60,17 @@ def warnings(items: Sequence[Any], budget: float, profile: str) -> list[str]:
     return lines
 
 
-def _too_long(item: Any, budget: float) -> Iterator[tuple[float, str, str]]:
-    """Each workload of a test whose rounds are too long: seconds of its shortest round, its name, and why."""
+def _too_long(item: Any, budget: float, alpha: float) -> Iterator[tuple[float, str, str]]:
+    """Each workload of a test whose rounds are too long: seconds until its first look, its name, and why."""
+    look = first_look(item, alpha)
     for name, seconds, given in _lengths(item):
-        if why := reach.beyond_budget(LOOKS[0], VARIANTS, seconds, budget, given=given):
-            yield seconds, name, why
+        if why := reach.beyond_budget(look, VARIANTS, seconds, budget, given=given):
+            yield look * seconds, name, why
+
+
+def first_look(item: Any, alpha: float) -> int:
+    """The pairs before which no claim of a test can be decided; a test that shows no claim may make any."""
+    return reach.earliest(code_of(item).claims or CLAIMS, alpha)
 
 
 def _lengths(item: Any) -> list[tuple[str, float, bool]]:

@@ -15,6 +15,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.plugin import grouping
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.releases import find
+from pytest_dbcluster.reporting.documents.claim_id import key_of_test
 from pytest_dbcluster.spec import ClusterSpec
 
 ON_THIS_MACHINE = "local"  # the provisioner that finds or fetches programs here; others bring their own
@@ -34,6 +35,22 @@ def check(settings: Settings, items: Sequence[Any]) -> None:
             if spec not in checked and (wrong := _wrong(spec)):
                 raise ConfigError(f"{item.nodeid.partition('::')[0]}: {spec}: {wrong}")
             checked.add(spec)
+
+
+def refuse_equal_tests(items: Sequence[Any], release: object) -> None:
+    """Raise ConfigError for two tests whose claims would have equal ids (``documents.claim_id``).
+
+    release: of tests that are not repeated for several ones.
+    """
+    known: dict[tuple[str, object], str] = {}
+    for item in items:
+        asked = grouping.params(item).get("db_release") or release
+        key = (key_of_test(item.nodeid, str(asked)), asked)
+        if (other := known.setdefault(key, item.nodeid)) != item.nodeid:
+            raise ConfigError(
+                f"{other} and {item.nodeid} have the same name {key[0]}, by which claims are followed over time "
+                "whatever their directory; rename one of the two tests or files"
+            )
 
 
 def _wrong(spec: ClusterSpec) -> str:

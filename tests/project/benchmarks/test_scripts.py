@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks import (
     collection,
+    compare,
     container,
     first_verdict,
     plugin_cpu,
@@ -19,6 +20,7 @@ from benchmarks import (
     time_to_verdict,
 )
 from benchmarks.noise_replay import read_trace
+from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
@@ -74,6 +76,14 @@ def test_what_containers_cost_is_compared_round_by_round():
     assert "| 0.8 (0.8 .. 0.8) |  |" in speed
 
 
+def test_a_comparison_has_answered_when_it_says_worse_or_no_worse():
+    """The share counts both; the table says how often each was the result."""
+    runs = [compare.Run(result, 200.0, "") for result in (Result.WORSE, Result.NO_WORSE, Result.UNKNOWN)]
+
+    assert compare.line("flush", runs) == "| flush | 200 (200 .. 200) | 1 | 1 | 1 | 0.67 | not met |"
+    assert "| 1.00 | met |" in compare.line("flush", runs[:2])
+
+
 def test_the_share_of_a_core_weighs_rounds_by_their_length():
     """A long quiet round counts for more than a short busy one."""
     assert plugin_cpu.share([one_round(3.0, cpu_plugin=0.0), one_round(1.0, cpu_plugin=0.04)]) == pytest.approx(1.0)
@@ -114,17 +124,22 @@ def test_the_line_of_a_verdict_is_known(word):
     assert not first_verdict.VERDICT.match("  mysqlslap write c50   pair 6 of at most 160   galera3 0.4 s\n")
 
 
+def blocks(ratio, number):
+    """Blocks with this log ratio, of which paper begins every second."""
+    return quick_paper.compared([ratio] * number, [k % 2 == 0 for k in range(number)])
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_cause_is_named_beyond_ten_per_cent(mode):
     """Below it there is nothing to explain; a cause that is not known is not made up, nor one for noise."""
-    assert quick_paper.cause(mode, [0.05] * 15) == "within 10 %"
-    assert quick_paper.cause(mode, [0.2] * 15) == quick_paper.CAUSES.get(mode, "cause not known")
-    assert quick_paper.cause(mode, [0.2] * 2).startswith("inconclusive")
+    assert quick_paper.cause(mode, blocks(0.05, 20)) == "within 10 %"
+    assert quick_paper.cause(mode, blocks(0.2, 20)) == quick_paper.CAUSES.get(mode, "cause not known")
+    assert quick_paper.cause(mode, blocks(0.2, 2)).startswith("inconclusive")
 
 
 def test_few_blocks_have_no_interval():
     """Two blocks give an estimate and nothing else."""
-    assert quick_paper.shown([math.log(2.0)] * 2) == "2 (0 .. inf)"
+    assert quick_paper.shown(blocks(math.log(2.0), 2)) == "2 (0 .. inf)"
 
 
 def test_a_profiles_speed_ratio_is_that_of_its_own_rounds():

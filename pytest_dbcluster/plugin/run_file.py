@@ -1,0 +1,96 @@
+"""RunFile: tells the recorder of ``run.json`` what pytest reports: how tests end, and what cuts a run short."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster import errors
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.documents.run_document import Outcome
+from pytest_dbcluster.reporting.tables import matrix
+
+OUTCOME = "dbcluster_outcome"  # the property of a report that has an outcome which pytest does not know
+NAME = "dbcluster_run_file"
+BUDGET = "--db-run-budget"  # is in each message of a claim that the run's budget has ended
+PHASES = ("setup", "call", "teardown")
+OF_PYTEST: dict[str, Outcome] = {"passed": "passed", "failed": "broken", "skipped": "skipped"}
+
+
+def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
+    """The outcome of a part of a test that pytest does not know; None for all others.
+
+    error: what ended it, None when it passed. claims: whether the test has made a claim.
+    """
+    if error is None:
+        return "holds" if claims else None
+    if isinstance(error, errors.ClaimFailed):
+        return "refuted"
+    return "inconclusive" if isinstance(error, errors.Inconclusive) else None
+
+
+class RunFile:
+    """The plugin that follows a run, in the one process that writes its results. Its methods are hooks of pytest."""
+
+    def __init__(self, recorder: run_recorder.RunRecorder) -> None:
+        self._recorder = recorder
+        self._cut_short = ""
+        self._out_of_time = False
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Note a part of a test, and write the file when its teardown has ended.
+
+        A ``when`` that is no phase is of a worker that crashed. Messages of workers have a ``when`` of their own too,
+        and count as no part of a test.
+        """
+        if report.when not in PHASES and report.outcome != "failed":
+            return
+        given = dict(report.user_properties)
+        if release := given.get(matrix.RELEASE):
+            self._recorder.released(release)
+        ended = self._outcome(report, given.get(OUTCOME))
+        reason = "" if ended in ("holds", "passed") else matrix.reason(report.longrepr)
+        self._recorder.part(report.nodeid, ended, reason, report.duration)
+        self._out_of_time |= ended == "inconclusive" and BUDGET in str(report.longrepr)
+        if report.when not in PHASES[:2]:
+            self._recorder.ended(report.nodeid)
+
+    @staticmethod
+    def _outcome(report: Any, own: Outcome | None) -> Outcome:
+        """The outcome of a part of a test. own: what its claims say, which ``xfail`` does not change."""
+        if own in ("refuted", "inconclusive"):
+            return own
+        return own if own and report.outcome == "passed" else OF_PYTEST[report.outcome]
+
+    def pytest_keyboard_interrupt(self, excinfo: Any) -> None:
+        """Note what interrupted the run: Ctrl-C, a signal, ``pytest.exit``, or a worker that asked to stop."""
+        self._cut_short = str(excinfo.value) or "Ctrl-C"
+
+    def pytest_internalerror(self, excinfo: Any) -> None:
+        """Note an error of pytest or of a plugin."""
+        self._cut_short = f"internal error: {excinfo.typename}: {excinfo.value}"
+
+    def pytest_sessionfinish(self, session: Any) -> None:
+        """Write the file at the end of the run. It is called again when more has arrived from workers."""
+        document = self._recorder.document
+        stopped = self._cut_short or str(session.shouldfail or session.shouldstop or "")
+        why = stopped if len(document.tests) < document.selected else ""
+        self._recorder.finish(why or (f"the run's budget ({BUDGET}) was used" if self._out_of_time else ""))
+
+
+def begin(config: Any, directory: Path, selected: int) -> None:
+    """Write ``run.json`` into the results directory, and follow the run. selected: the number of its tests."""
+    command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
+    document = run_recorder.begun(config.rootpath, runs.directory(), command, selected)
+    recorder = run_recorder.RunRecorder(directory, document, unwritten.of(config))
+    config.pluginmanager.register(recorder, run_recorder.NAME)
+    config.pluginmanager.register(RunFile(recorder), NAME)
+
+
+def finish(session: Any) -> None:
+    """Write ``run.json`` again, because more has arrived from workers since pytest's end of the session."""
+    if following := session.config.pluginmanager.get_plugin(NAME):
+        following.pytest_sessionfinish(session)

@@ -1,0 +1,179 @@
+"""dbcluster calibrate: pairs of fresh equal clusters, kept one by one, and the difference that they say."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+import random
+
+import pytest
+
+from pytest_dbcluster.claims.cluster_difference import upper
+from pytest_dbcluster.cli import calibrate
+from pytest_dbcluster.errors import ProvisionError, SeriesVoid
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed import cluster_differences
+from pytest_dbcluster.testbed.cluster_differences import Calibration, Key
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from tests.support.command import dbcluster
+from tests.support.fakes import FakeSource, noisy
+
+KEY = Key("2 x CPU, 24.0 GiB", "fake", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
+
+
+@pytest.fixture
+def own_cache(monkeypatch, tmp_path):
+    """A cache of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def said(own_cache):
+    """The lines of progress."""
+    return []
+
+
+@dataclasses.dataclass
+class Fresh:
+    """Pairs of clusters that were never started; their speeds differ by ``sd``, and each round varies by 1 %.
+
+    ends: the number of the pair at which Ctrl-C is pressed. wrong: numbers of pairs whose tables differ afterwards.
+    """
+
+    sd: float = 0.02
+    ends: int | None = None
+    wrong: tuple[int, ...] = ()
+    begun: list[int] = dataclasses.field(default_factory=list)
+    left: list[int] = dataclasses.field(default_factory=list)
+
+    @contextlib.contextmanager
+    def __call__(self, number):
+        """One pair."""
+        self.begun.append(number)
+        draw = random.Random(number)
+        try:
+            if number == self.ends:
+                raise KeyboardInterrupt
+            means = [math.exp(draw.gauss(0, self.sd)) for _ in range(2)]
+            wrong = SeriesVoid("tables differ") if number in self.wrong else None
+            yield FakeSource(("one", "other"), noisy(*means, sd=0.01, seed=number), wrong=wrong)
+        finally:
+            self.left.append(number)
+
+
+def test_f_is_computed_from_as_many_pairs_of_clusters_as_asked(said):
+    """It is near the .995 quantile of the true difference, and each pair is a fresh one."""
+    fresh = Fresh()
+
+    assert calibrate.calibrated(KEY, fresh, pairs=24, rounds=24, progress=said.append) is False
+    known = cluster_differences.read(KEY)
+    assert fresh.begun == fresh.left == list(range(24))
+    assert known.difference.log_ratio == upper(known.differences)
+    assert known.difference.log_ratio == pytest.approx(2.8 * 0.02 * math.sqrt(2), rel=0.4)
+    assert all(0 < noise < 0.01 for noise in known.noise)
+    assert said[0].startswith("pair 1 of 24: the clusters differ by ")
+    assert " left" in said[0]
+    assert " left" not in said[-1]
+
+
+def test_clusters_that_do_not_differ_have_a_small_f(said):
+    """What is left is the noise of the rounds."""
+    calibrate.calibrated(KEY, Fresh(sd=0.0), pairs=24, rounds=24, progress=said.append)
+
+    assert cluster_differences.read(KEY).difference.bound < 0.015
+
+
+def test_an_interrupted_calibration_keeps_what_it_has_and_goes_on(said):
+    """Each pair is in the cache when it is done; the pair that was interrupted ends and is not counted."""
+    fresh = Fresh(ends=5)
+
+    assert calibrate.calibrated(KEY, fresh, pairs=12, rounds=8, progress=said.append) is True
+    assert fresh.left == [0, 1, 2, 3, 4, 5]
+    assert said[-1] == "interrupted: 5 of 12 pairs of clusters are kept; the same command goes on"
+    five = cluster_differences.read(KEY).differences
+    assert len(five) == 5
+
+    assert calibrate.calibrated(KEY, Fresh(), pairs=12, rounds=8, progress=said.append) is False
+    assert cluster_differences.read(KEY).differences[:5] == five
+    assert len(cluster_differences.read(KEY).differences) == 12
+    assert any(line.startswith("galera of 3 x mariadb:10.11, mysqlslap:write, fake: 5 pairs of") for line in said)
+
+
+def test_a_pair_that_fails_is_left_out(said):
+    """One is a mishap; three in a row are an error, and what was measured before is kept."""
+    calibrate.calibrated(KEY, Fresh(wrong=(2, 4)), pairs=9, rounds=8, progress=said.append)
+    assert len(cluster_differences.read(KEY).differences) == 9
+    assert said.count("a pair of clusters is left out: tables differ") == 2
+
+    with pytest.raises(SeriesVoid):
+        calibrate.calibrated(KEY, Fresh(wrong=(1, 2, 3)), pairs=20, rounds=8, progress=said.append)
+    assert len(cluster_differences.read(KEY).differences) == 10
+
+
+def test_a_cache_that_cannot_be_written_is_an_error(said, monkeypatch):
+    """It names the file; nothing was kept before."""
+
+    def full(self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Calibration, "write", full)
+    with pytest.raises(
+        ProvisionError, match=r"^cannot keep the calibration in .*galera3-mysqlslap-write-\w+\.json: No sp"
+    ):
+        calibrate.calibrated(KEY, Fresh(), pairs=8, rounds=4, progress=said.append)
+
+
+def test_the_summary_says_f_and_what_it_rests_on():
+    """With the file; before enough pairs are known, how many are missing."""
+    few = calibrate.summary(Calibration(KEY, (0.01,) * 5, (0.002,) * 5, "2026-11-22"), 24)
+    lines = calibrate.summary(Calibration(KEY, (0.01, -0.03) * 12, (0.002,) * 24, "2026-11-22"), 24)
+
+    assert few == [f"{KEY}: 5 of 24 pairs of clusters; 3 more are needed before it replaces the default"]
+    assert lines[0] == f"{KEY}: equal clusters differ by 6.5 % at most (1 in 200), from 24 pairs of clusters"
+    assert lines[1].startswith("half of the pairs differed by less than 2.0 %, the largest by 3.0 %")
+    assert lines[2] == f"kept in {KEY.path}"
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (("galera", "--pairs", "7"), "--pairs 7 --rounds 40: it takes 8 or more pairs of clusters"),
+        (("galera", "--rounds", "0"), "--pairs 24 --rounds 0: it takes"),
+        (("galera", "--workload", "tpch"), "unknown workload 'tpch'; known: tpcc, sysbench, mysqlslap"),
+        (("galara",), "unknown topology 'galara'"),
+        (("galera", "--provisioner", "here"), "unknown provisioner 'here'"),
+    ],
+)
+def test_wrong_arguments_are_one_sentence(words, error):
+    """Nothing is started; the exit code is 2."""
+    ended = dbcluster("calibrate", *words)
+
+    assert ended.returncode == 2
+    assert ended.stderr.startswith(f"dbcluster: {error}")
+    assert "Traceback" not in ended.stderr
+
+
+def test_the_help_says_what_it_is_for():
+    """What is measured, what it changes, that it can be interrupted, and an example."""
+    text = " ".join(dbcluster("calibrate", "--help").stdout.split())
+
+    assert "Start pairs of fresh equal clusters, measure each pair, and keep how far they differ." in text
+    assert "after Ctrl-C the same command goes on" in text
+    assert "example: dbcluster calibrate galera --workload mysqlslap:write" in text
+
+
+def test_real_clusters_are_started_afresh_for_each_pair(pool):
+    """Two servers under a real load, twice; no server of the first pair is in the second, and none is left."""
+    workload = MySQLSlap("write", concurrency=4, queries=40, rows=50, int_columns=1, char_columns=1)
+    variant = pool.resolution.resolve(ClusterSpec("standalone", release="mariadb:10.11"), switched=False)
+    fresh, servers = calibrate.FreshPairs(variant, workload, pool), []
+    for number in (0, 1):
+        with fresh(number) as source:
+            difference, noise = calibrate.difference_of(source, 4)
+            servers.append({node.process.pid for cluster in pool.clusters for node in cluster.nodes})
+        assert math.isfinite(difference)
+        assert noise > 0
+        assert pool.clusters == []
+    assert [len(pids) for pids in servers] == [2, 2]
+    assert not servers[0] & servers[1]

@@ -1,0 +1,78 @@
+"""Margins that equal clusters can differ by, found before any test runs."""
+
+from __future__ import annotations
+
+import types
+
+import pytest
+
+from pytest_dbcluster import ClusterSpec, MySQLSlap
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.plugin.collection import small_margins
+from pytest_dbcluster.plugin.settings import Settings
+
+GALERA = ClusterSpec("galera", nodes=2)
+POOL = GALERA.with_options(innodb_buffer_pool_size="1G")
+SHARED = GALERA.with_options(innodb_io_capacity=3000)
+
+
+def guarded(measure):
+    """A guard of 5 % between clusters of their own."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, POOL])
+    assert b.no_slower_than(a, by=0.05)
+
+
+def beside(measure):
+    """Claims whose margins suffice, or are none of speed."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, POOL])
+    assert b.no_slower_than(a, by=0.10)
+    assert b.beats(a)
+    assert b.lower("fsyncs_per_commit", than=a, by=0.01)
+    b.against(a)
+
+
+def shared(measure):
+    """A guard of 5 % on one cluster."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, SHARED])
+    assert b.same_as(a, within=0.05)
+
+
+def several(measure):
+    """A guard of 5 % with four instances of each variant."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, POOL], instances=4)
+    assert b.same_as(a, within=0.05)
+
+
+def unknown(measure):
+    """Two measurements: which one a claim is about is not known here."""
+    a, b = measure(MySQLSlap("write"), on=[GALERA, POOL])
+    c, d = measure(MySQLSlap("write"), on=[GALERA, SHARED])
+    assert b.beats(a)
+    assert d.same_as(c, within=0.05)
+
+
+@pytest.fixture
+def settings(pytestconfig, tmp_path):
+    """The settings of a run."""
+    return Settings.read(pytestconfig.option, tmp_path)
+
+
+def item(function):
+    """A measuring test."""
+    return types.SimpleNamespace(nodeid=f"test_it.py::{function.__name__}", path="test_it.py", function=function)
+
+
+def test_a_margin_that_equal_clusters_differ_by_is_refused(settings):
+    """The error names the test, f and where it comes from; nothing was started."""
+    with pytest.raises(ConfigError) as caught:
+        small_margins.refuse([item(beside), item(guarded)], settings)
+    assert str(caught.value).startswith(
+        "test_it.py::guarded: no_slower_than: its margin, 5.3 % as a ratio of speeds, is not larger than 5.5 %, by "
+        "which equal clusters can differ (1 in 200; assumed, "
+    )
+
+
+@pytest.mark.parametrize("function", [beside, shared, several, unknown])
+def test_other_claims_are_collected(settings, function):
+    """A larger margin, counters, one cluster, more instances; and what the code does not show."""
+    small_margins.refuse([item(function)], settings)

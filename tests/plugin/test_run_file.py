@@ -1,0 +1,256 @@
+"""``run.json`` of whole runs on made-up rounds: every test with its outcome, whatever ends the run."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.reporting.documents.run_document import read_run
+from tests.support import conftests
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+HEAD = """
+    import os
+    import signal
+    import time
+
+    import pytest
+    from pytest_dbcluster import errors
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+"""
+EVERY = """
+    def test_faster(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_slower(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert one.beats(other)
+
+    def test_open(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert other.beats(one, by=0.5)
+
+    def test_checks(measure):
+        one, other = measure("dies", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_compares(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        other.against(one)
+
+    def test_lacks(measure):
+        raise errors.Unsupported("no mysqlrouter on PATH")
+
+    @pytest.mark.xfail(reason="known")
+    def test_known(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert one.beats(other)
+
+    @pytest.fixture
+    def wrong():
+        yield
+        raise RuntimeError("after the test")
+
+    def test_teardown(measure, wrong):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_plain():
+        pass
+
+    def test_red():
+        assert 1 == 2
+"""
+OUTCOMES = {
+    "test_faster": "holds",
+    "test_slower": "refuted",
+    "test_open": "inconclusive",
+    "test_checks": "broken",
+    "test_compares": "passed",
+    "test_lacks": "skipped",
+    "test_known": "refuted",
+    "test_teardown": "broken",
+    "test_plain": "passed",
+    "test_red": "broken",
+}
+
+
+@pytest.fixture
+def suite(pytester):
+    """A suite on made-up rounds, without charts; its body is added by the test."""
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
+    return lambda body: pytester.makepyfile(test_suite=HEAD + body)
+
+
+def run_of(pytester):
+    """The run in the results directory of these tests."""
+    return read_run(pytester.path / "reports" / "latest")
+
+
+def outcomes(run):
+    """Test -> outcome."""
+    return {test.test.partition("::")[2]: test.outcome for test in run.tests}
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_every_test_of_a_run_has_an_outcome(pytester, suite, workers):
+    """Broken and skipped tests too, each with its reason; green tests have none."""
+    suite(EVERY)
+
+    pytester.runpytest_subprocess(*WORDS, "--db-max-pairs=12", *workers)
+    run = run_of(pytester)
+    reasons = {test.test.partition("::")[2]: test.reason for test in run.tests}
+
+    assert outcomes(run) == OUTCOMES
+    assert {name for name, reason in reasons.items() if not reason} == {"test_faster", "test_compares", "test_plain"}
+    assert reasons["test_lacks"] == "no mysqlrouter on PATH"
+    assert reasons["test_checks"].startswith("tables differ on node db2")
+    assert "after the test" in reasons["test_teardown"]
+    assert (run.selected, run.cut_short) == (len(OUTCOMES), "")
+    assert run.began < run.ended
+    assert run.releases == {"mariadb:10.11": "1.2.3"}
+    assert run.command.startswith("pytest ")
+    assert "--db-seed=5" in run.command
+    assert run.machine.memory > 2**20
+
+
+def test_strict_changes_the_color_and_not_the_outcome(pytester, suite):
+    """With --db-strict an inconclusive test is red."""
+    suite(EVERY)
+
+    result = pytester.runpytest_subprocess(*WORDS, "--db-max-pairs=12", "--db-strict", "-k", "test_open")
+
+    result.assert_outcomes(failed=1, deselected=9)
+    assert outcomes(run_of(pytester)) == {"test_open": "inconclusive"}
+
+
+ENDS = """
+    def test_first(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_second(measure):
+        {body}
+
+    def test_third(measure):
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "options", "why"),
+    [
+        ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)", [], "the run was ended by SIGTERM"),
+        ("raise KeyboardInterrupt", [], "Ctrl-C"),
+        ("pytest.exit('no room')", [], "no room"),
+        ("assert False", ["-x"], "stopping after 1 failures"),
+    ],
+    ids=["SIGTERM", "Ctrl-C", "exit", "-x"],
+)
+def test_a_run_that_is_cut_short_says_why(pytester, suite, body, options, why):
+    """What had ended before has its outcome."""
+    suite(ENDS.format(body=body))
+
+    pytester.runpytest_subprocess(*WORDS, *options)
+    run = run_of(pytester)
+
+    assert run.cut_short == why
+    assert outcomes(run)["test_first"] == "holds"
+    assert len(run.tests) < run.selected == 3
+    assert run.ended
+
+
+def test_the_budget_of_the_run_is_a_reason(pytester, suite):
+    """All tests have ended, and some only because the time was used."""
+    suite("""
+    def test_first(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        time.sleep(2)
+        assert other.beats(one)
+    """)
+
+    pytester.runpytest_subprocess(*WORDS, "--db-run-budget=1")
+    run = run_of(pytester)
+
+    assert outcomes(run) == {"test_first": "inconclusive"}
+    assert run.cut_short == "the run's budget (--db-run-budget) was used"
+
+
+def test_a_killed_run_has_its_file(pytester, suite):
+    """With the tests that had ended, and without an end. It is there as soon as the first test begins."""
+    suite(ENDS.format(body="time.sleep(600)"))
+    directory = pytester.path / "reports" / "latest"
+
+    def second():
+        run = read_run(directory) if directory.exists() else None
+        return [] if run and run.tests else ["the first test"]
+
+    command = [sys.executable, "-m", "pytest", *WORDS]
+    with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:
+        wait.until(second, "the first test", seconds=120)
+        process.send_signal(signal.SIGKILL)
+    run = read_run(directory)
+
+    assert outcomes(run) == {"test_first": "holds"}
+    assert (run.ended, run.selected) == (None, 3)
+
+
+def test_a_crashed_worker_breaks_its_test(pytester, suite):
+    """Xdist reports no teardown of such a test."""
+    suite("""
+    def test_first(measure):
+        os._exit(1)
+    """)
+
+    pytester.runpytest_subprocess(*WORDS, "-n1")
+    (test,) = run_of(pytester).tests
+
+    assert test.outcome == "broken"
+    assert "crashed" in test.reason
+
+
+def test_a_run_that_measures_nothing_leaves_the_file_alone(pytester, suite):
+    """As it leaves all results alone."""
+    suite(EVERY)
+    (directory := pytester.path / "reports" / "latest").mkdir(parents=True)
+    (directory / "run.json").write_text("of a run before")
+
+    pytester.runpytest_subprocess(*WORDS, "-k", "test_plain")
+
+    assert (directory / "run.json").read_text() == "of a run before"
+
+
+def test_a_file_that_cannot_be_written_ends_no_test(pytester, suite):
+    """It is named once, at the end."""
+    suite(EVERY)
+    pytester.makepyfile(
+        plug="""
+        import errno
+        from pytest_dbcluster.reporting import unwritten
+        from pytest_dbcluster.reporting.documents import run_recorder
+
+        def full(document):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        run_recorder.run_text = full
+        """
+    )
+
+    result = pytester.runpytest_subprocess(*WORDS, "-p", "plug", "-k", "test_faster or test_slower")
+
+    result.assert_outcomes(passed=1, failed=1, deselected=8)
+    result.stdout.fnmatch_lines(["*NOT WRITTEN: */run.json: No space left on device*"])
+    claims = (pytester.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
+    assert [json.loads(line)["verdict"]["outcome"] for line in claims] == ["holds", "fails"]
+    assert not (pytester.path / "reports" / "latest" / "run.json").exists()
