@@ -42,8 +42,10 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
+# Without Chromium the tests that open the page are skipped, each with the command that installs it.
+	@scripts/browser.sh || true
 # Tests of servers wait more than they compute: three workers keep two cores busy.
-	$(BIN)/pytest tests -n 3 --dist loadfile
+	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(BIN)/pytest tests -n 3 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
@@ -58,7 +60,7 @@ benchmarks: setup ## measure the plugin's own speed with the scripts of benchmar
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-report: ## make the Allure report of the last results
+report: setup ## make the page of the last results, and the Allure report if Allure is installed
 	@scripts/report.sh $(RESULTS)
 
 lint: setup ## check style, types and import contracts

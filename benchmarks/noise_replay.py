@@ -20,12 +20,12 @@ import statistics
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.claims.block_order import block_orders
+from pytest_dbcluster.claims.block_order import blocks
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict, beats, no_slower_than, same_as
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, replay
 
 CLAIMS = (beats(), no_slower_than(by=0.05), same_as(within=0.10))
@@ -55,15 +55,28 @@ def read_trace(path: Path) -> Trace:
     return trace
 
 
-def log_ratios(rounds: Sequence[float], seed: int, effect: float) -> tuple[list[float], list[bool]]:
-    """Per block: the log speed ratio of two rounds assigned at random, and whether the baseline ran first."""
-    ratios, baseline_first = [], []
-    for block, order in enumerate(islice(block_orders(2, seed), len(rounds) // 2)):
-        first, second = rounds[2 * block], rounds[2 * block + 1]
-        baseline, candidate = (first, second) if order[0] == 0 else (second, first)
-        ratios.append(math.log(baseline / candidate) + math.log1p(effect))
-        baseline_first.append(order[0] == 0)
-    return ratios, baseline_first
+def drawn(times: Sequence[float], seed: int, effect: float) -> Pairs:
+    """The pairs of two variants that consecutive rounds are assigned to, as a measurement with this seed would.
+
+    times: log seconds of each round. effect: the fraction by which the candidate is faster. A last block without
+    enough rounds is left out.
+    """
+    placed: list[tuple[float, float, bool]] = []
+    begin = 0
+    for block in blocks(2, seed):
+        rounds = times[begin : begin + len(block.order)]
+        begin += len(block.order)
+        if len(rounds) < len(block.order):
+            break
+        by_pair = {
+            (pair, variant): place for place, (pair, variant) in enumerate(zip(block.pairs, block.order, strict=True))
+        }
+        for pair in range(block.length):
+            baseline, candidate = by_pair[pair, 0], by_pair[pair, 1]
+            placed.append((-rounds[candidate], -rounds[baseline], baseline < candidate))
+    candidates, baselines, baseline_first = zip(*placed, strict=True)
+    gain = math.log1p(effect)
+    return Pairs(tuple(speed + gain for speed in candidates), baselines, baseline_first)
 
 
 def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: float) -> list[Verdict]:
@@ -71,10 +84,11 @@ def replayed(trace: Trace, claim: Claim, experiments: int, seed: int, effect: fl
     generator = random.Random(seed)
     length = min(2 * critical_values.LOOKS[-1], len(trace.rounds))
     verdicts = []
+    times = [math.log(seconds) for seconds in trace.rounds]
     for _ in range(experiments):
-        start = int(generator.random() * (len(trace.rounds) - length + 1))
-        ratios, orders = log_ratios(trace.rounds[start : start + length], generator.getrandbits(32), effect)
-        verdict = replay(claim, ratios, Terms(out_of_budget="end of the trace"), orders=orders)
+        start = int(generator.random() * (len(times) - length + 1))
+        pairs = drawn(times[start : start + length], generator.getrandbits(32), effect)
+        verdict = replay(claim, pairs, Terms(out_of_budget="end of the trace"))
         assert verdict is not None
         verdicts.append(verdict)
     return verdicts

@@ -12,13 +12,15 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 import time
 from collections.abc import Sequence
 
 from benchmarks import ratios, stage
 from fixtures.clusters import FLUSH_2, GALERA
 from pytest_dbcluster import ClusterSpec, MySQLSlap
-from pytest_dbcluster.claims import claim, critical_values, estimators, verdict
+from pytest_dbcluster.claims import claim, critical_values, estimators, intervals, verdict
+from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.spec import PROFILES
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -50,8 +52,11 @@ class Both:
         for testbed in self.testbeds.values():
             stage.blocks(testbed, 0)
 
-    def block(self) -> dict[tuple[str, int], float]:
-        """Seconds per query by (profile, 0-based variant); one round of each, in random order."""
+    def block(self) -> tuple[dict[tuple[str, int], float], bool]:
+        """One round of each profile and variant, in random order.
+
+        Returns the seconds per query by (profile, 0-based variant), and whether paper ran the first variant first.
+        """
         pairs = [(profile, number) for profile in PROFILES for number in range(len(self.testbeds[profile].names))]
         self._coin.shuffle(pairs)
         seconds = {}
@@ -59,20 +64,25 @@ class Both:
             done = self.testbeds[profile].round(number, block=self._block, position=position)
             seconds[profile, number] = done.seconds / self.load.round_queries(profile)
         self._block += 1
-        return seconds
+        return seconds, pairs.index((PROFILES[1], 0)) < pairs.index((PROFILES[0], 0))
 
 
-def shown(values: Sequence[float], level: float = LEVEL) -> str:
-    """Log ratios as the text ``0.97 (0.90 .. 1.05)``; the interval is unbounded for fewer than six values."""
-    low, high = estimators.interval(values, level)
-    middle = estimators.hodges_lehmann(values)
+def compared(values: Sequence[float], paper_first: Sequence[bool]) -> Pairs:
+    """Log ratios quick / paper as pairs, of which quick is the candidate."""
+    return Pairs(tuple(values), (0.0,) * len(values), tuple(paper_first), eights=0)
+
+
+def shown(pairs: Pairs, level: float = LEVEL) -> str:
+    """The ratio as the text ``0.97 (0.90 .. 1.05)``; the interval is unbounded for fewer than 14 pairs."""
+    low, high = intervals.interval(pairs, level)
+    middle = intervals.estimate(pairs)
     return f"{estimators.factor(middle):.3g} ({estimators.factor(low):.3g} .. {estimators.factor(high):.3g})"
 
 
-def cause(mode: str, values: Sequence[float]) -> str:
+def cause(mode: str, pairs: Pairs) -> str:
     """The cause of a difference above 10 %; another text if the difference is smaller or not significant."""
-    low, high = estimators.interval(values, LEVEL)
-    if abs(estimators.hodges_lehmann(values)) <= math.log1p(NOTABLE):
+    low, high = intervals.interval(pairs, LEVEL)
+    if abs(intervals.estimate(pairs)) <= math.log1p(NOTABLE):
         return "within 10 %"
     return "inconclusive: more runs would decide" if low <= 0 <= high else CAUSES.get(mode, "cause not known")
 
@@ -85,28 +95,33 @@ def speed_ratio(block: dict[tuple[str, int], float], profile: str) -> float:
 def seconds_row(pool: Pool, mode: str, runs: int) -> str:
     """The table line of one mode: seconds per query, quick / paper, on the default cluster."""
     both = Both(pool, mode, [GALERA])
-    drawn = [both.block() for _ in range(runs)]
-    values = [math.log(block["quick", 0] / block["paper", 0]) for block in drawn]
-    return f"| {mode} | {len(values)} | {shown(values)} | {cause(mode, values)} |"
+    drawn, paper_first = zip(*(both.block() for _ in range(runs)), strict=True)
+    pairs = compared([math.log(block["quick", 0] / block["paper", 0]) for block in drawn], paper_first)
+    return f"| {mode} | {len(pairs)} | {shown(pairs)} | {cause(mode, pairs)} |"
 
 
 def ratio_row(pool: Pool, mode: str, runs: int, budget: float) -> str:
     """The table line of one mode: whether flush_2 / default agrees between the profiles."""
     both, limit = Both(pool, mode, [GALERA, FLUSH_2]), time.monotonic() + budget
     drawn: list[dict[tuple[str, int], float]] = []
-    values: list[float] = []
+    paper_first: list[bool] = []
     decided = None
     while decided is None:
-        drawn.append(both.block())
-        values.append(speed_ratio(drawn[-1], "quick") - speed_ratio(drawn[-1], "paper"))
+        block, first = both.block()
+        drawn.append(block)
+        paper_first.append(first)
+        values = [speed_ratio(block, "quick") - speed_ratio(block, "paper") for block in drawn]
+        pairs = compared(values, paper_first)
         over = f"budget of {budget:g} s used" if time.monotonic() > limit else ""
-        decided = verdict.judge(
-            claim.same_as(WITHIN), values, verdict.Terms(cap=min(runs, verdict.CAP), out_of_budget=over)
-        )
-    sides = " | ".join(shown([speed_ratio(block, profile) for block in drawn]) for profile in PROFILES)
+        terms = verdict.Terms(cap=min(runs, verdict.CAP), out_of_budget=over)
+        decided = verdict.judge(claim.same_as(WITHIN), pairs, terms)
+    sides = " | ".join(
+        f"{estimators.factor(statistics.median(speed_ratio(block, profile) for block in drawn)):.3g}"
+        for profile in PROFILES
+    )
     reason = f": {decided.reason}" if decided.reason else ""
-    guarded = shown(values, critical_values.GUARD_LEVEL)
-    return f"| {mode} | {len(values)} | {sides} | {guarded} | {decided.outcome.value}{reason} |"
+    guarded = shown(pairs, critical_values.GUARD_LEVEL)
+    return f"| {mode} | {len(pairs)} | {sides} | {guarded} | {decided.outcome.value}{reason} |"
 
 
 def main() -> None:

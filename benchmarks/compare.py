@@ -1,0 +1,111 @@
+"""How often `dbcluster compare` answers within its five minutes, for four changes of a my.cnf.
+
+    python benchmarks/compare.py [--runs 10] [--seconds 300] [--only flush ...] [-- --topology galera]
+
+Each run is one command, with another seed: two my.cnf files, the default workloads, the starts of the servers
+included. It has answered when it says "no worse" or "worse" (exit status 0 or 3). The changes take turns, so that a
+slow minute affects all of them. What follows `--` is passed to `dbcluster compare`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import ratios, stage
+from pytest_dbcluster.cli.comparison import Result
+from pytest_dbcluster.errors import ProvisionError
+
+TARGET = 0.9
+CHANGES = {
+    "flush": ("innodb_flush_log_at_trx_commit = 1", "innodb_flush_log_at_trx_commit = 2"),
+    "buffer_pool": ("innodb_buffer_pool_size = 16M", "innodb_buffer_pool_size = 1G"),
+    "sync_binlog": ("log_bin\nsync_binlog = 1", "log_bin\nsync_binlog = 0"),
+    "general_log": ("general_log = OFF", "general_log = ON"),
+}
+SHARED = "[mysqld]\nmax_connections = 200\n"
+END_SECONDS = 60.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One command: its result, its wall time in seconds, and its last line."""
+
+    result: Result
+    seconds: float
+    sentence: str
+
+
+def compared(change: str, options: Sequence[str]) -> Run:
+    """Run the command on one change. Raises ProvisionError with the output if it ends with an error."""
+    with tempfile.TemporaryDirectory(prefix="dbcluster-files-") as directory:
+        files = [Path(directory) / "current.cnf", Path(directory) / "candidate.cnf"]
+        for file, lines in zip(files, CHANGES[change], strict=True):
+            file.write_text(f"{SHARED}{lines}\n")
+        program = str(Path(sys.executable).with_name("dbcluster"))
+        command = [program, "compare", *(f"--cnf={file}" for file in files), *options]
+        done: list[tuple[int, str, str]] = []
+        took = ratios.seconds(lambda: done.append(_output(command)))
+    status, out, errors = done[0]
+    if status not in {result.value for result in Result}:
+        raise ProvisionError(f"{' '.join(command)} ended with {status}: {out[-2000:]}{errors[-2000:]}")
+    run = Run(Result(status), took, out.splitlines()[-1])
+    stage.tell(f"{change}: {took:.0f} s, {run.sentence}")
+    return run
+
+
+def _output(command: Sequence[str]) -> tuple[int, str, str]:
+    """Exit status, output and errors of a command. An interrupt ends its servers too."""
+    with subprocess.Popen(
+        command,
+        cwd=stage.ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C reaches it only once, through this process
+    ) as process:
+        try:
+            out, errors = process.communicate()
+        except KeyboardInterrupt:
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=END_SECONDS)
+            raise
+        return process.returncode, out, errors
+
+
+def line(change: str, runs: Sequence[Run]) -> str:
+    """The table line of one change."""
+    counts = [sum(run.result is result for run in runs) for result in Result]
+    answered = 1 - counts[list(Result).index(Result.UNKNOWN)] / len(runs)
+    cells = (change, ratios.Figure.of([run.seconds for run in runs]), *counts, f"{answered:.2f}")
+    return f"| {' | '.join(str(cell) for cell in cells)} | {'met' if answered >= TARGET else 'not met'} |"
+
+
+def main() -> None:
+    """Reads the command line and prints the table."""
+    parser = ratios.arguments(__doc__, 10, "comparisons of each change")
+    parser.add_argument("--seconds", type=float, default=300.0, metavar="S", help="of each comparison (default 300)")
+    parser.add_argument("--only", nargs="*", choices=CHANGES, default=list(CHANGES), metavar="CHANGE", help="changes")
+    parser.add_argument("options", nargs="*", metavar="-- OPTION", help="for dbcluster compare")
+    arguments = parser.parse_args()
+    options = [f"--seconds={arguments.seconds:g}", *arguments.options]
+    runs: dict[str, list[Run]] = {change: [] for change in arguments.only}
+    try:
+        for _ in range(arguments.runs):
+            for change, done in runs.items():
+                done.append(compared(change, options))
+    finally:
+        head = ("change", "seconds", *(result.name.lower().replace("_", " ") for result in Result), "answered")
+        print(f"| {' | '.join(head)} | target >= {TARGET:g} |\n|{'---|' * (len(head) + 1)}")
+        for change, done in runs.items():
+            if done:
+                print(line(change, done), flush=True)
+
+
+if __name__ == "__main__":
+    ratios.run(main)

@@ -1,0 +1,105 @@
+"""Counts how often the figures of a message come true: "could see differences >= x", and "needs about N pairs".
+
+    python benchmarks/power.py [--runs 1000]
+
+Could see: a claim about two equal variants draws n pairs, and its message says x. Fresh rounds with this difference are
+then judged look by look. In .8 of the runs they have to decide by n pairs (x from the bound of a claim).
+Needs: a claim is still open after n pairs, and its message says N, for its estimate as the true ratio. Fresh rounds
+with this ratio have to decide by N pairs in .8 of the runs, or in more: N is a look, and the look before it has less.
+The noise of the rounds is independent and normal, as it is for the simulated table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import random
+from collections.abc import Iterator, Sequence
+
+from pytest_dbcluster.claims import critical_values, intervals, power
+from pytest_dbcluster.claims.block_order import blocks
+from pytest_dbcluster.claims.claim import Claim, Verdict, beats, no_slower_than
+from pytest_dbcluster.claims.critical_values import ALPHAS
+from pytest_dbcluster.claims.pairs import Pairs
+from pytest_dbcluster.claims.verdict import Terms, judge
+
+SIZES = (8, 12, 20, 40, 80)  # pairs
+CLAIMS = (beats(), no_slower_than(by=0.05))
+POWER, NEAR = 0.8, 0.05
+SD = 0.05  # of the log time of a round
+LAST = critical_values.LOOKS[-1]
+
+
+def drawn(coin: random.Random, theta: float, pairs: int) -> Pairs:
+    """Pairs of rounds in a random order, whose true log ratio is theta."""
+    first: list[bool] = []
+    for block in blocks(2, coin.getrandbits(64)):
+        if len(first) >= pairs:
+            break
+        baseline, candidate = (
+            {block.pairs[n]: n for n in range(len(block.order)) if block.order[n] == k} for k in (0, 1)
+        )
+        first += [baseline[pair] < candidate[pair] for pair in range(block.length)]
+    logs = [[middle + coin.gauss(0, SD) for _ in range(pairs)] for middle in (theta, 0.0)]
+    return Pairs(tuple(logs[0]), tuple(logs[1]), tuple(first[:pairs]))
+
+
+def decided(claim: Claim, pairs: Pairs) -> bool:
+    """Whether a look at these pairs lets the claim hold; for claims with one bound."""
+    level, bound = claim.hold_level(ALPHAS[0]), claim.bounds[0]
+    looks = (look for look in critical_values.looks() if look <= len(pairs))
+    return any(intervals.rejects(pairs.first(look), level, bound)[0] for look in looks)
+
+
+def could_see(claim: Claim, pairs: int, runs: int, seed: int) -> float:
+    """The share of fresh claims that hold by so many pairs, at the difference that other pairs "could see"."""
+    coin, held, bound = random.Random(seed), 0, claim.bounds[0]
+    for _ in range(runs):
+        could = power.detectable(drawn(coin, bound, pairs), claim.hold_level(ALPHAS[0]))
+        held += decided(claim, drawn(coin, bound + could, pairs))
+    return held / runs
+
+
+def open_claims(claim: Claim, pairs: int, coin: random.Random) -> Iterator[Verdict]:
+    """Verdicts of claims that are open after so many pairs, would hold at their estimate, and need 160 at most."""
+    reach = power.factor(claim.hold_level(ALPHAS[0]), pairs) * SD * math.sqrt(2)
+    while True:
+        drawn_so_far = drawn(coin, claim.bounds[0] + coin.uniform(0.3, 1) * reach, pairs)
+        if decided(claim, drawn_so_far):
+            continue
+        said = judge(claim, drawn_so_far, Terms(cap=pairs))
+        if said and said.needed_pairs and said.needed_pairs <= LAST and math.log(said.ratio) > claim.bounds[0]:
+            yield said
+
+
+def needed(claim: Claim, pairs: int, runs: int, seed: int) -> float:
+    """The share of fresh claims that hold by as many pairs as an open one needs, at its estimate."""
+    coin, held = random.Random(seed), 0
+    for said in itertools.islice(open_claims(claim, pairs, coin), runs):
+        held += decided(claim, drawn(coin, math.log(said.ratio), said.needed_pairs or LAST))
+    return held / runs
+
+
+def row(name: str, figures: Sequence[float], low: float, high: float) -> str:
+    """One row of the table, and whether it meets its target."""
+    met = all(low <= figure <= high for figure in figures)
+    return f"{name:34}" + "".join(f"{figure:8.3f}" for figure in figures) + ("  met" if met else "  MISSED")
+
+
+def main() -> None:
+    """Reads the command line, and prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=1000, help="claims of each figure")
+    parser.add_argument("--seed", type=int, default=20240817)
+    arguments = parser.parse_args()
+    print(f"{'pairs':34}" + "".join(f"{pairs:8}" for pairs in SIZES))
+    for claim in CLAIMS:
+        seen = [could_see(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
+        print(row(f"{claim.kind}: could see", seen, POWER - NEAR, POWER + NEAR), flush=True)
+        enough = [needed(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
+        print(row(f"{claim.kind}: needs", enough, POWER - NEAR, 1.0), flush=True)
+
+
+if __name__ == "__main__":
+    main()
