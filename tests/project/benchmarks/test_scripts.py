@@ -12,6 +12,7 @@ from benchmarks import (
     collection,
     compare,
     container,
+    equal_variants,
     first_verdict,
     plugin_cpu,
     quick_paper,
@@ -20,6 +21,7 @@ from benchmarks import (
     time_to_verdict,
 )
 from benchmarks.noise_replay import read_trace
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds.round import Round, RunResult
@@ -190,3 +192,44 @@ def test_a_trace_of_something_else_is_not_continued(tmp_path):
     path.write_text("[]")
     with pytest.raises(ConfigError, match="no trace of rounds"):
         record_noise.opened(path, "mysqlslap write c50", MACHINE)
+
+
+@pytest.mark.parametrize(
+    ("claim", "outcome", "wrong"),
+    [
+        ("beats", Outcome.HOLDS, 1),
+        ("beats", Outcome.FAILS, 1),
+        ("lower", Outcome.HOLDS, 1),
+        ("beats", Outcome.INCONCLUSIVE, 0),
+        ("same_as", Outcome.HOLDS, 0),
+        ("same_as", Outcome.FAILS, 1),
+        ("no_slower_than", Outcome.FAILS, 1),
+    ],
+)
+def test_a_claim_about_equal_variants_is_wrong_when_it_finds_a_difference(claim, outcome, wrong):
+    """``beats`` and ``lower`` decide nothing true about equal variants; a guard is right when it holds."""
+    count = equal_variants.Count()
+    count.add(claim, outcome)
+
+    assert (count.claims, count.wrong) == (1, wrong)
+
+
+def test_the_share_of_wrong_claims_is_compared_with_the_target():
+    """The table has a row for each claim that was made; the last line counts all of them."""
+    counts = {"write": {claim: equal_variants.Count() for claim in ("beats", "same_as", "lower")}}
+    for outcome in (Outcome.INCONCLUSIVE, Outcome.HOLDS):
+        counts["write"]["beats"].add("beats", outcome)
+        counts["write"]["same_as"].add("same_as", outcome)
+    rows = equal_variants.claims_table(counts, 0.0)
+
+    assert rows[2:4] == ["| write | beats | 2 | 1 | 0 | 1 | 1 | 0 |", "| write | same_as | 2 | 1 | 0 | 1 | 0 | 0 |"]
+    assert rows[-1] == "\n1 of 4 claims are wrong, target <= 0: not met"
+
+
+def test_the_differences_of_equal_clusters_give_f_from_eight_pairs_on():
+    """Fewer pairs of clusters are listed without it."""
+    rows = equal_variants.differences_table({"write": [0.01] * 7, "key": [0.01, -0.02] * 4, "tpcc": []})
+
+    assert rows[2] == "| write | 7 | 1.0 % | 1.0 % | needs 8 pairs |"
+    assert rows[3] == "| key | 8 | 1.5 % | 2.0 % | 5.4 % |"
+    assert len(rows) == 4
