@@ -1,0 +1,53 @@
+"""A rate that turns out too high, on a real server that becomes slow after its capacity was measured."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+
+from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.support.testbeds import ONE, OTHER, source
+
+POINTS = SysBench("oltp_point_select", size=1000, threads=2, seconds=0.3, rate="70 %")
+PART = 0.02  # seconds: so long the process is stopped, then as long it runs
+
+
+@contextlib.contextmanager
+def slowed(pid):
+    """The process runs half of the time during the block."""
+    over = threading.Event()
+
+    def take_turns():
+        while not over.wait(PART):
+            os.kill(pid, signal.SIGSTOP)
+            over.wait(PART)
+            os.kill(pid, signal.SIGCONT)
+
+    thread = threading.Thread(target=take_turns)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants(pool):
+    """The rounds so far are dropped, what happened is said, and all rounds that count have the lower rate."""
+    said = []
+    made = source(pool, POINTS, ONE, OTHER, progress=said.append)
+    made.round(0, block=0, position=0)
+    asked = made.arrival_rate.rate
+    measurement = Measurement(made, Rules(1))
+    # On a busy machine even the lower rate may be too high, which ends the drawing; what was lowered stays.
+    with slowed(pool.clusters[0].nodes[0].process.pid), contextlib.suppress(SeriesVoid):
+        measurement.draw((0, 1))
+    (lowered,) = [line for line in said if line.endswith("; all rounds begin again")]
+
+    assert f"lowered from {asked:.4g}/s: " in lowered
+    assert made.arrival_rate.rate < 0.8 * asked
+    assert {done.outcome.rate for rounds in measurement.rounds for done in rounds} == {made.arrival_rate.rate}
