@@ -1,6 +1,6 @@
 """``dbcluster init``: write a first test, its my.cnf and a GitHub workflow into a directory.
 
-No file is overwritten. The texts are those of a small project that works as it is: one server, two claims.
+No file is overwritten. The texts are those of a small project that works as it is: one server, three claims.
 """
 
 from __future__ import annotations
@@ -29,11 +29,12 @@ DEFAULT = ClusterSpec("standalone")  # a cluster is, for example, ClusterSpec("g
 CANDIDATE = DEFAULT.with_cnf("candidate")  # fixtures/mycnf/candidate.cnf
 
 
-def test_writes_are_faster(measure: Measure) -> None:
-    """Inserts are faster with the candidate."""
+def test_inserts_flush_less_and_are_no_slower(measure: Measure) -> None:
+    """The candidate saves flushes, and inserts lose less than 10 %."""
     default, candidate = measure(MySQLSlap("write"), on=[DEFAULT, CANDIDATE])
 
-    assert candidate.beats(default)
+    assert candidate.lower("fsyncs_per_commit", than=default)
+    assert candidate.no_slower_than(default, by=0.1)  # or, on a disk with slow flushes: candidate.beats(default)
 
 
 def test_reads_are_no_slower(measure: Measure) -> None:
@@ -147,7 +148,7 @@ def run_init(arguments: argparse.Namespace) -> int:
     write(directory, texts)
     print(f"wrote into {directory.absolute()}:")
     about = {
-        TEST: "two claims about one server, with and without the my.cnf",
+        TEST: "three claims about one server, with and without the my.cnf",
         CNF: "the options that the claims are about",
         WORKFLOW: "runs the claims on GitHub",
         PYTEST_INI: "makes the directory the root of pytest",
