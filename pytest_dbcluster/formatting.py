@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
@@ -63,3 +63,10 @@ def file_name(text: str) -> str:
     directory of that name lies where we make it.
     """
     return re.sub(r"[^A-Za-z0-9.]+", "_", text).strip("_.")[:60] or "unnamed"
+
+
+def some(names: Sequence[str], shown: int = 3) -> str:
+    """The first names and how many more there are: ``a, b, c and 2 more``. One more is shown itself."""
+    listed = names if len(names) <= shown + 1 else names[:shown]
+    more = len(names) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")

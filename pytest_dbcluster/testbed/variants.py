@@ -14,7 +14,7 @@ import json
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
-from pytest_dbcluster import wait
+from pytest_dbcluster import formatting, wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.proxy import Proxy
@@ -39,6 +39,7 @@ APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 # The version of MariaDB ends with -log where a log was on at the start. That names the server and changes nothing.
 NAMED_AT_START = "version"
+TRIED = 4  # options of a variant that are tried one by one, to find the one that has to be static
 
 
 @dataclasses.dataclass(frozen=True)
@@ -140,14 +141,17 @@ class References:
         same option. Tried first are the options that the obstacle names. MariaDB 10.11 and 11.8 need this for
         innodb_flush_log_at_trx_commit=2 on a disk with unbuffered writes: a start with it turns
         innodb_log_file_buffering on, and a running server turns that on, but ignores the order to turn it off.
+        Each try starts two servers, so a variant of more options than ``TRIED`` starts with all of them.
         """
         if not variant.dynamic or not (obstacle := self._reference(variant, variables).obstacle):
             return variant
         names = [name for name, _ in variant.dynamic]
-        for name in sorted(names, key=lambda name: name not in obstacle) if len(names) > 1 else ():
+        for name in sorted(names, key=lambda name: name not in obstacle) if 1 < len(names) <= TRIED else ():
             started = variant.started_with([name])
-            if self.changes(started, variables) is not None:
-                return started
+            # A server may not start with this option alone, such as a collation without its character set.
+            with contextlib.suppress(ProvisionError):
+                if not self._reference(started, variables, told=False).obstacle:
+                    return started
         return variant.started_with(names)
 
     def changes(self, variant: Variant, variables: Mapping[str, Variable]) -> dict[str, str] | None:
@@ -161,7 +165,11 @@ class References:
         reference = self._reference(variant, variables)
         return None if reference.obstacle else reference.changes
 
-    def _reference(self, variant: Variant, variables: Mapping[str, Variable]) -> Reference:
+    def _reference(self, variant: Variant, variables: Mapping[str, Variable], *, told: bool = True) -> Reference:
+        """The reference from the cache, or of servers that are started for it. told: whether an obstacle is reported.
+
+        Raises ProvisionError when a server does not start.
+        """
         release, topology = variant.release, variant.spec.topology
         # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
         nodes = 1 if variant.topology.minimum_nodes == 1 else variant.spec.nodes
@@ -175,9 +183,12 @@ class References:
             if reference is None:
                 self._progress(f"reading the cold-start reference of {variant.spec} on {release.name}")
                 reference = self._find(variant, variables, nodes)
-                if reference.obstacle:
-                    asked = ", ".join(f"{name}={value}" for name, value in variant.dynamic)
-                    self._progress(f"running servers cannot be switched to {asked} and back: {reference.obstacle}")
+                if reference.obstacle and told:
+                    asked = formatting.some([f"{name}={value}" for name, value in variant.dynamic])
+                    self._progress(
+                        f"a cluster of its own for {variant.spec}: running servers cannot be switched to its options "
+                        f"and back ({asked}), because {reference.obstacle}"
+                    )
                 cache.write_manifest(path, dataclasses.asdict(reference))
         return reference
 

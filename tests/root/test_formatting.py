@@ -81,3 +81,12 @@ def test_a_noun_that_ends_in_s_has_its_plural():
 def test_a_name_is_one_part_of_a_path(text, name):
     """Whatever a user writes: no other directory, no hidden file, no length that a file system refuses."""
     assert formatting.file_name(text) == name
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [([], ""), (["a"], "a"), (["a", "b", "c", "d"], "a, b, c, d"), (["a", "b", "c", "d", "e"], "a, b, c and 2 more")],
+)
+def test_a_long_list_is_cut(names, text):
+    """The number of names that are left out is two or more."""
+    assert formatting.some(names) == text

@@ -24,8 +24,9 @@ def switchable(mariadb, provisioner, empty_references):
 
     def switchable(**options):
         variant = split(variant_of(ClusterSpec("standalone"), mariadb, options), known)
-        return References(provisioner, lambda line: None).switchable(variant, known)
+        return References(provisioner, switchable.said.append).switchable(variant, known)
 
+    switchable.said = []
     return switchable
 
 
@@ -41,6 +42,33 @@ def test_only_the_option_that_stays_needs_a_start(switchable):
 
     assert (dict(both.static), dict(both.dynamic)) == (STUCK, {"lock_wait_timeout": "40"})
     assert both.cluster_key == switchable(**STUCK).cluster_key
+
+
+NEED_EACH_OTHER = {"character_set_server": "utf8mb3", "collation_server": "utf8mb3_general_ci"}
+READ_ONLY = {"max_connections": "256"}  # a start with it gives other values to variables that cannot be set
+
+
+def test_options_that_need_each_other_are_divided_without_an_error(switchable):
+    """No server starts with that collation and the default character set, so a start gets both."""
+    variant = switchable(**NEED_EACH_OTHER, **STUCK, **READ_ONLY)
+
+    assert dict(variant.static) == NEED_EACH_OTHER | STUCK | READ_ONLY
+    assert variant.dynamic == ()
+
+
+def test_many_options_that_cannot_be_switched_are_one_line(switchable):
+    """A whole my.cnf is not tried option by option: its cluster starts with all of it, and the line names a few."""
+    many = {f"{name}_buffer_size": "1M" for name in ("join", "sort", "read", "read_rnd")}
+    variant = switchable(**READ_ONLY, **many)
+
+    assert dict(variant.static) == READ_ONLY | many
+    assert len([line for line in switchable.said if line.startswith("reading ")]) == 1
+    (line,) = [line for line in switchable.said if not line.startswith("reading ")]
+    assert line.startswith(
+        "a cluster of its own for standalone1: running servers cannot be switched to its options and back "
+        "(join_buffer_size=1M, max_connections=256, read_buffer_size=1M and 2 more), because its options change "
+        "read-only variables: back_log"
+    )
 
 
 @pytest.mark.parametrize(
