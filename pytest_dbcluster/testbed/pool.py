@@ -16,7 +16,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import Unsupported
-from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.formatting import Report, some
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
@@ -140,7 +140,7 @@ class Pool:
 
     def _start_cluster(self, variant: Variant, template: Template | None, progress: Report) -> Running:
         spec = variant.spec
-        shown = ", ".join(f"{name}={value}" for name, value in variant.static) or "default options"
+        shown = some([f"{name}={value}" for name, value in variant.static]) or "default options"
         shown += f", with data set {variant.data_set_of.data_set}" if variant.data_set_of else ""
         progress(f"starting {spec.nodes} x {variant.release.name} as {spec.topology} with {shown}")
         cluster = bring_up(variant.to_start(), self.provisioner, start=template, progress=progress)
