@@ -402,8 +402,11 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the results, and stop every server of the run, also after an error or Ctrl-C."""
     if SESSION in session.config.stash:
+        from pytest_dbcluster.plugin import results
+
         try:
             session.config.stash[SESSION].finish()
+            results.judge_history(session, session.config.stash[SESSION].report)
         finally:
             session.config.stash[SESSION].close()
 

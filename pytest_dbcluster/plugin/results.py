@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster.plugin import junit, run_file
 from pytest_dbcluster.reporting import allure, results_directory, results_lock
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.results_lock import ResultsLock
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.reporting.report import Reporting
 
 
 def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
@@ -26,3 +29,9 @@ def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
     if with_allure:
         allure.write_into(config, taken.directory)
     return taken
+
+
+def judge_history(session: Any, report: Reporting) -> None:
+    """Make a green run red where a claim differs from its history, with ``--db-history-strict``."""
+    if report.drifted and session.config.option.db_history_strict and not session.exitstatus:
+        session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED

@@ -242,6 +242,7 @@ class Controller:
             self.report.sort(list(self._group or ()))
             self.report.finish(self._overridden)
             run_file.finish(session)
+            results.judge_history(session, self.report)
 
     def _receive_late(self) -> None:
         """Pass on the reports that lie in xdist's queue: it reads no more of them once the run is interrupted."""

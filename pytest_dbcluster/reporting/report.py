@@ -15,6 +15,7 @@ from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import allure, schema, terminal, unwritten
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.history import record_history
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
@@ -24,7 +25,12 @@ WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's m
 
 
 class Reporting(Protocol):
-    """What a session reports to: a Report, or a Relay in a worker of pytest-xdist."""
+    """What a session reports to: a Report, or a Relay in a worker of pytest-xdist.
+
+    drifted: whether a claim differs from its history, after ``finish``.
+    """
+
+    drifted: bool
 
     def line(self, text: str, colour: str = "") -> None:
         """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
@@ -64,6 +70,7 @@ class Report:
         self._reporter = terminal.Reporter(config)
         self._results = Results(results, unwritten.of(config))
         self._closing: list[str] = []
+        self.drifted = False  # whether a claim differs from its history
         self._received: set[tuple[str, str, int]] = set()  # kind, directory and line of the workers' records
 
     def line(self, text: str, colour: str = "") -> None:
@@ -144,6 +151,18 @@ class Report:
         overridden = list(dict.fromkeys(overridden))
         self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
         allure.finish(self._config, [*self.records, *self.curves], self._matrix())
+        self._add_to_history()
+
+    def _add_to_history(self) -> None:
+        """Add the claims to the run's history, and note what it says about them."""
+        recorder, file = run_recorder.of(self._config), getattr(self._config.option, "db_history", None)
+        if recorder is None or not file:
+            return
+        lost = unwritten.of(self._config)
+        path = self._config.rootpath / file
+        kept = record_history.added(path, self._results.directory, self.records, recorder.document, lost)
+        self._closing += kept.lines
+        self.drifted = kept.drifted
 
     def page(self) -> str:
         """Make the page of the run from its results directory; return the line that says where it is.
@@ -171,6 +190,8 @@ class Relay:
     It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
     rest to the Report.
     """
+
+    drifted = False  # the process that the user started looks at the history
 
     def __init__(self, config: Any) -> None:
         self._config = config

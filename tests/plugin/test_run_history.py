@@ -1,0 +1,81 @@
+"""A run with ``--db-history``: its claims are added, and a ratio that differs from earlier runs is a warning."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting.history import history_file
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+SUITE = """
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_faster(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+"""
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on made-up rounds with one claim that holds."""
+    monkeypatch.setenv("COLUMNS", "250")
+    pytester.makeconftest(FAKE.read_text())
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester
+
+
+def earlier(file, **changes):
+    """Replace the history in this file by eight runs like its last one, with these changes."""
+    last = history_file.read(file).entries[-1]
+    file.unlink()
+    made = [
+        dataclasses.replace(last, **{"run": f"run{number}", "time": last.time - 1000 + number, **changes})
+        for number in range(8)
+    ]
+    history_file.add(file, [dataclasses.replace(one, ratio=one.ratio * (1 + 0.002 * n)) for n, one in enumerate(made)])
+
+
+def test_two_workers_add_their_claims(suite):
+    """The line says how many runs the history has; the results keep the part about these claims."""
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl", "-n2")
+    result.stdout.fnmatch_lines([f"history: {suite.path}/reports/history.jsonl has 1 run; 1 claim of this run"])
+    history = history_file.read(suite.path / "reports" / "history.jsonl")
+
+    assert (len(history.entries), len(history.runs)) == (1, 1)
+    assert history_file.read(suite.path / "reports" / "latest" / "history.jsonl") == history
+    assert "--db-history" not in history.entries[0].repeat
+
+
+def test_a_ratio_that_differs_is_a_warning_and_red_only_when_asked(suite):
+    """The verdict stays; the exit code is 1 with --db-history-strict alone. A run like the earlier ones is green."""
+    file = suite.path / "reports" / "history.jsonl"
+    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    drift = "DRIFT: other.beats(galera3) (mysqlslap write, *): the ratio is *; measure both in one run: pytest *"
+    earlier(file, ratio=9.0)
+    warned = suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    red = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    for result in (warned, red):
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines([drift])
+    earlier(file)
+    green = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+
+    green.stdout.no_fnmatch_line("DRIFT*")
+    assert [result.ret for result in (warned, red, green)] == [0, 1, 0]
+
+
+def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
+    """The file is named at the end."""
+    (suite.path / "taken").write_text("")
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=taken/history.jsonl")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["history: cannot read the history */taken/history.jsonl: Not a directory; *"])
