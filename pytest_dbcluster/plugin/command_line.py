@@ -117,3 +117,8 @@ def add_options(group: Any) -> None:
         action="store_true",
         help="a warning of --db-history makes the run red: exit code 1 (default: it changes nothing)",
     )
+    add(
+        "--db-github",
+        action="store_true",
+        help="write the step summary, annotations and outputs of GitHub Actions (default in GitHub Actions)",
+    )

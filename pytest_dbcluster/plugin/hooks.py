@@ -397,6 +397,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         config.stash[SESSION].report.summary(terminalreporter)
         if line := config.stash[SESSION].page():
             terminalreporter.write_line(line)
+        for line in config.stash[SESSION].report.github():
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -24,9 +24,14 @@ if TYPE_CHECKING:
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
-FLAGS = ("--db-keep", "--db-strict", "--db-history-strict")  # options without a value
+FLAGS = ("--db-keep", "--db-strict", "--db-history-strict", "--db-github")  # options without a value
 PATHS, RELEASE = ("--db-cnf", "--db-cnf-root"), "--db-release"  # options with paths
-OF_RUN = ("--db-results", "--db-history", "--db-history-strict")  # a command that repeats one test has none of these
+OF_RUN = (
+    "--db-results",
+    "--db-history",
+    "--db-history-strict",
+    "--db-github",
+)  # a command that repeats one test has none of these
 DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
 
 

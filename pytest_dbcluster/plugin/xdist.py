@@ -262,7 +262,7 @@ class Controller:
         """Print the closing table; then make the page."""
         if self.report:
             self.report.summary(terminalreporter)
-            if line := self.report.page():
+            for line in filter(None, [self.report.page(), *self.report.github()]):
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:

@@ -7,12 +7,14 @@ started. That Report moves the files into the results directory of the run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_dbcluster import errors
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import allure, schema, terminal, unwritten
+from pytest_dbcluster.reporting import allure, github_summary, schema, terminal, unwritten
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.history import record_history
@@ -55,6 +57,9 @@ class Reporting(Protocol):
 
     def page(self) -> str:
         """Make the page of the run, after ``finish``; return the line that says where it is, empty for none."""
+
+    def github(self) -> Sequence[str]:
+        """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each."""
 
     def summary(self, terminal_reporter: Any) -> None:
         """Print the closing table."""
@@ -172,6 +177,20 @@ class Report:
         ended = self.records or self.curves or run_recorder.of(self._config)
         return report_page.make(self._results.directory) if ended and drawing.available() else ""
 
+    def github(self) -> Sequence[str]:
+        """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each.
+
+        Nothing outside of GitHub Actions unless ``--db-github`` is given. No error of it ends the run.
+        """
+        asked = getattr(self._config.option, "db_github", False)
+        to = github_summary.files(os.environ, asked=asked)
+        if to is None or not run_recorder.of(self._config):
+            return ()
+        try:
+            return github_summary.write(self._results.directory, to, unwritten.of(self._config))
+        except errors.ConfigError as error:
+            return (f"no summary for GitHub: {error}",)
+
     def _matrix(self) -> matrix.Matrix | None:
         """The matrix of releases; None for a run on one release."""
         reports = self._config.pluginmanager.getplugin("terminalreporter")
@@ -241,6 +260,10 @@ class Relay:
     def page(self) -> str:
         """Do nothing: the process that the user started makes the page."""
         return ""
+
+    def github(self) -> Sequence[str]:
+        """Do nothing: the process that the user started writes it."""
+        return ()
 
     def summary(self, terminal_reporter: Any) -> None:
         """Do nothing: the output of a worker is not shown."""

@@ -1,4 +1,4 @@
-"""A run with ``--db-history``: its claims are added, and a ratio that differs from earlier runs is a warning."""
+"""What a run leaves for later runs and for GitHub: ``--db-history``, its warnings, and the step summary."""
 
 from __future__ import annotations
 
@@ -79,3 +79,15 @@ def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
 
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(["history: cannot read the history */taken/history.jsonl: Not a directory; *"])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch):
+    """GitHub names the file in the environment."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "step.md"))
+    suite.makepyfile(test_suite=SUITE.replace("other.beats(one)", "one.beats(other)"))
+    result = suite.runpytest_subprocess(*WORDS, *workers)
+
+    result.stdout.fnmatch_lines(["::error file=test_suite.py,line=6,title=refuted::test_suite.py::test_faster: *"])
+    assert (suite.path / "step.md").read_text().startswith("## The only claim does not hold; 1 is refuted: ")
