@@ -83,7 +83,7 @@ def _begin_parallel(config: pytest.Config) -> Controller | None:
     elif getattr(config.option, "tx", None) and config.option.dist != "no" and not config.option.collectonly:
         from pytest_dbcluster.plugin.xdist import Controller
 
-        controller = Controller(config, lambda: settings(config).results)
+        controller = Controller(config, lambda: settings(config))
         config.pluginmanager.register(controller)
         return controller
     return None
@@ -424,6 +424,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         from pytest_dbcluster.plugin import results
 
         try:
+            if worker_of(session.config) is None:
+                results.measure_anchor(session, settings(session.config), session.config.stash[SESSION].report)
             session.config.stash[SESSION].finish()
             results.judge_history(session, session.config.stash[SESSION].report)
         finally:

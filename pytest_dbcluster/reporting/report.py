@@ -18,6 +18,7 @@ from pytest_dbcluster.reporting import allure, github_summary, schema, terminal,
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.history import record_history
+from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
@@ -76,6 +77,7 @@ class Report:
         self._results = Results(results, unwritten.of(config))
         self._closing: list[str] = []
         self.drifted = False  # whether a claim differs from its history
+        self.anchor: float | None = None  # operations/s; of a run with a history
         self._received: set[tuple[str, str, int]] = set()  # kind, directory and line of the workers' records
 
     def line(self, text: str, colour: str = "") -> None:
@@ -165,7 +167,9 @@ class Report:
             return
         lost = unwritten.of(self._config)
         path = self._config.rootpath / file
-        kept = record_history.added(path, self._results.directory, self.records, recorder.document, lost)
+        run = recorder.document
+        entries = [entry_of(record, run, self.anchor) for record in self.records if record.verdict.pairs]
+        kept = record_history.added(path, self._results.directory, entries, run.run_id, lost)
         self._closing += kept.lines
         self.drifted = kept.drifted
 

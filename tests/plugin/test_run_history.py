@@ -22,12 +22,18 @@ SUITE = """
         assert other.beats(one)
 """
 
+# The real one starts a server: tests/reporting/history/test_anchor.py.
+ANCHOR = """
+from pytest_dbcluster.reporting.history import anchor
+anchor.measured = lambda provisioner, images, progress: 1000.0
+"""
+
 
 @pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on made-up rounds with one claim that holds."""
     monkeypatch.setenv("COLUMNS", "250")
-    pytester.makeconftest(FAKE.read_text())
+    pytester.makeconftest(FAKE.read_text() + ANCHOR)
     pytester.makepyfile(test_suite=SUITE)
     return pytester
 
@@ -52,6 +58,18 @@ def test_two_workers_add_their_claims(suite):
     assert (len(history.entries), len(history.runs)) == (1, 1)
     assert history_file.read(suite.path / "reports" / "latest" / "history.jsonl") == history
     assert "--db-history" not in history.entries[0].repeat
+    assert history.entries[0].anchor == 1000.0
+
+
+def test_an_anchor_that_cannot_be_measured_is_a_line(suite):
+    """The claims are added without it."""
+    broken = "anchor.measured = lambda *words: (_ for _ in ()).throw(errors.ProvisionError('no mariadb:10.11'))\n"
+    suite.makeconftest(FAKE.read_text() + ANCHOR + "from pytest_dbcluster import errors\n" + broken)
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["no anchor, so the history compares ratios alone: no mariadb:10.11"])
+    assert history_file.read(suite.path / "reports" / "history.jsonl").entries[0].anchor is None
 
 
 def test_a_ratio_that_differs_is_a_warning_and_red_only_when_asked(suite):

@@ -10,11 +10,9 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
-from pytest_dbcluster.reporting.documents.run_document import RunDocument
 from pytest_dbcluster.reporting.history import guard, history_file
-from pytest_dbcluster.reporting.history.entry import entry_of
+from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.history_file import History
-from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import HISTORY
 from pytest_dbcluster.reporting.unwritten import Unwritten
 
@@ -27,25 +25,24 @@ class Added:
     drifted: bool = False
 
 
-def added(path: Path, results: Path, records: Sequence[ClaimRecord], run: RunDocument, lost: Unwritten) -> Added:
-    """Add the claims of a run to the history in ``path``, and compare them with it.
+def added(path: Path, results: Path, entries: Sequence[Entry], run: str, lost: Unwritten) -> Added:
+    """Add the entries of a run to the history in ``path``, and compare them with it.
 
-    results: the results directory, which gets the part of the history that is about these claims, so that its page can
-    be made again from it alone. A second call adds only what is new. Files that cannot be written are noted in
-    ``lost``; a history that cannot be read is a line.
+    run: its id. results: the results directory, which gets the part of the history that is about these claims, so that
+    its page can be made again from it alone. A second call adds only what is new. Files that cannot be written are
+    noted in ``lost``; a history that cannot be read is a line.
     """
     try:
         before = history_file.read(path)
     except ConfigError as error:
         return Added((f"history: {error}",))
     there = {(entry.run, entry.key) for entry in before.entries}
-    entries = [entry for record in records if record.verdict.pairs and (entry := entry_of(record, run))]
     fresh = [entry for entry in entries if (entry.run, entry.key) not in there]
     if fresh:
         with lost.noted(path):
             history_file.add(path, fresh)
     history = History((*before.entries, *fresh), before.accepted, before.problems)
-    found = guard.judged(history, run.run_id)
+    found = guard.judged(history, run)
     with lost.noted(results / HISTORY):
         unwritten.write(results / HISTORY, _part(history, {entry.claim_id for entry in entries}))
     runs = counted(len(history.runs), "run")
