@@ -66,6 +66,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # The tests start hundreds of processes. Each of them would compile the package again, and each TLS connection would
     # read this machine's CA certificates, which the control connection does not verify.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ.pop("GITHUB_ACTIONS", None)  # runs of pytest inside of tests are no steps of GitHub's
     os.environ.setdefault("SSL_CERT_FILE", os.devnull)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a shell has what it starts with & ignore it
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -11,20 +11,18 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import known_size, tell, turn
-from pytest_dbcluster.errors import ConfigError, DBClusterError, Unsupported
+from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
-PLANNED = {
-    "history": "show how recorded results changed over time",
-}
 FIRST_STEPS = """\
 first steps:
   dbcluster init my_project     writes a first test, then: cd my_project && pytest
   dbcluster up galera           starts three nodes to look at; dbcluster down ends them
 `dbcluster COMMAND --help` lists the options of a command, `pytest --help` the --db-... options of a test run."""
 INTERRUPTED = 130  # what a shell reports for SIGINT
+HISTORY = "reports/history.jsonl"
 COMPARE_SECONDS = 300.0  # of a whole comparison, with the starts of its clusters
 
 
@@ -82,8 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     cached.add_argument("names", nargs="*", metavar="ENTRY", help="an entry to remove, as listed (default all)")
     _add_image(add("image", _image_list, "make container images of releases, without an image registry"))
     _add_report(add("report", _report, "make the page of recorded results again, of one run or of several together"))
-    for name, text in PLANNED.items():
-        add(name, _planned, f"{text} (planned)")
+    _add_history(add("history", _history_list, "show what claims were in earlier runs, and what has changed"))
     return parser
 
 
@@ -229,6 +226,31 @@ def _add_image(image: argparse.ArgumentParser) -> None:
     remove.set_defaults(run=_image_remove)
 
 
+def _add_history(history: argparse.ArgumentParser) -> None:
+    history.epilog = "pytest --db-history FILE adds the claims of a run to FILE, and begins it"
+    actions = history.add_subparsers(title="commands", required=True, metavar="COMMAND")
+
+    def add(
+        name: str, run: Callable[[argparse.Namespace], int], text: str, *, some: bool = True
+    ) -> argparse.ArgumentParser:
+        action = actions.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+        action.set_defaults(run=run)
+        action.add_argument("--file", default=HISTORY, metavar="FILE", help=f"the history (default {HISTORY})")
+        if some:
+            action.add_argument("--claim", default="", metavar="TEXT", help="only claims whose id contains this text")
+        return action
+
+    add("list", _history_list, "list the newest run of each claim beside the runs before it, and what has changed")
+    draw = add("draw", _history_draw, "draw a chart of each claim")
+    draw.add_argument("directory", metavar="DIRECTORY", help="where to write the charts, one SVG for each claim")
+    export = add("export", _history_export, "write every run of every claim as CSV, for other programs")
+    export.add_argument("output", metavar="FILE.csv", help="the file to write")
+    accept = add("accept", _history_accept, "accept that a claim has a new level from a run on", some=False)
+    accept.add_argument("claim", metavar="CLAIM", help="its id, or a part of it that no other claim has")
+    accept.add_argument("run_id", metavar="RUN", help="the id of the first run of the new level, or its beginning")
+    accept.add_argument("reason", metavar="REASON", help='why, such as "another disk since Monday"')
+
+
 def _report(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import report
 
@@ -301,6 +323,30 @@ def _image_remove(arguments: argparse.Namespace) -> int:
     return images.run_remove(arguments)
 
 
+def _history_list(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import history
+
+    return history.run_list(arguments)
+
+
+def _history_draw(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import history
+
+    return history.run_draw(arguments)
+
+
+def _history_export(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import history
+
+    return history.run_export(arguments)
+
+
+def _history_accept(arguments: argparse.Namespace) -> int:
+    from pytest_dbcluster.cli import history
+
+    return history.run_accept(arguments)
+
+
 def _releases(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.releases import find
 
@@ -324,10 +370,6 @@ def _doctor(arguments: argparse.Namespace) -> int:
 
     print(printable(doctor.text(doctor.findings()), lines=True))
     return 0
-
-
-def _planned(arguments: argparse.Namespace) -> int:
-    raise Unsupported(f"dbcluster {arguments.command} is planned and not built yet")
 
 
 if __name__ == "__main__":

@@ -106,3 +106,19 @@ def add_options(group: Any) -> None:
         metavar="DIR",
         help="directory of the results; those of the run before are removed (default reports/latest)",
     )
+    add(
+        "--db-history",
+        metavar="FILE",
+        help="add the claims of this run to a history, such as reports/history.jsonl, and warn where a ratio differs "
+        "from those of earlier runs on such a machine; `dbcluster history list` shows it",
+    )
+    add(
+        "--db-history-strict",
+        action="store_true",
+        help="a warning of --db-history makes the run red: exit code 1 (default: it changes nothing)",
+    )
+    add(
+        "--db-github",
+        action="store_true",
+        help="write the step summary, annotations and outputs of GitHub Actions (default in GitHub Actions)",
+    )

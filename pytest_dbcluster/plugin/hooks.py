@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.plugin.session import DBSession
     from pytest_dbcluster.plugin.settings import Settings
-    from pytest_dbcluster.plugin.xdist import Worker
+    from pytest_dbcluster.plugin.xdist import Controller, Worker
+    from pytest_dbcluster.reporting.records import ClaimRecord
     from pytest_dbcluster.spec import ReleaseName
 
 SESSION = pytest.StashKey["DBSession"]()
@@ -40,10 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the plugin's part for pytest-xdist in this process."""
-    from pytest_dbcluster.plugin import grouping
+    from pytest_dbcluster.plugin import benchmarks, grouping
     from pytest_dbcluster.plugin.collection import expected_time
 
-    _begin_parallel(config)
+    controller = _begin_parallel(config)
+    if worker_of(config) is None:
+        benchmarks.register(config, lambda: _records(config, controller))
     config.addinivalue_line("markers", expected_time.MARK_HELP)
     config.addinivalue_line("markers", grouping.MARK_HELP)
     config.addinivalue_line(
@@ -59,8 +62,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "storage: claims on volumes with a limit of writes per second")
 
 
-def _begin_parallel(config: pytest.Config) -> None:
-    """With pytest-xdist, register ``Worker`` in a worker and ``Controller`` in the process that starts the workers."""
+def _records(config: pytest.Config, controller: Controller | None) -> Sequence[ClaimRecord]:
+    """The claims of the run so far, in the process that the user started."""
+    if controller:
+        return controller.report.records if controller.report else ()
+    made = config.stash[SESSION].report if SESSION in config.stash else None
+    return getattr(made, "records", ())
+
+
+def _begin_parallel(config: pytest.Config) -> Controller | None:
+    """With pytest-xdist, register ``Worker`` in a worker and ``Controller`` in the process that starts the workers.
+
+    Returns the Controller.
+    """
     if hasattr(config, "workerinput"):
         from pytest_dbcluster.plugin.xdist import Worker
         from pytest_dbcluster.reporting.report import WORKER
@@ -69,7 +83,10 @@ def _begin_parallel(config: pytest.Config) -> None:
     elif getattr(config.option, "tx", None) and config.option.dist != "no" and not config.option.collectonly:
         from pytest_dbcluster.plugin.xdist import Controller
 
-        config.pluginmanager.register(Controller(config, lambda: settings(config).results))
+        controller = Controller(config, lambda: settings(config))
+        config.pluginmanager.register(controller)
+        return controller
+    return None
 
 
 def worker_of(config: pytest.Config) -> Worker | None:
@@ -397,13 +414,20 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         config.stash[SESSION].report.summary(terminalreporter)
         if line := config.stash[SESSION].page():
             terminalreporter.write_line(line)
+        for line in config.stash[SESSION].report.github():
+            terminalreporter.write_line(line)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Write the results, and stop every server of the run, also after an error or Ctrl-C."""
     if SESSION in session.config.stash:
+        from pytest_dbcluster.plugin import results
+
         try:
+            if worker_of(session.config) is None:
+                results.measure_anchor(session, settings(session.config), session.config.stash[SESSION].report)
             session.config.stash[SESSION].finish()
+            results.judge_history(session, session.config.stash[SESSION].report)
         finally:
             session.config.stash[SESSION].close()
 

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.plugin import junit, run_file
+from pytest_dbcluster.redaction import redact
 from pytest_dbcluster.reporting import allure, results_directory, results_lock
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.results_lock import ResultsLock
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.plugin.settings import Settings
+    from pytest_dbcluster.reporting.report import Reporting
+
+DECIDED = (0, 1)  # exit codes of a run whose tests all ran
 
 
 def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
@@ -26,3 +34,23 @@ def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
     if with_allure:
         allure.write_into(config, taken.directory)
     return taken
+
+
+def measure_anchor(session: Any, checked: Settings, report: Any) -> None:
+    """Measure the anchor of a run with a history, unless the run was interrupted; an error of it is a line."""
+    if not session.config.option.db_history or not report.records or session.exitstatus not in DECIDED:
+        return
+    from pytest_dbcluster.reporting.history import anchor
+
+    try:
+        report.anchor = anchor.measured(checked.provisioner, checked.images, report.line)
+    except DBClusterError as error:
+        report.line(redact(f"no anchor, so the history compares ratios alone: {error}"))
+    except KeyboardInterrupt:
+        report.line("no anchor, so the history compares ratios alone: interrupted")
+
+
+def judge_history(session: Any, report: Reporting) -> None:
+    """Make a green run red where a claim differs from its history, with ``--db-history-strict``."""
+    if report.drifted and session.config.option.db_history_strict and not session.exitstatus:
+        session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED

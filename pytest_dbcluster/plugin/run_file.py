@@ -54,6 +54,8 @@ class RunFile:
         ended = self._outcome(report, given.get(OUTCOME))
         reason = "" if ended in ("holds", "passed") else matrix.reason(report.longrepr)
         self._recorder.part(report.nodeid, ended, reason, report.duration)
+        file, line, _ = report.location
+        self._recorder.placed(report.nodeid, file, 0 if line is None else line + 1)
         self._out_of_time |= ended == "inconclusive" and BUDGET in str(report.longrepr)
         if report.when not in PHASES[:2]:
             self._recorder.ended(report.nodeid)

@@ -24,8 +24,14 @@ if TYPE_CHECKING:
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
-FLAGS = ("--db-keep", "--db-strict")  # options without a value
-PATHS, RELEASE, RESULTS = ("--db-cnf", "--db-cnf-root"), "--db-release", "--db-results"  # options with paths
+FLAGS = ("--db-keep", "--db-strict", "--db-history-strict", "--db-github")  # options without a value
+PATHS, RELEASE = ("--db-cnf", "--db-cnf-root"), "--db-release"  # options with paths
+OF_RUN = (
+    "--db-results",
+    "--db-history",
+    "--db-history-strict",
+    "--db-github",
+)  # a command that repeats one test has none of these
 DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
 
 
@@ -124,7 +130,7 @@ class Settings:
 
 
 def without_paths(options: Sequence[str], here: Path, root: Path) -> list[str]:
-    """The same options for any machine, without ``--db-results``.
+    """The same options for any machine, without those of ``OF_RUN``.
 
     A path below ``root`` becomes relative to it; of any other path the name stays: ``PATH/my.cnf``. here: the directory
     that relative paths start from.
@@ -134,7 +140,7 @@ def without_paths(options: Sequence[str], here: Path, root: Path) -> list[str]:
     for option in options:
         name, equals, value = (pending, "", option) if pending else option.partition("=")
         pending = "" if pending or equals or name in FLAGS else name
-        if name == RESULTS:
+        if name in OF_RUN:
             continue
         if pending:
             shown.append(option)
@@ -175,10 +181,19 @@ def _check(option: Any) -> None:
         raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
     if not option.db_results.strip():
         raise ConfigError("--db-results: it takes a directory, such as reports/latest")
+    _check_history(option)
     if option.db_max_pairs > critical_values.LOOKS[-1]:
         raise ConfigError(
             f"--db-max-pairs {option.db_max_pairs}: a claim draws {critical_values.LOOKS[-1]} pairs at most"
         )
+
+
+def _check_history(option: Any) -> None:
+    """Raise ConfigError for options of the history that do not fit together."""
+    if option.db_history is not None and not option.db_history.strip():
+        raise ConfigError("--db-history: it takes a file, such as reports/history.jsonl")
+    if option.db_history_strict and option.db_history is None:
+        raise ConfigError("--db-history-strict needs --db-history FILE, such as --db-history reports/history.jsonl")
 
 
 def _below(cnf: str | None, root: str | None) -> CnfFile | None:

@@ -24,6 +24,7 @@ from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin import results, run_file, settings, signals
+from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.plugin.signals import EndingSignals
 from pytest_dbcluster.reporting import schema, unwritten
 from pytest_dbcluster.reporting.report import Report
@@ -145,10 +146,10 @@ class Worker:
 class Controller:
     """The plugin in the controller, the process that the user started."""
 
-    def __init__(self, config: pytest.Config, asked: Callable[[], Path]) -> None:
+    def __init__(self, config: pytest.Config, checked: Callable[[], Settings]) -> None:
         self.report: Report | None = None
         self._config = config
-        self._asked = asked
+        self._settings = checked
         self._fixed_seed = config.option.db_seed is not None
         self._seed = config.option.db_seed if self._fixed_seed else settings.random_seed()
         self._began = time.monotonic()
@@ -179,7 +180,7 @@ class Controller:
         if collected.group:
             self._signals = signals.end_as_ctrl_c(self._config)
             try:
-                taken = results.begin(self._config, self._asked(), len(ids))
+                taken = results.begin(self._config, self._settings().results, len(ids))
             except ConfigError as error:
                 raise pytest.UsageError(str(error)) from None
             (self._directory / RESULTS).write_text(str(taken.directory))
@@ -240,8 +241,10 @@ class Controller:
             for node in self._nodes:
                 self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
+            results.measure_anchor(session, self._settings(), self.report)
             self.report.finish(self._overridden)
             run_file.finish(session)
+            results.judge_history(session, self.report)
 
     def _receive_late(self) -> None:
         """Pass on the reports that lie in xdist's queue: it reads no more of them once the run is interrupted."""
@@ -261,7 +264,7 @@ class Controller:
         """Print the closing table; then make the page."""
         if self.report:
             self.report.summary(terminalreporter)
-            if line := self.report.page():
+            for line in filter(None, [self.report.page(), *self.report.github()]):
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:

@@ -15,7 +15,9 @@ Look here for:
   ``documents`` for the whole run (``run.json``).
 - Which outputs get a claim, in one process and with the workers of pytest-xdist: ``report``.
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
-- The page of a run, one HTML file: ``page``.
+- The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
+- Rounds as results of pytest-benchmark: ``pytest_benchmark``.
+- The step summary and the annotations of GitHub Actions: ``github_summary``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Everything that imports allure: ``allure``.
 - Published figures, shown beside measured ones: ``published``.
@@ -26,8 +28,10 @@ A new report is a module here and one line in ``report``.
 __all__ = [
     "allure",
     "documents",
+    "history",
     "page",
     "published",
+    "pytest_benchmark",
     "records",
     "report",
     "results_directory",

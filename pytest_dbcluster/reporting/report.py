@@ -7,14 +7,18 @@ started. That Report moves the files into the results directory of the run.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from pytest_dbcluster import errors
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import allure, schema, terminal, unwritten
+from pytest_dbcluster.reporting import allure, github_summary, schema, terminal, unwritten
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.history import record_history
+from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
@@ -24,7 +28,12 @@ WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's m
 
 
 class Reporting(Protocol):
-    """What a session reports to: a Report, or a Relay in a worker of pytest-xdist."""
+    """What a session reports to: a Report, or a Relay in a worker of pytest-xdist.
+
+    drifted: whether a claim differs from its history, after ``finish``.
+    """
+
+    drifted: bool
 
     def line(self, text: str, colour: str = "") -> None:
         """Show one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
@@ -50,6 +59,9 @@ class Reporting(Protocol):
     def page(self) -> str:
         """Make the page of the run, after ``finish``; return the line that says where it is, empty for none."""
 
+    def github(self) -> Sequence[str]:
+        """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each."""
+
     def summary(self, terminal_reporter: Any) -> None:
         """Print the closing table."""
 
@@ -64,6 +76,8 @@ class Report:
         self._reporter = terminal.Reporter(config)
         self._results = Results(results, unwritten.of(config))
         self._closing: list[str] = []
+        self.drifted = False  # whether a claim differs from its history
+        self.anchor: float | None = None  # operations/s; of a run with a history
         self._received: set[tuple[str, str, int]] = set()  # kind, directory and line of the workers' records
 
     def line(self, text: str, colour: str = "") -> None:
@@ -144,6 +158,20 @@ class Report:
         overridden = list(dict.fromkeys(overridden))
         self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
         allure.finish(self._config, [*self.records, *self.curves], self._matrix())
+        self._add_to_history()
+
+    def _add_to_history(self) -> None:
+        """Add the claims to the run's history, and note what it says about them."""
+        recorder, file = run_recorder.of(self._config), getattr(self._config.option, "db_history", None)
+        if recorder is None or not file:
+            return
+        lost = unwritten.of(self._config)
+        path = self._config.rootpath / file
+        run = recorder.document
+        entries = [entry_of(record, run, self.anchor) for record in self.records if record.verdict.pairs]
+        kept = record_history.added(path, self._results.directory, entries, run.run_id, lost)
+        self._closing += kept.lines
+        self.drifted = kept.drifted
 
     def page(self) -> str:
         """Make the page of the run from its results directory; return the line that says where it is.
@@ -152,6 +180,20 @@ class Report:
         """
         ended = self.records or self.curves or run_recorder.of(self._config)
         return report_page.make(self._results.directory) if ended and drawing.available() else ""
+
+    def github(self) -> Sequence[str]:
+        """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each.
+
+        Nothing outside of GitHub Actions unless ``--db-github`` is given. No error of it ends the run.
+        """
+        asked = getattr(self._config.option, "db_github", False)
+        to = github_summary.files(os.environ, asked=asked)
+        if to is None or not run_recorder.of(self._config):
+            return ()
+        try:
+            return github_summary.write(self._results.directory, to, unwritten.of(self._config))
+        except errors.ConfigError as error:
+            return (f"no summary for GitHub: {error}",)
 
     def _matrix(self) -> matrix.Matrix | None:
         """The matrix of releases; None for a run on one release."""
@@ -171,6 +213,8 @@ class Relay:
     It writes files into the worker's own directory, adds claims to Allure's results of its own tests, and sends the
     rest to the Report.
     """
+
+    drifted = False  # the process that the user started looks at the history
 
     def __init__(self, config: Any) -> None:
         self._config = config
@@ -220,6 +264,10 @@ class Relay:
     def page(self) -> str:
         """Do nothing: the process that the user started makes the page."""
         return ""
+
+    def github(self) -> Sequence[str]:
+        """Do nothing: the process that the user started writes it."""
+        return ()
 
     def summary(self, terminal_reporter: Any) -> None:
         """Do nothing: the output of a worker is not shown."""

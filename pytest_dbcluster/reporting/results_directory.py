@@ -31,8 +31,9 @@ SUMMARY = "summary.md"
 FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
 PAGE = "index.html"
+HISTORY = "history.jsonl"  # the history of the claims of this run
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, HISTORY),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),

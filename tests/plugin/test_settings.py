@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin import settings as module
 from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings, without_paths
@@ -168,3 +169,18 @@ def test_only_flags_stand_alone():
 def test_a_command_for_any_machine_has_no_path_of_this_one(options, shown):
     """A path in the project is relative to it; of any other one the name stays."""
     assert without_paths(options, Path("/srv/project/suites"), Path("/srv/project")) == shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--db-history-strict"], "--db-history-strict needs --db-history FILE, such as --db-history reports/history"),
+        (["--db-history= "], "--db-history: it takes a file, such as reports/history.jsonl"),
+    ],
+)
+def test_options_that_make_no_history_are_refused(read, words, said):
+    """Before any test runs."""
+    with pytest.raises(ConfigError) as caught:
+        read(*words)
+
+    assert str(caught.value).startswith(said)

@@ -38,7 +38,8 @@ class TestDocument:
     """A test that has ended.
 
     test: its node id. outcome: one of OUTCOMES. reason: the first line of pytest's message, empty for a green test.
-    seconds: of setup, call and teardown together.
+    seconds: of setup, call and teardown together. file, line: where the test is, relative to the root of the tests, and
+    1-based; empty and 0 where pytest does not know.
     """
 
     __test__ = False  # so that pytest does not collect this class as a test because of its name
@@ -47,6 +48,8 @@ class TestDocument:
     outcome: Outcome
     reason: str
     seconds: float
+    file: str = ""
+    line: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

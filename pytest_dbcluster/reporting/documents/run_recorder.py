@@ -82,6 +82,10 @@ class RunRecorder:
             before = dataclasses.replace(before, outcome=outcome, reason=redaction.redact(reason))
         self._tests[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
 
+    def placed(self, test: str, file: str, line: int) -> None:
+        """Note where a test is, of which a part was noted. file, line: as in TestDocument."""
+        self._tests[test] = dataclasses.replace(self._tests[test], file=file, line=line)
+
     def ended(self, test: str) -> None:
         """Write the file, because this test has ended."""
         done = self._tests.pop(test)

@@ -10,8 +10,11 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.charts.timeline import Samples
 from pytest_dbcluster.reporting.documents.run_document import FILE, RunDocument, TestDocument, read_run
+from pytest_dbcluster.reporting.history import history_file
+from pytest_dbcluster.reporting.history.history_file import History
 from pytest_dbcluster.reporting.page import timelines
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.results_directory import HISTORY
 
 OURS = (schema.CLAIMS, schema.CURVES, FILE)
 LISTED = ("broken", "skipped")  # outcomes of tests that no claim shows
@@ -22,7 +25,7 @@ class Source:
     """One results directory.
 
     name: its path as it was given. run: None for results of an older version. notes: what is missing, as sentences.
-    timelines: those of the claims, in their order.
+    timelines: those of the claims, in their order. history: of these claims; empty for a run without one.
     """
 
     directory: Path
@@ -32,6 +35,7 @@ class Source:
     curves: tuple[CurveRecord, ...]
     notes: tuple[str, ...] = ()
     timelines: tuple[Samples | None, ...] = ()
+    history: History = dataclasses.field(default_factory=History)
 
     def timeline(self, number: int) -> Samples | None:
         """The samples of the claim with this number, 0-based; None where there are none."""
@@ -65,12 +69,13 @@ def read(directory: Path) -> Source:
         claims = tuple(schema.read_claims(directory, whole=False))
         curves = tuple(schema.read_curves(directory, whole=False))
         samples = tuple(timelines.read_all(directory))
-        notes = (*map(_torn, schema.unfinished(directory)), *_about(run))
+        history = history_file.read(directory / HISTORY)
+        notes = (*map(_torn, schema.unfinished(directory)), *_about(run), *history.problems)
     except OSError as error:
         raise ConfigError(f"cannot read {error.filename or directory}: {error.strerror}") from None
     if not claims and not curves and not (run and run.tests):
         raise ConfigError(f"{directory}: no test of this run has ended, so there is nothing to report")
-    return Source(directory, str(directory), run, claims, curves, notes, samples)
+    return Source(directory, str(directory), run, claims, curves, notes, samples, history)
 
 
 def _what_it_is(directory: Path) -> str:

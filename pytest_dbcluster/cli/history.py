@@ -1,0 +1,82 @@
+"""``dbcluster history``: list, draw and export what claims were in earlier runs, and accept a new level."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted, printable
+from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.history import history_file, views
+from pytest_dbcluster.reporting.history.history_file import History
+
+
+def run_list(arguments: argparse.Namespace) -> int:
+    """``dbcluster history list``: the newest run of each claim beside the runs before it."""
+    history = _read(arguments)
+    print(views.table(history, arguments.claim))
+    for item in views.claims(history, arguments.claim):
+        for sentence in item.sentences():
+            print(printable(f"{item.claim_id} ({item.release}): {sentence}"))
+    return 0
+
+
+def run_draw(arguments: argparse.Namespace) -> int:
+    """``dbcluster history draw DIRECTORY``: a chart of each claim. Raises Unsupported without matplotlib."""
+    directory, drawn = Path(arguments.directory), 0
+    for name, text in views.charts(_read(arguments), arguments.claim):
+        _write(directory / name, text)
+        drawn += 1
+    print(f"wrote {counted(drawn, 'chart')} into {directory}; a chart needs two runs of a claim")
+    return 0
+
+
+def run_export(arguments: argparse.Namespace) -> int:
+    """``dbcluster history export FILE.csv``: every run of every claim as a line of CSV."""
+    history, path = _read(arguments), Path(arguments.output)
+    _write(path, views.as_csv(history, arguments.claim))
+    print(
+        f"wrote {counted(sum(len(item.entries) for item in views.claims(history, arguments.claim)), 'line')} to {path}"
+    )
+    return 0
+
+
+def run_accept(arguments: argparse.Namespace) -> int:
+    """``dbcluster history accept CLAIM RUN REASON``: later runs are compared with this one and those after it."""
+    path = _existing(arguments)
+    try:
+        accepted = history_file.accept(path, arguments.claim, arguments.run_id, arguments.reason)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}") from None
+    for entry in accepted:
+        print(f"accepted: {entry.claim_id} ({entry.release}) has a new level since {views.day(entry)}, run {entry.run}")
+    return 0
+
+
+def _read(arguments: argparse.Namespace) -> History:
+    """The history of ``--file``. Raises ConfigError for a missing one, and for one without the claims of --claim."""
+    path = _existing(arguments)
+    history = history_file.read(path)
+    for problem in history.problems:
+        tell(problem)
+    if not views.claims(history, arguments.claim):
+        known = "".join(f"\n  {claim}" for claim in dict.fromkeys(entry.claim_id for entry in history.entries))
+        raise ConfigError(f"{path} has no claim with {arguments.claim!r} in its id; it has:{known or ' none'}")
+    return history
+
+
+def _existing(arguments: argparse.Namespace) -> Path:
+    path = Path(arguments.file)
+    if not path.exists():
+        raise ConfigError(f"{path}: there is no such history; pytest --db-history {path} begins one")
+    return path
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        unwritten.write(path, text)
+    except OSError as error:
+        raise ConfigError(f"cannot write {path}: {error.strerror}; name another file") from None

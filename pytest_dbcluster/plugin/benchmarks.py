@@ -1,0 +1,50 @@
+"""Benchmarks: gives the rounds of a run to pytest-benchmark, where it is installed and something is asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.reporting.records import ClaimRecord
+
+NAME = "dbcluster_benchmarks"
+HEADER = "benchmark: "  # the beginning of pytest-benchmark's line at the top of a run
+# Its options that ask for results. Others change how functions are timed, or switch it off.
+ASKS = ("save", "autosave", "json", "compare", "compare_fail", "histogram", "enable", "only")
+
+
+def asked(config: pytest.Config) -> bool:
+    """Whether an option of pytest-benchmark asks for results."""
+    return any(getattr(config.option, f"benchmark_{name}", None) not in (None, False, []) for name in ASKS)
+
+
+class Benchmarks:
+    """The plugin that is registered beside pytest-benchmark. records: returns the claims of the run so far."""
+
+    def __init__(self, config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]) -> None:
+        self._config = config
+        self._records = records
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_header(self) -> Generator[None, list[Any], list[Any]]:
+        """Leave out the line of pytest-benchmark where nothing is asked of it: its timer measures no round."""
+        lines = yield
+        return lines if asked(self._config) else [line for line in lines if not str(line).startswith(HEADER)]
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_sessionfinish(self) -> Generator[None, object, object]:
+        """Add the rounds before pytest-benchmark saves and compares what it has."""
+        if asked(self._config) and (records := self._records()):
+            from pytest_dbcluster.reporting import pytest_benchmark
+
+            pytest_benchmark.feed(self._config, records)
+        return (yield)
+
+
+def register(config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]) -> None:
+    """Register the plugin where pytest-benchmark is there."""
+    if config.pluginmanager.hasplugin("benchmark"):
+        config.pluginmanager.register(Benchmarks(config, records), NAME)

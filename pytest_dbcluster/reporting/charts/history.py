@@ -1,0 +1,70 @@
+"""The history of one claim: its ratio in each run with its interval, and where its level changed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.reporting.charts import drawing, scales
+from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, REFUTED, SOFT
+
+WIDTH, HEIGHT = 8.0, 2.4
+COLOURS = {"holds": HOLDS, "fails": REFUTED, "inconclusive": OPEN}
+MARKERS = {"holds": "o", "fails": "X", "inconclusive": "D"}
+MOST = 12  # labels of runs below the axis
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """A run of a claim. label: below the axis. outcome: as in claims. ratio, low, high: with the interval."""
+
+    label: str
+    outcome: str
+    ratio: float
+    low: float
+    high: float
+
+
+def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], name: str = "history") -> str | None:
+    """The chart of a claim's runs, oldest first; None without matplotlib and for fewer than two runs with a ratio.
+
+    changes, machines: the 0-based numbers of the runs that begin a new level, and that ran on another machine. Runs are
+    at equal distances: two of one day can be told apart.
+    """
+    known = [(at, run) for at, run in enumerate(runs) if 0 < run.ratio < math.inf]
+    if len(known) < 2 or not drawing.available():
+        return None
+    ends = [end for _, run in known for end in (run.ratio, run.low, run.high)]
+    with drawing.figure(name, (WIDTH, HEIGHT), top=0.34) as drawn:
+        axes = drawn.axes[0]
+        scale = scales.ratios(ends)
+        drawing.ratio_axis(axes.yaxis, scale)
+        axes.axhline(1, color=SOFT, linewidth=0.8)
+        axes.plot([at for at, _ in known], [run.ratio for _, run in known], color=SOFT, linewidth=0.8)
+        for at, run in known:
+            low, high = max(run.low, scale.low), min(run.high, scale.high)
+            if low < high:
+                axes.plot([at, at], [low, high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
+        for outcome, colour in COLOURS.items():
+            some = [(at, run.ratio) for at, run in known if run.outcome == outcome]
+            if some:
+                axes.plot(
+                    [at for at, _ in some],
+                    [ratio for _, ratio in some],
+                    MARKERS[outcome],
+                    color=colour,
+                    markersize=5.2,
+                    markeredgecolor=INK,
+                    markeredgewidth=0.5,
+                    label=outcome,
+                )
+        for numbers, line, label in ((changes, "-", "new level"), (machines, ":", "another machine")):
+            for number in numbers:
+                axes.axvline(number - 0.5, color=INK, linestyle=line, linewidth=1.1, label=label)
+        every = max(1, math.ceil(len(runs) / MOST))
+        axes.set_xticks(range(0, len(runs), every), [run.label for run in runs[::every]])
+        axes.set_xlim(-0.5, len(runs) - 0.5)
+        axes.set_ylabel("ratio of speed")
+        drawing.legend(axes, 5)
+        return drawn.svg()

@@ -1,0 +1,169 @@
+"""The summary of a run for GitHub Actions: a step summary, annotations of red and inconclusive tests, and outputs.
+
+Everything is made from the results directory. GitHub drops a step summary above its size limit as a whole, so ours
+leaves out details, and says so, before it reaches that limit:
+https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands#step-isolation-and-limits
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
+from pytest_dbcluster.reporting.page import sources, summary, words
+from pytest_dbcluster.reporting.page.sources import Source
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.unwritten import Unwritten, append
+
+LIMIT = 1_000_000  # bytes; GitHub's is 1024 KiB
+STEP_SUMMARY, OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"  # environment variables that name files
+LEVELS = {"refuted": "error", "broken": "error", "inconclusive": "warning"}
+ORDER = ("refuted", "inconclusive", "holds", words.BESIDE)
+BAR, SPAN = 21, math.log(8)  # characters of an interval's bar, which reaches from 1/8 to 8
+COUNTED = ("holds", "refuted", "inconclusive", "broken", "skipped")
+
+
+@dataclasses.dataclass(frozen=True)
+class Files:
+    """The files that GitHub reads after a step; None for one that it did not name."""
+
+    summary: Path | None
+    output: Path | None
+
+
+def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:
+    """The files of this step; None outside of GitHub Actions, unless they are asked for."""
+    if not asked and environment.get("GITHUB_ACTIONS") != "true":
+        return None
+    named = [Path(name) if (name := environment.get(variable)) else None for variable in (STEP_SUMMARY, OUTPUT)]
+    return Files(*named)
+
+
+def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
+    """Add the summary and the outputs of the run in this directory to the files; return the annotations, one a line.
+
+    Files that cannot be written are noted in ``lost``. Raises ConfigError where the results cannot be read.
+    """
+    source = sources.read(directory)
+    for path, text in ((to.summary, markdown(source)), (to.output, outputs(source))):
+        if path is not None:
+            with lost.noted(path):
+                append(path, text.encode())
+    return annotated(source)
+
+
+def markdown(source: Source) -> str:
+    """The step summary: the sentence, broken tests, a table of all claims, and folded details; at most LIMIT bytes."""
+    ranked = sorted(source.claims, key=lambda record: ORDER.index(words.state(record)))
+    head = [f"## {_text(summary.sentence([source]))}", "", *_facts(source), *_broken(source)]
+    table = ["| | claim | load | release | ratio | 1/8 .. 1 .. 8 |", "|---|---|---|---|---:|---|"]
+    left = LIMIT - sum(len(line.encode()) + 1 for line in [*head, *table]) - 500
+    rows, left = _fitting([_row(record) for record in ranked], left)
+    details, _ = _fitting([_details(record) for record in ranked if words.state(record) in LEVELS], left)
+    missing = len(ranked) - len(rows)
+    more = [f"{missing} more claims are in the results: this summary is at GitHub's size limit.", ""] if missing else []
+    return "\n".join([*head, *(table if rows else []), *rows, "", *more, *details, ""])
+
+
+def _fitting(texts: Sequence[str], left: int) -> tuple[list[str], int]:
+    """As many of the texts as fit into so many bytes, and the bytes that are left."""
+    fitting: list[str] = []
+    for text in texts:
+        left -= len(text.encode()) + 1
+        if left < 0:
+            return fitting, 0
+        fitting.append(text)
+    return fitting, left
+
+
+def _facts(source: Source) -> list[str]:
+    facts = [f"{name}: {_text(value)}" for name, value in summary.about(source).items() if value and name != "command"]
+    return [" · ".join(facts), "", *(f"> {_text(words.said(note))}" for note in source.notes), ""]
+
+
+def _broken(source: Source) -> list[str]:
+    rows = [f"- **broken** `{_code(test.test)}`: {_text(test.reason)}" for test in source.tests("broken")]
+    return [*rows, ""] if rows else []
+
+
+def _row(record: ClaimRecord) -> str:
+    state = words.state(record)
+    release = record.release.partition(" ")[0] if "," not in record.release else record.release
+    cells = (
+        f"{words.SYMBOLS[state]} {state}",
+        f"`{_code(record.text)}`",
+        _text(record.load),
+        _text(release),
+        f"{words.ratio(record)} ({words.interval(record)})",
+        f"`{bar(record)}`",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def bar(record: ClaimRecord) -> str:
+    """The interval of a ratio on an axis of logarithms from 1/8 to 8: ``·····│──●──·``, cut off at the ends."""
+    verdict = record.verdict
+    low, at, high = (_place(value) for value in (verdict.low, verdict.ratio, verdict.high))
+    if at is None:
+        return " " * BAR
+    ends = (low if low is not None else 0, high if high is not None else BAR - 1)
+    known = words.interval(record) != "no interval yet"
+    drawn = ["─" if known and ends[0] <= place <= ends[1] else " " for place in range(BAR)]
+    drawn[BAR // 2] = "┼" if drawn[BAR // 2] == "─" else "│"
+    drawn[at] = "●"
+    return "".join(drawn)
+
+
+def _place(value: float) -> int | None:
+    """The place of a ratio on the bar, 0-based; None for what is no number."""
+    if math.isnan(value):
+        return None
+    log = math.log(value) if 0 < value < math.inf else math.copysign(math.inf, value - 1)
+    return round((max(-SPAN, min(SPAN, log)) / SPAN + 1) / 2 * (BAR - 1))
+
+
+def _details(record: ClaimRecord) -> str:
+    state = words.state(record)
+    title = html.escape(f"{state}: {words.sentence(record)} ({record.load})")
+    return f"<details><summary>{title}</summary>\n\n```\n{record.message.replace('```', '` ` `')}\n```\n\n</details>"
+
+
+def _text(text: str) -> str:
+    """The text as Markdown that shows it: a server's message may have any character."""
+    shown = html.escape(" ".join(text.split()), quote=False)
+    for character in "\\|`*_[]#":
+        shown = shown.replace(character, f"\\{character}")
+    return shown
+
+
+def _code(text: str) -> str:
+    return text.replace("`", "'").replace("|", "\\|").replace("\n", " ")
+
+
+def annotated(source: Source) -> list[str]:
+    """A workflow command for each test that is refuted, broken or inconclusive, at the line of the test."""
+    return [_annotation(test) for test in source.tests(*LEVELS)]
+
+
+def _annotation(test: TestDocument) -> str:
+    place = f"file={_property(test.file)},line={test.line}," if test.file and test.line else ""
+    return f"::{LEVELS[test.outcome]} {place}title={_property(test.outcome)}::{_data(f'{test.test}: {test.reason}')}"
+
+
+def _data(text: str) -> str:
+    """The text of a workflow command: it has no line ends, and a per cent sign begins an escape."""
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def outputs(source: Source) -> str:
+    """Lines for later steps: the number of tests by outcome, and the path of the page."""
+    numbers = [f"{outcome}={len(source.tests(outcome))}" for outcome in COUNTED]
+    return "\n".join([*numbers, f"results={source.directory}", ""])

@@ -1,0 +1,77 @@
+"""Drift: does a new run differ from earlier runs of the same claim on the same machine? Pure functions.
+
+The new log ratio is compared with the weighted mean of the last ``LAST`` runs, by Student's t over the spread between
+runs. The runs' own standard errors only weigh them: two runs of one hour differ by more than their rounds' noise.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.claims.cluster_difference import student_quantile
+
+LAST = 10  # earlier runs that count
+LEAST = 5  # fewer earlier runs give no answer
+ALPHA = 0.001  # chance of a warning about a run like the earlier ones, both sides together
+SMALLEST = 0.05  # a smaller difference is no warning, however certain it is
+BETWEEN = 0.01  # standard deviation between runs, as a natural log, that weighing takes for granted
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """One run. value: a log ratio, or the log of a speed. error: its standard error from the noise of its rounds."""
+
+    value: float
+    error: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Drift:
+    """A new run compared with earlier ones.
+
+    runs: the earlier runs that counted. change: new value - weighted mean, as a natural log. t: the change in standard
+    deviations of a new run. limit: the t from which on it is a warning. The last three are nan with too few runs.
+    """
+
+    runs: int
+    change: float = math.nan
+    t: float = math.nan
+    limit: float = math.nan
+
+    @property
+    def known(self) -> bool:
+        """Whether there are enough earlier runs."""
+        return self.runs >= LEAST
+
+    @property
+    def warns(self) -> bool:
+        """Whether the new run differs from the earlier ones, certainly and by ``SMALLEST`` or more."""
+        return self.known and abs(self.t) > self.limit and abs(math.expm1(self.change)) >= SMALLEST
+
+
+def drift(earlier: Sequence[Point], new: Point) -> Drift:
+    """Compare a new run with the last ``LAST`` of the earlier ones, oldest first.
+
+    With weights w (1 / variance), the mean m = sum(w x) / sum(w) and s^2 = sum(w (x - m)^2) / (n - 1), the quotient
+    (new - m) / (s sqrt(1 / w_new + 1 / sum(w))) has Student's t distribution with n - 1 degrees of freedom, if the
+    values are normal with variances in proportion to 1 / w (the prediction of one future value: Hahn and Meeker,
+    Statistical Intervals, 1991, section 4.8). Two-sided .001 is 8.61 at five runs and 4.78 at ten.
+    """
+    last = [point for point in earlier if math.isfinite(point.value)][-LAST:]
+    if len(last) < LEAST or not math.isfinite(new.value):
+        return Drift(len(last) if math.isfinite(new.value) else 0)
+    weights = [_weight(point) for point in last]
+    total = math.fsum(weights)
+    mean = math.fsum(weight * point.value for weight, point in zip(weights, last, strict=True)) / total
+    squares = math.fsum(weight * (point.value - mean) ** 2 for weight, point in zip(weights, last, strict=True))
+    spread = math.sqrt(squares / (len(last) - 1) * (1 / _weight(new) + 1 / total))
+    change = new.value - mean
+    limit = student_quantile(1 - ALPHA / 2, len(last) - 1)
+    return Drift(len(last), change, change / spread if spread else math.copysign(math.inf, change), limit)
+
+
+def _weight(point: Point) -> float:
+    error = point.error if math.isfinite(point.error) else 0.0
+    return 1 / (error**2 + BETWEEN**2)

@@ -1,0 +1,76 @@
+"""The drift guard: what is said about the claims of a new run, compared with their history. It changes no verdict."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pytest_dbcluster.reporting.history.drift import LEAST, Drift, Point, drift
+from pytest_dbcluster.reporting.history.entry import Entry
+from pytest_dbcluster.reporting.history.history_file import History
+
+
+@dataclasses.dataclass(frozen=True)
+class Judged:
+    """A claim of a new run compared with its history. subject: what is compared: ``ratio``, or a variant's name."""
+
+    entry: Entry
+    subject: str
+    drift: Drift
+    before: float  # the level of the earlier runs, as a ratio; nan with too few
+
+    @property
+    def line(self) -> str:
+        """A warning in one sentence, with the command that answers it."""
+        percent = f"{100 * math.expm1(self.drift.change):+.0f} %"
+        runs = f"in the last {self.drift.runs} runs"
+        if self.subject == RATIO:
+            what = f"the ratio is {self.entry.ratio:.2f}, {percent} against {self.before:.2f} {runs}"
+        else:
+            what = f"{self.subject} itself changed by {percent}, relative to the anchor, against its level {runs}"
+        where = f"{self.entry.load}, {self.entry.release}"
+        return f"{self.entry.text} ({where}): {what}; measure both in one run: {self.entry.repeat}"
+
+
+RATIO = "ratio"
+
+
+def judged(history: History, run: str) -> list[Judged]:
+    """Compare each claim of this run with the earlier runs of its series, and each variant's speed with the anchor."""
+    found = []
+    for entries in history.series().values():
+        level = history.level(entries)
+        if not level or level[-1].run != run:
+            continue
+        *earlier, new = level
+        found.append(_judged(new, RATIO, [entry.point for entry in earlier], new.point))
+        for variant in new.medians:
+            speeds = [entry.speed(variant) for entry in earlier]
+            if new.anchor is not None:
+                found.append(_judged(new, variant, speeds, new.speed(variant)))
+    return found
+
+
+def _judged(entry: Entry, subject: str, earlier: Sequence[Point], new: Point) -> Judged:
+    result = drift(_level(earlier), new)
+    return Judged(entry, subject, result, math.exp(new.value - result.change) if result.known else math.nan)
+
+
+def _level(points: Sequence[Point]) -> list[Point]:
+    """The runs without those that drifted themselves: until a new level is accepted, runs are compared with the old."""
+    kept: list[Point] = []
+    for point in points:
+        if not drift(kept, point).warns:
+            kept.append(point)
+    return kept
+
+
+def lines(found: Sequence[Judged]) -> list[str]:
+    """The warnings, and how many claims have too few runs to be judged."""
+    warnings = [f"DRIFT: {item.line}" for item in found if item.drift.warns]
+    few = sum(not item.drift.known for item in found if item.subject == RATIO)
+    if few:
+        claims = sum(item.subject == RATIO for item in found)
+        warnings.append(f"history: {few} of {claims} claims have fewer than {LEAST} earlier runs, so no drift is known")
+    return warnings

@@ -1,0 +1,57 @@
+"""Adding a run to its history, at the end of the run: what is written, and what is said."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.documents import json_text
+from pytest_dbcluster.reporting.history import guard, history_file
+from pytest_dbcluster.reporting.history.entry import Entry
+from pytest_dbcluster.reporting.history.history_file import History
+from pytest_dbcluster.reporting.results_directory import HISTORY
+from pytest_dbcluster.reporting.unwritten import Unwritten
+
+
+@dataclasses.dataclass(frozen=True)
+class Added:
+    """What the history says at the end of a run. drifted: whether a claim differs from its earlier runs."""
+
+    lines: tuple[str, ...]
+    drifted: bool = False
+
+
+def added(path: Path, results: Path, entries: Sequence[Entry], run: str, lost: Unwritten) -> Added:
+    """Add the entries of a run to the history in ``path``, and compare them with it.
+
+    run: its id. results: the results directory, which gets the part of the history that is about these claims, so that
+    its page can be made again from it alone. A second call adds only what is new. Files that cannot be written are
+    noted in ``lost``; a history that cannot be read is a line.
+    """
+    try:
+        before = history_file.read(path)
+    except ConfigError as error:
+        return Added((f"history: {error}",))
+    there = {(entry.run, entry.key) for entry in before.entries}
+    fresh = [entry for entry in entries if (entry.run, entry.key) not in there]
+    if fresh:
+        with lost.noted(path):
+            history_file.add(path, fresh)
+    history = History((*before.entries, *fresh), before.accepted, before.problems)
+    found = guard.judged(history, run)
+    with lost.noted(results / HISTORY):
+        unwritten.write(results / HISTORY, _part(history, {entry.claim_id for entry in entries}))
+    runs = counted(len(history.runs), "run")
+    lines = [*before.problems, f"history: {path} has {runs}; {counted(len(entries), 'claim')} of this run"]
+    return Added((*lines, *guard.lines(found)), any(item.drift.warns for item in found))
+
+
+def _part(history: History, claims: set[str]) -> bytes:
+    """The lines of a history that are about these claims."""
+    some = [*(entry for entry in history.entries if entry.claim_id in claims)]
+    accepted = [item for item in history.accepted if item.claim_id in claims]
+    return b"".join(map(json_text.encoded, [*some, *accepted]))

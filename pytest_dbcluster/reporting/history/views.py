@@ -1,0 +1,127 @@
+"""Views of a history: its series as a table, as CSV for other programs, and as charts."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import math
+import time
+from collections.abc import Iterator, Sequence
+
+from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.formatting import file_name
+from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.charts import history as chart
+from pytest_dbcluster.reporting.history.change_points import Change, change_points
+from pytest_dbcluster.reporting.history.entry import Entry
+from pytest_dbcluster.reporting.history.guard import RATIO, judged
+from pytest_dbcluster.reporting.history.history_file import History
+from pytest_dbcluster.reporting.tables import layout
+
+COLUMNS = (
+    "time", "run", "commit", "dirty", "claim_id", "text", "load", "release", "version", "machine", "provisioner",
+    "profile", "outcome", "ratio", "low", "high", "error", "pairs", "candidate", "candidate_median", "baseline",
+    "baseline_median", "metric", "anchor",
+)  # fmt: skip
+SHORT = 7  # characters of a commit
+
+
+@dataclasses.dataclass(frozen=True)
+class ClaimHistory:
+    """All runs of one claim on one release, oldest first, also those of other machines.
+
+    changes: of the level, within the newest machine's runs; ``Change.first`` counts from the first of ``entries``.
+    machines: the 0-based numbers of the runs on another machine than the one before.
+    """
+
+    claim_id: str
+    release: str
+    entries: tuple[Entry, ...]
+    changes: tuple[Change, ...]
+    machines: tuple[int, ...]
+
+    @property
+    def last(self) -> Entry:
+        """The newest run."""
+        return self.entries[-1]
+
+    def svg(self, name: str) -> str | None:
+        """The chart; None where there is nothing to draw. name: different for each chart of a page."""
+        runs = [chart.Run(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries]
+        return chart.svg(runs, [change.first for change in self.changes], self.machines, name)
+
+    def sentences(self) -> Iterator[str]:
+        """What changed, one sentence each."""
+        for change in self.changes:
+            first = self.entries[change.first]
+            size, chance = f"{100 * math.expm1(change.size):+.0f} %", f"chance {change.chance:.2g} without a change"
+            yield f"new level since {day(first)}{_commit(first)}: {size} ({chance})"
+        for number in self.machines:
+            yield f"another machine since {day(self.entries[number])}: {self.entries[number].machine}"
+
+
+def day(entry: Entry) -> str:
+    """The date of a run, in local time."""
+    return time.strftime("%Y-%m-%d", time.localtime(entry.time))
+
+
+def _commit(entry: Entry) -> str:
+    return f" (commit {entry.commit[:SHORT]}{'+' if entry.dirty else ''})" if entry.commit else ""
+
+
+def claims(history: History, wanted: str = "") -> list[ClaimHistory]:
+    """The history of each claim and release whose id contains ``wanted``, in the order of the file."""
+    found: dict[tuple[str, str, str, str], list[Entry]] = {}
+    for key, entries in history.series().items():
+        if wanted in key.claim_id:
+            found.setdefault((key.claim_id, key.release, key.provisioner, key.profile), []).extend(entries)
+    return [_claim(history, sorted(entries, key=lambda entry: entry.time)) for entries in found.values()]
+
+
+def _claim(history: History, entries: Sequence[Entry]) -> ClaimHistory:
+    last = entries[-1]
+    at = [number for number, entry in enumerate(entries) if entry.key == last.key and math.isfinite(entry.point.value)]
+    found = change_points([entries[number].point.value for number in at])
+    changes = tuple(dataclasses.replace(change, first=at[change.first]) for change in found)
+    machines = tuple(
+        number for number in range(1, len(entries)) if entries[number].machine != entries[number - 1].machine
+    )
+    return ClaimHistory(last.claim_id, last.release, tuple(entries), changes, machines)
+
+
+def table(history: History, wanted: str = "") -> str:
+    """The newest run of each claim, compared with the runs before it."""
+    rows = []
+    for item in claims(history, wanted):
+        last = item.last
+        compared = next(one for one in judged(history, last.run) if one.entry == last and one.subject == RATIO)
+        before, change = "-", "too few runs"
+        if compared.drift.known:
+            before, change = f"{compared.before:.2f}", f"{100 * math.expm1(compared.drift.change):+.0f} %"
+        drifted = f"{change} DRIFT" if compared.drift.warns else change
+        ratio = f"{last.ratio:.2f} ({last.low:.2f} .. {last.high:.2f})"
+        rows.append((item.claim_id, item.release, str(len(item.entries)), day(last), ratio, before, drifted))
+    return layout.plain(("claim", "release", "runs", "last", "ratio", "before", "change"), rows)
+
+
+def as_csv(history: History, wanted: str = "") -> str:
+    """Every entry as a line of CSV; times are seconds since 1970 (UTC)."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for item in claims(history, wanted):
+        for entry in item.entries:
+            medians = {f"{side}_median": entry.medians.get(getattr(entry, side)) for side in ("candidate", "baseline")}
+            fields = {**dataclasses.asdict(entry), **medians}
+            writer.writerow([fields[name] for name in COLUMNS])
+    return text.getvalue()
+
+
+def charts(history: History, wanted: str = "") -> Iterator[tuple[str, str]]:
+    """The name and the text of an SVG file for each claim with two runs. Raises Unsupported without matplotlib."""
+    if not drawing.available():
+        raise Unsupported(drawing.MISSING)
+    for number, item in enumerate(claims(history, wanted), 1):
+        if svg := item.svg(f"history{number}"):
+            yield f"{file_name(f'{item.claim_id} {item.release}')}.svg", drawing.PROLOG + svg

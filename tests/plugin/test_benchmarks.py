@@ -1,0 +1,72 @@
+"""pytest-benchmark on rounds of clusters: saved, compared, drawn, and silent where nothing is asked of it."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting import schema
+
+pytest.importorskip("pytest_benchmark")
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "--db-seed=5"]
+SUITE = """
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_faster(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+"""
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on made-up rounds with one claim that holds."""
+    monkeypatch.setenv("COLUMNS", "200")
+    pytester.makeconftest(FAKE.read_text())
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_every_variant_is_a_result_with_its_rounds(suite, workers):
+    """The seconds are those of the rounds; claim, ratio and release are in extra_info."""
+    result = suite.runpytest_subprocess(*WORDS, "--benchmark-json=out.json", *workers)
+    result.assert_outcomes(passed=1)
+    (record,) = schema.read_claims(suite.path / "reports" / "latest")
+    found = {one["name"]: one for one in json.loads((suite.path / "out.json").read_text())["benchmarks"]}
+
+    assert set(found) == {"test_faster mysqlslap write other", "test_faster mysqlslap write galera3"}
+    for name, rounds in record.rounds.items():
+        one = found[f"test_faster mysqlslap write {name}"]
+        assert one["stats"]["data"] == pytest.approx([done.seconds for done in rounds])
+        assert one["stats"]["median"] == pytest.approx(statistics.median(done.seconds for done in rounds))
+        assert one["extra_info"]["claim"] == "other.beats(galera3)"
+        assert one["extra_info"]["unit"] == "seconds per round"
+    result.stdout.fnmatch_lines(["*benchmark*2 tests*", "test_faster mysqlslap write other *"])
+
+
+def test_a_saved_run_is_compared_with_the_next_one(suite):
+    """Each variant is found again by its name."""
+    suite.runpytest_subprocess(*WORDS, "--benchmark-save=first")
+    result = suite.runpytest_subprocess(*WORDS, "--benchmark-compare")
+
+    result.stdout.fnmatch_lines(["test_faster mysqlslap write other (0001_first)*"])
+    result.stdout.fnmatch_lines(["test_faster mysqlslap write other (NOW)*"])
+
+
+def test_its_line_goes_where_nothing_is_asked_of_it(suite):
+    """The header has it when it is used, and nothing of it is at the end when it is not."""
+    silent = suite.runpytest_subprocess(*WORDS)
+    silent.stdout.no_fnmatch_line("benchmark: *")
+    silent.stdout.no_fnmatch_line("*Min*Max*Mean*")
+    asked = suite.runpytest_subprocess(*WORDS, "--benchmark-enable", "--collect-only")
+
+    asked.stdout.fnmatch_lines(["benchmark: *"])

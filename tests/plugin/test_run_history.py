@@ -1,0 +1,111 @@
+"""What a run leaves for later runs and for GitHub: ``--db-history``, its warnings, and the step summary."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting.history import history_file
+
+FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark", "--db-seed=5"]
+SUITE = """
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_faster(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+"""
+
+# The real one starts a server: tests/reporting/history/test_anchor.py.
+ANCHOR = """
+from pytest_dbcluster.reporting.history import anchor
+anchor.measured = lambda provisioner, images, progress: 1000.0
+"""
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on made-up rounds with one claim that holds."""
+    monkeypatch.setenv("COLUMNS", "250")
+    pytester.makeconftest(FAKE.read_text() + ANCHOR)
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester
+
+
+def earlier(file, **changes):
+    """Replace the history in this file by eight runs like its last one, with these changes."""
+    last = history_file.read(file).entries[-1]
+    file.unlink()
+    made = [
+        dataclasses.replace(last, **{"run": f"run{number}", "time": last.time - 1000 + number, **changes})
+        for number in range(8)
+    ]
+    history_file.add(file, [dataclasses.replace(one, ratio=one.ratio * (1 + 0.002 * n)) for n, one in enumerate(made)])
+
+
+def test_two_workers_add_their_claims(suite):
+    """The line says how many runs the history has; the results keep the part about these claims."""
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl", "-n2")
+    result.stdout.fnmatch_lines([f"history: {suite.path}/reports/history.jsonl has 1 run; 1 claim of this run"])
+    history = history_file.read(suite.path / "reports" / "history.jsonl")
+
+    assert (len(history.entries), len(history.runs)) == (1, 1)
+    assert history_file.read(suite.path / "reports" / "latest" / "history.jsonl") == history
+    assert "--db-history" not in history.entries[0].repeat
+    assert history.entries[0].anchor == 1000.0
+
+
+def test_an_anchor_that_cannot_be_measured_is_a_line(suite):
+    """The claims are added without it."""
+    broken = "anchor.measured = lambda *words: (_ for _ in ()).throw(errors.ProvisionError('no mariadb:10.11'))\n"
+    suite.makeconftest(FAKE.read_text() + ANCHOR + "from pytest_dbcluster import errors\n" + broken)
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=reports/history.jsonl")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["no anchor, so the history compares ratios alone: no mariadb:10.11"])
+    assert history_file.read(suite.path / "reports" / "history.jsonl").entries[0].anchor is None
+
+
+def test_a_ratio_that_differs_is_a_warning_and_red_only_when_asked(suite):
+    """The verdict stays; the exit code is 1 with --db-history-strict alone. A run like the earlier ones is green."""
+    file = suite.path / "reports" / "history.jsonl"
+    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    drift = "DRIFT: other.beats(galera3) (mysqlslap write, *): the ratio is *; measure both in one run: pytest *"
+    earlier(file, ratio=9.0)
+    warned = suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    red = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+    for result in (warned, red):
+        result.assert_outcomes(passed=1)
+        result.stdout.fnmatch_lines([drift])
+    earlier(file)
+    green = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+
+    green.stdout.no_fnmatch_line("DRIFT*")
+    assert [result.ret for result in (warned, red, green)] == [0, 1, 0]
+
+
+def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
+    """The file is named at the end."""
+    (suite.path / "taken").write_text("")
+    result = suite.runpytest_subprocess(*WORDS, "--db-history=taken/history.jsonl")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["history: cannot read the history */taken/history.jsonl: Not a directory; *"])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch):
+    """GitHub names the file in the environment."""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "step.md"))
+    suite.makepyfile(test_suite=SUITE.replace("other.beats(one)", "one.beats(other)"))
+    result = suite.runpytest_subprocess(*WORDS, *workers)
+
+    result.stdout.fnmatch_lines(["::error file=test_suite.py,line=6,title=refuted::test_suite.py::test_faster: *"])
+    assert (suite.path / "step.md").read_text().startswith("## The only claim does not hold; 1 is refuted: ")

@@ -1,0 +1,28 @@
+"""The anchor on a real server."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.history import anchor
+
+
+def test_the_anchor_is_the_speed_of_a_pinned_server(monkeypatch):
+    """Its operations/s; the server has the pinned options and is gone afterwards."""
+    monkeypatch.setattr(anchor, "SECONDS", 0.0)
+    said = []
+    speed = anchor.measured("local", {}, said.append)
+
+    assert speed > 0
+    (started,) = [line for line in said if line.startswith("starting ")]
+    assert started == (
+        "starting 1 x mariadb:10.11 as standalone with innodb_buffer_pool_size=128M, innodb_flush_log_at_trx_commit=2, "
+        "sync_binlog=0"
+    )
+
+
+def test_a_provisioner_that_is_not_there_is_an_error():
+    """The run reports it, and goes on without an anchor."""
+    with pytest.raises(ConfigError):
+        anchor.measured("nowhere", {}, print)

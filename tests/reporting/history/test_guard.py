@@ -1,0 +1,92 @@
+"""The drift guard over histories: what it says of a new run."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.reporting.history import guard
+from pytest_dbcluster.reporting.history.entry import ACCEPTED, FORMAT, Acceptance
+from pytest_dbcluster.reporting.history.history_file import History
+from tests.support.histories import CLAIM, entries, healthy
+
+STEADY = healthy(8)
+
+
+def judged(ratios, accepted=(), **changes):
+    """What the guard says of the last of these runs."""
+    made = entries(ratios, **changes)
+    return guard.judged(History(tuple(made), tuple(accepted)), made[-1].run)
+
+
+def test_a_run_like_the_others_gives_no_warning():
+    """And no line."""
+    found = judged([*STEADY, 1.85])
+
+    assert [item.drift.warns for item in found] == [False]
+    assert guard.lines(found) == []
+
+
+def test_a_ratio_that_fell_is_a_warning_with_the_command_that_answers_it():
+    """The sentence names claim, load, release, both ratios, and the runs."""
+    (line,) = guard.lines(judged([*STEADY, 1.2]))
+
+    assert line.startswith("DRIFT: flush_2.beats(galera3) (mysqlslap write c50, mariadb:10.11): the ratio is 1.20, -3")
+    assert " % against 1.8" in line
+    assert line.endswith(" in the last 8 runs; measure both in one run: pytest suites/galera --db-seed=813")
+
+
+def test_a_level_that_was_not_accepted_warns_in_each_run():
+    """A run that drifted is nothing to compare with, so the third slow run is a warning as the first one was."""
+    for slow in (1, 2, 3):
+        (found,) = judged([*STEADY, *healthy(slow, seed=7, level=1.2)])
+        assert (found.drift.warns, found.drift.runs) == (True, 8)
+
+
+def test_too_few_runs_are_counted():
+    """Two claims, of which one has a history."""
+    other = entries([1.1], first=8, claim_id="test_x::test_y | a.beats(b) | tpcc")
+    history = History((*entries([*STEADY, 1.84]), *other))
+
+    assert guard.lines(guard.judged(history, "run08")) == [
+        "history: 1 of 2 claims have fewer than 5 earlier runs, so no drift is known"
+    ]
+
+
+def test_an_accepted_run_is_the_first_of_a_new_level():
+    """Runs like it give no warning; before it there are too few."""
+    accepted = [Acceptance(FORMAT, ACCEPTED, CLAIM, "run08", "another disk", 0.0)]
+    (few,) = judged([*STEADY, *healthy(5, level=1.2)], accepted)
+    (enough,) = judged([*STEADY, *healthy(7, level=1.2)], accepted)
+
+    assert (few.drift.known, enough.drift.known, enough.drift.warns) == (False, True, False)
+
+
+@pytest.mark.parametrize("changed", [{"machine": "another"}, {"release": "mariadb:11.8"}, {"profile": "paper"}])
+def test_runs_of_another_machine_release_or_profile_are_no_history(changed):
+    """Their ratios say nothing about this one."""
+    history = History((*entries(STEADY, **changed), *entries([1.2], first=8)))
+    (found,) = guard.judged(history, "run08")
+
+    assert found.drift.known is False
+
+
+def test_a_server_that_is_slower_for_all_variants_is_seen_by_the_anchor():
+    """The ratio stays; both variants are a third slower relative to the anchor, and each is a warning."""
+    before = entries(STEADY, anchor=1000.0)
+    slow = {name: value / 1.5 for name, value in before[0].medians.items()}
+    history = History((*before, *entries([1.84], first=8, anchor=1000.0, medians=slow)))
+    found = guard.judged(history, "run08")
+    lines = guard.lines(found)
+
+    assert [item.drift.warns for item in found] == [False, True, True]
+    said = "flush_2 itself changed by -33 %, relative to the anchor, against its level in the last 8 runs; measure"
+    assert f"): {said} both in one run" in lines[0]
+
+
+def test_a_slower_machine_slows_the_anchor_too_and_is_no_warning():
+    """Everything is a third slower."""
+    before = entries(STEADY, anchor=1000.0)
+    slow = {name: value / 1.5 for name, value in before[0].medians.items()}
+    history = History((*before, *entries([1.84], first=8, anchor=1000.0 / 1.5, medians=slow)))
+
+    assert guard.lines(guard.judged(history, "run08")) == []
