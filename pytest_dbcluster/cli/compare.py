@@ -128,14 +128,19 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
 
 
 def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
-    """A short name for each variant: the file's stem, its directory too where stems are equal, or the release."""
+    """A short name for each variant: the file's stem, or the release.
+
+    Equal stems get the name of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``.
+    """
     if len(files) < 2:
         return [str(release).replace(":", "_") for release in releases]
     stems = [file.stem for file in files]
     if stems[0] != stems[1]:
         return stems
-    names = [f"{file.resolve().parent.name}_{file.stem}" for file in files]
-    return names if names[0] != names[1] else [f"{stems[0]}_1", f"{stems[1]}_2"]
+    for one, other in zip(*(file.resolve().parents for file in files), strict=False):
+        if one.name != other.name:
+            return [f"{one.name}_{stems[0]}", f"{other.name}_{stems[1]}"]
+    return [f"{stems[0]}_1", f"{stems[1]}_2"]
 
 
 def workload_of(text: str, threads: int | None) -> Workload:

@@ -80,14 +80,16 @@ jobs:
     timeout-minutes: 30
     steps:
       - run: apt-get update && apt-get install --yes git python3 python3-venv
-      - uses: actions/checkout@v4
-      - uses: actions/cache@v4
+      - uses: actions/checkout@3d3c42e5aac5ba805825da76410c181273ba90b1  # v7.0.1
+        with:
+          persist-credentials: false
+      - uses: actions/cache@27d5ce7f107fe9357f9df03efb73ab90386fccae  # v5.0.5
         with:
           path: ${{{{ env.XDG_CACHE_HOME }}}}/pytest-dbcluster/releases
           key: dbcluster-releases-{release}
       - run: python3 -m venv .venv && .venv/bin/pip install "$PYTEST_DBCLUSTER"
       - run: .venv/bin/pytest --db-release {release} --db-budget 60
-      - uses: actions/upload-artifact@v4
+      - uses: actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f  # v7.0.0
         if: always()
         with:
           name: results

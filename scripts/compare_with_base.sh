@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Compares a my.cnf of this checkout with the same file of another commit, both in one run, and writes the result.
+#   scripts/compare_with_base.sh COMMIT FILE OUTPUT [OPTION...]
+# OPTIONs go to `dbcluster compare`. The exit status is 0 for no worse and for could not tell, 3 for worse, else that of
+# the command. In GitHub Actions the result is also the step summary, and "could not tell" a warning.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+UNKNOWN=4
+[[ $# -ge 3 ]] || {
+    echo "usage: scripts/compare_with_base.sh COMMIT FILE OUTPUT [OPTION...]" >&2
+    exit 2
+}
+commit=$1 file=$2 output=$3
+shift 3
+base=$(mktemp -d)/base
+trap 'git worktree remove --force "$base"; rmdir "$(dirname "$base")"' EXIT
+git worktree add --quiet --detach "$base" "$commit"
+if [[ ! -e $base/$file ]]; then
+    echo "$file is new: commit $commit does not have it, so there is nothing to compare" | tee "$output"
+    exit 0
+fi
+status=0
+.venv/bin/dbcluster compare --cnf "$base/$file" --cnf "$file" "$@" >"$output" || status=$?
+cat "$output"
+if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
+    { echo '```'; cat "$output"; echo '```'; } >>"$GITHUB_STEP_SUMMARY"
+fi
+if ((status == UNKNOWN)); then
+    [[ ${GITHUB_ACTIONS:-} != true ]] || echo "::warning file=$file::$(tail -n 1 "$output")"
+    exit 0
+fi
+exit "$status"
