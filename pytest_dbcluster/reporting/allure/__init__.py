@@ -1,0 +1,7 @@
+"""Allure: what its results say about a test that measured, and the page that Allure 3 makes of them.
+
+- ``allure_results``: adds claims and curves to the results that allure-pytest writes, in the run.
+- ``description``: how a test is shown: its name, its description, its message.
+"""
+
+__all__ = ["allure_results"]

@@ -1,0 +1,115 @@
+"""How Allure shows a test that measured: its name with the ratio, its claims as HTML, and its message.
+
+Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an image with its data in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from html import escape
+
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.reporting.page import claim_view, words
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.tables import closing
+
+INCONCLUSIVE = "inconclusive: "
+SAID = {  # how a message begins, and what it begins with instead
+    "pytest_dbcluster.errors.Inconclusive: INCONCLUSIVE ": INCONCLUSIVE,
+    "pytest_dbcluster.errors.Inconclusive: ": INCONCLUSIVE,
+    "pytest_dbcluster.errors.ClaimFailed: ": "",
+}
+RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}  # which claim names the test
+WIDTH = 800  # of a chart, in pixels
+PAPER = 'style="background: white"'  # a chart is drawn for paper, and Allure has a dark theme
+WRAPPED = 'style="white-space: normal; overflow-wrap: anywhere"'  # else Allure cuts a long line off
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A claim or a curve of a test. chart: the text of its SVG file; empty for none."""
+
+    record: ClaimRecord | CurveRecord
+    chart: str = ""
+
+
+def name(test: str, shown: Sequence[Shown]) -> str:
+    """The name of a test with the ratio of its claim: ``test_flush[write]: 1.84 (1.18 .. 3.08)``.
+
+    Allure calls an inconclusive test ``unknown``, so its name says what it is.
+
+    Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted.
+    """
+    claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
+    if not claims:
+        return test
+    asserted = [record for record in claims if record.asserted] or claims
+    first = min(asserted, key=lambda record: RANKS[record.verdict.outcome])
+    more = f" and {len(asserted) - 1} more" if len(asserted) > 1 else ""
+    state = INCONCLUSIVE if words.state(first) == "inconclusive" else ""
+    metric = "" if first.metric == "throughput" else f"{first.metric} "
+    return f"{test}: {state}{metric}{words.ratio(first)} ({words.interval(first)}){more}"
+
+
+def html(said: str, shown: Sequence[Shown], why: str = "") -> str:
+    """The description of a test: what it says of itself (its docstring, as text), then its claims and curves.
+
+    why: why the test is inconclusive; empty for others. It is shown where no claim says it.
+    """
+    docstring = "".join(f"<p>{escape(part.strip())}</p>" for part in said.split("\n\n") if part.strip())
+    docstring += f"<h3>{escape(why)}</h3>" if why and not shown else ""
+    parts = [_claim(one.record) if isinstance(one.record, ClaimRecord) else _curve(one.record) for one in shown]
+    charts = [_image(one.chart, number) for number, one in enumerate(shown, 1)]
+    return docstring + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
+
+
+def message(text: str) -> str:
+    """A message of pytest without the class of our error: ``inconclusive: the budget of 120 s is used``."""
+    for before, ours in SAID.items():
+        if text.startswith(before):
+            return ours + text.removeprefix(before)
+    return text
+
+
+def _claim(record: ClaimRecord) -> str:
+    """The answer in words, then its figures as two tables."""
+    state, level = words.state(record), f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
+    published = "" if record.published is None else closing.number(record.published)
+    figures = {
+        "claim": record.text,
+        "load": record.load,
+        "release": record.release,
+        "measured": f"{words.ratio(record)} ({level}: {words.interval(record)})",
+        "published": ", ".join(filter(None, (published, claim_view.difference(record)))),
+        "needs": claim_view.needs(record),
+        "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
+        "repeat": record.repeat,
+    }
+    medians = claim_view.medians(record)
+    heading = f"{words.SYMBOLS[state]} {state}: {words.sentence(record).removeprefix('not decided: ')}"
+    rows = [(title, text) for title, text in figures.items() if text]
+    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(medians.columns, medians.rows)}"
+
+
+def _curve(record: CurveRecord) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in record.notes)
+    return f"<h3>{escape(f'{record.load} over {record.field}')}</h3>{notes}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts; the first column has the headings of the rows."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = [
+        f"<th>{escape(title)}</th>{''.join(f'<td {WRAPPED}>{escape(cell)}</td>' for cell in row)}"
+        for title, *row in rows
+    ]
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in [head, *body] if row)}</table>"
+
+
+def _image(svg: str, number: int) -> str:
+    if not svg:
+        return ""
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<p><img src="data:image/svg+xml;base64,{data}" alt="chart {number}" width="{WIDTH}" {PAPER}></p>'
