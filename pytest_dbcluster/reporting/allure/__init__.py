@@ -2,6 +2,7 @@
 
 - ``allure_results``: adds claims and curves to the results that allure-pytest writes, in the run.
 - ``description``: how a test is shown: its name, its description, its message.
+- ``program``: finds Node.js, and fetches Allure with npm (``npm/``).
 """
 
-__all__ = ["allure_results"]
+__all__ = ["allure_results", "program"]
