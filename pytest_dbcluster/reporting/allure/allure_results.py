@@ -163,7 +163,7 @@ def _additions() -> Any:
                 return
             result.name = bare(result.name, added.release) if added.release else result.name
             result.testCaseId, result.historyId = digest(added.identity), digest(added.identity, added.release)
-            _reword(result)
+            _reword(result, added.shown)
             why = result.statusDetails.message if result.status == UNKNOWN else ""
             if added.shown or why:
                 result.name = description.name(result.name, added.shown)
@@ -178,13 +178,13 @@ def _additions() -> Any:
     return Additions()
 
 
-def _reword(result: Any) -> None:
-    """Show an inconclusive claim as such, and a message without the name of our class."""
+def _reword(result: Any, shown: Sequence[Shown]) -> None:
+    """Show an inconclusive claim as such, and what a claim says as one line."""
     before = (result.statusDetails and result.statusDetails.message) or ""
-    said = description.message(before)
+    said, folded = description.message(before, shown)
     if said == before:
         return
-    result.statusDetails.message, result.statusDetails.trace = said, None  # pytest's trace repeats the message
+    result.statusDetails.message, result.statusDetails.trace = said, folded or None
     if result.status == "skipped" and said.startswith(description.INCONCLUSIVE):
         result.status = UNKNOWN
 

@@ -16,10 +16,9 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing
 
 INCONCLUSIVE = "inconclusive: "
-SAID = {  # how a message begins, and what it begins with instead
-    "pytest_dbcluster.errors.Inconclusive: INCONCLUSIVE ": INCONCLUSIVE,
-    "pytest_dbcluster.errors.Inconclusive: ": INCONCLUSIVE,
-    "pytest_dbcluster.errors.ClaimFailed: ": "",
+CLASSES = {  # the state of a claim that ends a test with an error: how the message of pytest begins
+    "inconclusive": "pytest_dbcluster.errors.Inconclusive: ",
+    "refuted": "pytest_dbcluster.errors.ClaimFailed: ",
 }
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}  # which claim names the test
 WIDTH = 800  # of a chart, in pixels
@@ -38,9 +37,8 @@ class Shown:
 def name(test: str, shown: Sequence[Shown]) -> str:
     """The name of a test with the ratio of its claim: ``test_flush[write]: 1.84 (1.18 .. 3.08)``.
 
-    Allure calls an inconclusive test ``unknown``, so its name says what it is.
-
-    Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted.
+    Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted. Allure
+    calls an inconclusive test ``unknown``, so its name says what it is.
     """
     claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
     if not claims:
@@ -50,7 +48,7 @@ def name(test: str, shown: Sequence[Shown]) -> str:
     more = f" and {len(asserted) - 1} more" if len(asserted) > 1 else ""
     state = INCONCLUSIVE if words.state(first) == "inconclusive" else ""
     metric = "" if first.metric == "throughput" else f"{first.metric} "
-    return f"{test}: {state}{metric}{words.ratio(first)} ({words.interval(first)}){more}"
+    return f"{test}: {state}{metric}{_estimate(first)}{more}"
 
 
 def html(said: str, shown: Sequence[Shown], why: str = "") -> str:
@@ -65,16 +63,36 @@ def html(said: str, shown: Sequence[Shown], why: str = "") -> str:
     return docstring + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
 
 
-def message(text: str) -> str:
-    """A message of pytest without the class of our error: ``inconclusive: the budget of 120 s is used``."""
-    for before, ours in SAID.items():
+def message(text: str, shown: Sequence[Shown]) -> tuple[str, str]:
+    """The message of a test that a claim has ended, as one line, and all that pytest says, which Allure folds.
+
+    Text that is no message of a claim stays as it is, with nothing to fold. An inconclusive test always says so.
+    """
+    for state, before in CLASSES.items():
         if text.startswith(before):
-            return ours + text.removeprefix(before)
-    return text
+            said = text.removeprefix(before)
+            claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
+            if first := next((record for record in claims if words.state(record) == state), None):
+                why = claim_view.needs(first)
+                return f"{_answer(first)}: {_estimate(first)}{f'; {why}' if why else ''}", said
+            return (f"{INCONCLUSIVE}{said}" if state == "inconclusive" else said), ""
+    return text, ""
+
+
+def _answer(record: ClaimRecord) -> str:
+    """State and sentence: ``refuted: flush_2 is not faster than galera3``."""
+    return f"{words.state(record)}: {words.sentence(record).removeprefix('not decided: ')}"
+
+
+def _estimate(record: ClaimRecord) -> str:
+    """The ratio with the interval that decided the claim."""
+    guarded = closing.guarded(record)
+    return f"{words.ratio(record)} ({f'90 %: {guarded}' if guarded else words.interval(record)})"
 
 
 def _claim(record: ClaimRecord) -> str:
     """The answer in words, then its figures as two tables."""
+    guarded = closing.guarded(record)
     state, level = words.state(record), f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
     published = "" if record.published is None else closing.number(record.published)
     figures = {
@@ -82,13 +100,14 @@ def _claim(record: ClaimRecord) -> str:
         "load": record.load,
         "release": record.release,
         "measured": f"{words.ratio(record)} ({level}: {words.interval(record)})",
+        "holds by": guarded and f"90 %: {guarded}",
         "published": ", ".join(filter(None, (published, claim_view.difference(record)))),
         "needs": claim_view.needs(record),
         "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
         "repeat": record.repeat,
     }
     medians = claim_view.medians(record)
-    heading = f"{words.SYMBOLS[state]} {state}: {words.sentence(record).removeprefix('not decided: ')}"
+    heading = f"{words.SYMBOLS[state]} {_answer(record)}"
     rows = [(title, text) for title, text in figures.items() if text]
     return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(medians.columns, medians.rows)}"
 

@@ -41,6 +41,14 @@ def test_of_several_claims_the_worst_names_the_test(many, named):
     assert re.fullmatch(f"test_it: {pattern}", said)
 
 
+def test_a_guard_is_named_by_the_interval_that_decided_it():
+    """It holds by the 90 % interval, and may have no other yet."""
+    made = record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=4)
+
+    assert re.fullmatch(r"test_it: 1\.\d\d \(90 %: \d\.\d\d \.\. 1\.\d\d\)", description.name("test_it", [Shown(made)]))
+    assert "<tr><th>holds by</th>" in description.html("", [Shown(made)])
+
+
 def test_a_counter_is_named():
     """A ratio of anything but throughput says of what."""
     made = record(claims.lower(), metric="fsyncs_per_commit")
@@ -88,13 +96,33 @@ def test_text_of_others_is_no_html():
 @pytest.mark.parametrize(
     ("message", "said"),
     [
-        ("pytest_dbcluster.errors.Inconclusive: INCONCLUSIVE a.beats(b)", "inconclusive: a.beats(b)"),
         ("pytest_dbcluster.errors.Inconclusive: no time; no start", "inconclusive: no time; no start"),
-        ("pytest_dbcluster.errors.ClaimFailed: FAILED a.beats(b)", "FAILED a.beats(b)"),
+        ("pytest_dbcluster.errors.ClaimFailed: tables differ", "tables differ"),
         ("pytest_dbcluster.errors.SeriesVoid: tables differ", "pytest_dbcluster.errors.SeriesVoid: tables differ"),
         ("AssertionError: assert 1 == 2", "AssertionError: assert 1 == 2"),
     ],
-)  # fmt: skip
-def test_a_message_is_without_the_names_of_our_classes(message, said):
-    """An inconclusive claim says that it is inconclusive; broken tests keep the kind of their error."""
-    assert description.message(message) == said
+)
+def test_a_message_without_its_claim_is_without_the_names_of_our_classes(message, said):
+    """An inconclusive test says that it is inconclusive; broken tests keep the kind of their error."""
+    assert description.message(message, [Shown(record())]) == (said, "")
+
+
+def test_a_refuted_claim_is_one_line():
+    """All that pytest says is folded, so that chart and table stand on the first screen."""
+    said, folded = description.message(
+        "pytest_dbcluster.errors.ClaimFailed: FAILED a\n  b", [Shown(record()), Shown(failed())]
+    )
+
+    assert re.fullmatch(r"refuted: flush_2 is not faster than galera3: 0\.\d\d \(0\.\d\d \.\. 0\.\d\d\)", said)
+    assert folded == "FAILED a\n  b"
+
+
+def test_an_inconclusive_claim_says_what_would_decide_it():
+    """In the same line."""
+    said, folded = description.message(
+        "pytest_dbcluster.errors.Inconclusive: INCONCLUSIVE a\n  b", [Shown(undecided())]
+    )
+
+    assert said.startswith("inconclusive: whether flush_2 is faster than galera3: 0.")
+    assert "; budget of 120 s of measured time used (--db-budget); needs about" in said
+    assert folded == "INCONCLUSIVE a\n  b"
