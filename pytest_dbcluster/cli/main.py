@@ -215,6 +215,7 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     )
     report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
     report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
+    report.add_argument("--allure", action="store_true", help="also make Allure's page, allure.html; fetches Allure 3")
 
 
 def _add_image(image: argparse.ArgumentParser) -> None:

@@ -2,7 +2,8 @@
 
 - ``allure_results``: adds claims and curves to the results that allure-pytest writes, in the run.
 - ``description``: how a test is shown: its name, its description, its message.
-- ``program``: finds Node.js, and fetches Allure with npm (``npm/``).
+- ``allure_page``: makes Allure's page of results directories, and changes what is wrong with it.
+- ``program``: finds Node.js, and fetches Allure with npm (``npm/``). ``allurerc.mjs`` is Allure's configuration.
 """
 
-__all__ = ["allure_results", "program"]
+__all__ = ["allure_page", "allure_results", "program"]
