@@ -8,23 +8,26 @@ every opening. A link leads to the page of the run; Allure's own links cannot, b
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.reporting.allure import allure_results, program
+from pytest_dbcluster.reporting.allure import allure_results, program, unfinished
 from pytest_dbcluster.reporting.allure.allure_results import CATEGORIES, DIRECTORY, ENVIRONMENT
 from pytest_dbcluster.reporting.page import report_page, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.results_directory import ALLURE_PAGE, PAGE
 
 RESULT = "*-result.json"
+FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
 STAGED = (RESULT, "*-container.json", "*-globals.json", "*-attachment*")
 SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
 CHARSET = '<meta charset="utf-8">'  # browsers look for it in the first kilobyte only
@@ -44,9 +47,13 @@ BAR = '<style>{style}</style><nav id="dbcluster">{sentence} <a href="{address}">
 
 @dataclasses.dataclass(frozen=True)
 class Staged:
-    """Copies of results. environments: the releases in them. notes: sentences about files that are left out."""
+    """Copies of results.
 
-    environments: tuple[str, ...]
+    environments: their labels -> how Allure shows them, older versions first. notes: sentences about files that are
+    left out.
+    """
+
+    environments: Mapping[str, str]
     notes: tuple[str, ...]
 
 
@@ -108,7 +115,12 @@ def make(read: Sequence[Source], page: Path, entry: Path, progress: Report) -> s
         (working / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
         shutil.copyfile(Path(__file__).parent / CONFIGURATION, working / CONFIGURATION)
         made = program.generate(entry, working / CONFIGURATION, working / "results")
-    notes = [words.said(note) for source in read for note in source.notes]
+    several = len(read) > 1
+    notes = [
+        f"{name}: {note}." if several else words.said(note)
+        for name, source in _named(read).items()
+        for note in source.notes
+    ]
     report_page.write(cured(made, " ".join([summary.sentence(read), *notes]), page.name), path(page))
     return f"Allure report: {path(page)}"
 
@@ -118,26 +130,64 @@ def stage(read: Sequence[Source], into: Path) -> Staged:
 
     Raises ConfigError for a file that cannot be copied.
     """
-    environments: dict[str, None] = {}
+    named = _named(read)
+    labels: set[str] = set()
     notes: list[str] = []
     try:
-        for source in read:
-            for file in _files(source.directory / DIRECTORY):
-                if not file.match(RESULT):
-                    shutil.copyfile(file, into / file.name)
-                    continue
-                document = _result(file)
-                if document is None:
-                    notes.append(f"{file} is no result of Allure: it is left out")
-                    continue
+        for name, source in named.items():
+            documents = _copied(source.directory / DIRECTORY, into, notes)
+            known = {str(document.get("historyId")) for document in documents.values()}
+            more = {f"{one['uuid']}-result.json": one for one in unfinished.results(source, known)}
+            for file, document in {**documents, **more}.items():
                 if len(read) > 1:
-                    _place(document, source.name)
-                environments.update((str(label.get("value")), None) for label in _labels(document))
-                (into / file.name).write_text(json.dumps(document), encoding="utf-8")
-        (into / "environment.properties").write_text(_about(read), encoding="utf-8")
+                    _place(document, name)
+                labels.update(str(label.get("value")) for label in _labels(document))
+                (into / file).write_text(json.dumps(document), encoding="utf-8")
+        (into / "environment.properties").write_text(_about(named), encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"cannot copy {error.filename}: {error.strerror}") from None
-    return Staged(tuple(environments), tuple(notes))
+    return Staged(_names(sorted(labels, key=_by_version)), tuple(notes))
+
+
+def _copied(directory: Path, into: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+    """Copy what belongs to the results of a directory; return the results by file name. Raises OSError."""
+    documents = {}
+    for file in _files(directory):
+        if not file.match(RESULT):
+            shutil.copyfile(file, into / file.name)
+        elif (document := _result(file)) is not None:
+            documents[file.name] = document
+        else:
+            notes.append(f"{file} is no result of Allure: it is left out")
+    return documents
+
+
+def _named(read: Sequence[Source]) -> dict[str, Source]:
+    """The directories by their last name, those of one name with a number."""
+    found: dict[str, Source] = {}
+    for source in read:
+        found[_unused(source.directory.resolve().name, found)] = source
+    return found
+
+
+def _names(labels: Iterable[str]) -> dict[str, str]:
+    """By label, a name that Allure takes for an environment: no path, no control character, and not long."""
+    taken = {"default": ""}  # Allure's own
+    for label in labels:
+        name = FORBIDDEN.sub("_", label).strip(" .")[:LONGEST] or "unnamed"
+        taken[_unused(name, taken)] = label
+    return {label: name for name, label in taken.items() if label}
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    """The name, with a number where it is taken."""
+    numbered = (f"{name} ({number})" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], numbered) if one not in taken)
+
+
+def _by_version(release: str) -> list[str | int]:
+    """Sorts 10.5 before 10.11. Texts and numbers alternate, so a text is never compared with a number."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d{1,9})", release)]
 
 
 def _files(directory: Path) -> Iterator[Path]:
@@ -167,13 +217,12 @@ def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:
     return [label for label in named if label.get("name") == ENVIRONMENT]
 
 
-def _about(read: Sequence[Source]) -> str:
+def _about(named: Mapping[str, Source]) -> str:
     """What the runs were, as Allure's environment.properties; with the directory where there are several."""
-    several = len(read) > 1
     return "".join(
-        allure_results.properties({(f"{source.name}: {name}" if several else name): text})
-        for source in read
-        for name, text in summary.about(source).items()
+        allure_results.properties({(f"{directory}: {title}" if len(named) > 1 else title): text})
+        for directory, source in named.items()
+        for title, text in summary.about(source).items()
         if text
     )
 

@@ -8,10 +8,10 @@ export default {
   categories: settings.categories,
   // Each release is an environment: the label of a result names it.
   environments: Object.fromEntries(
-    settings.environments.map((release, number) => [
+    Object.entries(settings.environments).map(([release, shown], number) => [
       `environment_${number}`,
       {
-        name: release,
+        name: shown,
         matcher: ({ labels }) => labels.some(({ name, value }) => name === settings.label && value === release),
       },
     ]),

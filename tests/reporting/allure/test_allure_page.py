@@ -10,6 +10,7 @@ from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.page import sources
 from tests.support.records import record
 from tests.support.results import results
+from tests.support.run_documents import TESTS
 
 # The shape of Allure's page, shortened.
 PAGE = """<!DOCTYPE html>
@@ -48,7 +49,7 @@ def run(tmp_path):
     """``run(name, files)``: a results directory with these files in its directory of Allure, by name."""
 
     def make(name="run", files=None, **given):
-        directory = results(tmp_path / name, [record(pairs=0)], **given)
+        directory = results(tmp_path / name, [record(pairs=0, test=TESTS[0].test)], **given)
         if files is not None:
             (directory / "allure-results").mkdir()
         for file, text in (files or {}).items():
@@ -122,10 +123,15 @@ def test_a_page_of_another_shape_is_refused(mark):
 
 
 def test_each_release_is_an_environment(run, staged):
-    """In the order in which they are found."""
-    made, into = staged(run(files={"1-result.json": a_result(), "2-result.json": a_result("mariadb:11.8")}))
+    """They are sorted by version; results stay as they are."""
+    others = {
+        "2-result.json": a_result("mysql:9.7"),
+        "3-result.json": a_result("mariadb:10.5"),
+        "4-result.json": a_result(),
+    }
+    made, into = staged(run(files={"1-result.json": a_result(), **others}))
 
-    assert made.environments == ("mariadb:10.11", "mariadb:11.8")
+    assert list(made.environments.items()) == [(name, name) for name in ("mariadb:10.5", "mariadb:10.11", "mysql:9.7")]
     assert json.loads((into / "1-result.json").read_text()) == json.loads(a_result())
 
 
@@ -134,8 +140,34 @@ def test_the_environments_of_several_directories_are_kept_apart(run, staged):
     old, new = run("old", {"1-result.json": a_result()}), run("new", {"2-result.json": a_result()})
     made, into = staged(old, new)
 
-    assert made.environments == (f"mariadb:10.11, {old}", f"mariadb:10.11, {new}")
-    assert f"{old}\\:\\ commit=" in (into / "environment.properties").read_text()
+    assert list(made.environments) == ["mariadb:10.11, new", "mariadb:10.11, old"]
+    assert "old\\:\\ commit=" in (into / "environment.properties").read_text()
+
+
+def test_directories_of_one_name_are_numbered(run, staged, tmp_path):
+    """Runs of two machines are mostly called latest."""
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    text = {"1-result.json": a_result()}
+    made, _ = staged(run("a/latest", text), run("b/latest", {"2-result.json": text["1-result.json"]}))
+
+    assert list(made.environments) == ["mariadb:10.11, latest", "mariadb:10.11, latest (2)"]
+
+
+def test_allure_takes_every_name_of_an_environment(run, staged):
+    """It refuses paths, control characters, long names and its own; each label still has a name of its own."""
+    labels = ["mysql:8.4=/opt/mysql", "mysql:8.4=_opt_mysql", "x" * 99, "x" * 98, "..", "default", "a\nb"]
+    made, _ = staged(run(files={f"{number}-result.json": a_result(label) for number, label in enumerate(labels)}))
+
+    assert made.environments == {
+        "mysql:8.4=/opt/mysql": "mysql:8.4=_opt_mysql",
+        "mysql:8.4=_opt_mysql": "mysql:8.4=_opt_mysql (2)",
+        "x" * 98: "x" * 56,
+        "x" * 99: "x" * 56 + " (2)",
+        "..": "unnamed",
+        "default": "default (2)",
+        "a\nb": "a_b",
+    }
 
 
 def test_what_is_no_result_is_left_out_and_named(run, staged):
@@ -158,7 +190,7 @@ def test_what_is_no_result_is_left_out_and_named(run, staged):
         "2-result.json is no result of Allure: it is left out",
     ]
     assert {path.name for path in into.iterdir()} == {"3-result.json", "4-attachment.csv", "environment.properties"}
-    assert made.environments == ()
+    assert made.environments == {}
 
 
 def test_a_killed_run_says_so(run, allure):
@@ -170,7 +202,18 @@ def test_a_killed_run_says_so(run, allure):
     assert (
         "The run was killed, or is still running: 6 of 9 tests have ended." in (directory / "allure.html").read_text()
     )
-    assert allure[0]["environments"] == ["mariadb:10.11"]
+    assert allure[0]["environments"] == {"mariadb:10.11": "mariadb:10.11"}
+
+
+def test_a_test_that_had_not_ended_is_in_the_environment_of_its_release(tmp_path, staged):
+    """Allure wrote no result of it; its claims are in the results directory."""
+    directory = results(tmp_path / "run", [record(pairs=0, claim_id="test_flush::test_flush_2[write] | beats | write")])
+    (directory / "allure-results").mkdir()
+    made, into = staged(directory)
+    [path] = into.glob("*-result.json")
+
+    assert made.environments == {"mariadb:10.11": "mariadb:10.11"}
+    assert json.loads(path.read_text())["name"].startswith("test_flush_2[write]: inconclusive: -")
 
 
 def test_it_lies_beside_the_page_of_the_run(tmp_path):

@@ -285,13 +285,17 @@ def test_the_run_says_what_it_ran_on(run, pytester):
 
 
 def test_a_directory_that_the_user_names_is_theirs(run, pytester):
-    """With --alluredir the results go there, and nothing in it is removed."""
+    """With --alluredir the results go there, complete, and nothing in it is removed."""
     mine = pytester.path / "mine"
     mine.mkdir()
     (mine / "old-result.json").write_text("{}")
     run(f"--alluredir={mine}")
 
-    assert len(list(mine.glob("*-result.json"))) == 2
+    made = [json.loads(text) for text in texts(mine) if text != "{}"]
+    assert [(one["name"].partition(": 1.")[0], environments(one)) for one in made] == [
+        ("test_flush", ["mariadb:10.11"])
+    ]
+    assert (mine / "old-result.json").exists()
     assert (mine / "categories.json").exists()
     assert not (pytester.path / "reports/latest/allure-results").exists()
 
