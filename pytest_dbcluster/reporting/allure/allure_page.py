@@ -27,6 +27,7 @@ from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.results_directory import ALLURE_PAGE, PAGE
 
 RESULT = "*-result.json"
+FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure makes folders of tests
 FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
 STAGED = (RESULT, "*-container.json", "*-globals.json", "*-attachment*")
 SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
@@ -139,8 +140,7 @@ def stage(read: Sequence[Source], into: Path) -> Staged:
             known = {str(document.get("historyId")) for document in documents.values()}
             more = {f"{one['uuid']}-result.json": one for one in unfinished.results(source, known)}
             for file, document in {**documents, **more}.items():
-                if len(read) > 1:
-                    _place(document, name)
+                _place(document, name if len(read) > 1 else "")
                 labels.update(str(label.get("value")) for label in _labels(document))
                 (into / file).write_text(json.dumps(document), encoding="utf-8")
         (into / "environment.properties").write_text(_about(named), encoding="utf-8")
@@ -204,10 +204,17 @@ def _result(file: Path) -> dict[str, Any] | None:
     return document if isinstance(document, dict) and "uuid" in document else None
 
 
-def _place(document: dict[str, Any], source: str) -> None:
-    """Put a result in the environment of its directory: Allure takes equal tests of one environment for retries."""
-    for label in _labels(document):
-        label["value"] = f"{label.get('value')}, {source}"
+def _place(document: dict[str, Any], directory: str) -> None:
+    """Put a result directly into its environment, without folders: Allure folds those in which all tests passed.
+
+    directory: where there are several; each has environments of its own, because Allure takes equal tests of one
+    environment for retries.
+    """
+    document.pop("titlePath", None)
+    if isinstance(labels := document.get("labels"), list):
+        labels[:] = [label for label in labels if not isinstance(label, dict) or label.get("name") not in FOLDERS]
+    for label in _labels(document) if directory else ():
+        label["value"] = f"{label.get('value')}, {directory}"
 
 
 def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:

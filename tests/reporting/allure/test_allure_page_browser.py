@@ -9,7 +9,8 @@ import pytest
 
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.errors import DBClusterError
-from pytest_dbcluster.reporting.allure import program
+from pytest_dbcluster.reporting.allure import allure_page, program
+from pytest_dbcluster.reporting.page import sources
 from pytest_dbcluster.wait import until
 from tests.support import browser as browsers
 
@@ -124,6 +125,26 @@ def leaving(browser):
     return [
         address[:200] for address in browser.requests if not address.startswith(("file:", "data:", "blob:", "about:"))
     ]
+
+
+@pytest.fixture(scope="module")
+def green(made):
+    """The page of the same run without what did not pass."""
+    page, _ = made
+    latest = page.parent
+    for path in (latest / "allure-results").glob("*-result.json"):
+        if '"status": "passed"' not in path.read_text():
+            path.unlink()
+    read = sources.read_all([latest])
+    allure_page.make(read, latest / "green.html", program.directory(), print)
+    return latest / "green-allure.html"
+
+
+def test_tests_that_passed_are_listed_as_well(browser, green):
+    """Allure folds folders in which all tests passed, so there are none."""
+    names = [name.partition(": ")[0] for name in opened(browser, green)]
+
+    assert names == ["test_holds[write]", "test_holds[mixed]"] * 2
 
 
 def test_ten_openings_show_all_tests_and_ask_nobody(browser, made):
