@@ -44,6 +44,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
 # Without Chromium the tests that open the page are skipped, each with the command that installs it.
 	@scripts/browser.sh || true
+# Without Allure the tests of its page are skipped, each with the reason.
+	@$(BIN)/dbcluster fetch allure || true
 # Tests of servers wait more than they compute: three workers keep two cores busy.
 	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(BIN)/pytest tests -n 3 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
@@ -60,8 +62,8 @@ benchmarks: setup ## measure the plugin's own speed with the scripts of benchmar
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-report: setup ## make the page of the last results, and the Allure report if Allure is installed
-	@scripts/report.sh $(RESULTS)
+report: setup ## make the page of the last results, and that of Allure if it was fetched (ARGS=--allure fetches it)
+	@$(BIN)/dbcluster report $(RESULTS) $(ARGS)
 
 lint: setup ## check style, types and import contracts
 	$(BIN)/ruff check .

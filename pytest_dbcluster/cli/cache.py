@@ -20,7 +20,7 @@ from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import cluster_differences, datasets
 
-FOLDERS = ("releases", "images", "templates", "stored")  # directories of the cache; stored/ has the data sets
+FOLDERS = ("releases", "images", "templates", "stored", "tools")  # of the cache; stored/ has the data sets
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,7 +63,9 @@ def _parser() -> argparse.ArgumentParser:
     init.add_argument("directory", nargs="?", default=".", metavar="DIRECTORY", help="default: this directory")
     add("releases", _releases, "list the server releases and tools: downloaded, installed, or to be downloaded")
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
-    fetch.add_argument("names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy")
+    fetch.add_argument(
+        "names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy, allure"
+    )
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
     _add_calibrate(add("calibrate", _calibrate, "measure how far fresh equal clusters differ on this machine"))
@@ -210,6 +212,7 @@ def _add_report(report: argparse.ArgumentParser) -> None:
     )
     report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
     report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
+    report.add_argument("--allure", action="store_true", help="also make Allure's page, allure.html; fetches Allure 3")
 
 
 def _add_image(image: argparse.ArgumentParser) -> None:
@@ -357,8 +360,12 @@ def _releases(arguments: argparse.Namespace) -> int:
 
 def _fetch(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.releases import find
+    from pytest_dbcluster.reporting.allure import program
 
     for name in arguments.names:
+        if name == program.NAME:
+            print(f"{name} {program.VERSION}: {program.fetch(tell)}")
+            continue
         with turn():
             release = find.find(name, progress=tell)
         print(f"{release.name} {release.version}: {release.bin} ({release.source})")

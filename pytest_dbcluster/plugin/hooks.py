@@ -248,12 +248,13 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     if not _measuring(session.items) or config.option.collectonly:
         return
     from pytest_dbcluster.plugin import results, signals
-    from pytest_dbcluster.reporting import allure
+    from pytest_dbcluster.reporting.allure import allure_results
 
     signals.end_as_ctrl_c(config)
     if worker := worker_of(config):
         # The controller takes the directory only when all workers have collected.
-        worker.before_first_test = functools.partial(allure.write_into, config) if allure.start(config) else _nothing
+        begins = functools.partial(allure_results.write_into, config) if allure_results.start(config) else _nothing
+        worker.before_first_test = begins
         return
     try:
         taken = results.begin(config, settings(config).results, len(session.items))
@@ -300,7 +301,7 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
 
     asked: list[list[Measurement]] = request.node.stash.setdefault(MEASUREMENTS, [])
     session = session_of(request.config)
-    session.test_begins(db_release, request.node.nodeid)
+    session.test_begins(request.node.nodeid)
     return Measure(session, db_release, request.node, asked)
 
 
@@ -352,13 +353,22 @@ def pytest_runtest_makereport(
 
 
 def _tell_release(item: pytest.Item, report: pytest.TestReport) -> None:
-    """Add the release of a test to its report, for the matrix; a test that names its own releases has no single one."""
+    """Add the release of a test to its report, for the matrix, and to its result of Allure.
+
+    A test that names its own releases has no single one.
+    """
+    from pytest_dbcluster.reporting.allure import allure_results
     from pytest_dbcluster.reporting.tables.matrix import RELEASE
 
+    checked = settings(item.config)
     mark = item.get_closest_marker("releases")
+    release = ""
     if mark is None or mark.args:
         chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
-        report.user_properties.append((RELEASE, str(chosen or settings(item.config).releases[0])))
+        release = str(chosen or checked.releases[0])
+        report.user_properties.append((RELEASE, release))
+    if report.when == "setup":  # before the body, and also for a test that is skipped
+        allure_results.test_begins(item.config, item.nodeid, release, checked.seed)
 
 
 def _tell_outcome(item: pytest.Item, call: pytest.CallInfo[None], report: pytest.TestReport) -> None:

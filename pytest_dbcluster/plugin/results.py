@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.plugin import junit, run_file
 from pytest_dbcluster.redaction import redact
-from pytest_dbcluster.reporting import allure, results_directory, results_lock
+from pytest_dbcluster.reporting import results_directory, results_lock
+from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.results_lock import ResultsLock
 
@@ -25,14 +26,14 @@ def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
     These are ``run.json`` and Allure's results. selected: the number of tests that are to run. Only one process of a
     run calls this. Raises ConfigError for a directory that cannot be written.
     """
-    with_allure = allure.start(config)
-    clear = [results_directory.clear, run_recorder.clear, *([allure.clear] if with_allure else [])]
+    with_allure = allure_results.start(config)
+    clear = [results_directory.clear, run_recorder.clear, *([allure_results.clear] if with_allure else [])]
     taken = results_lock.take(asked, clear)
     config.add_cleanup(taken.release)
     run_file.begin(config, taken.directory, selected)
     junit.begin(config)
     if with_allure:
-        allure.write_into(config, taken.directory)
+        allure_results.write_into(config, taken.directory)
     return taken
 
 

@@ -17,7 +17,7 @@ from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.settings import Settings
-from pytest_dbcluster.reporting import allure, report, results_directory, schema
+from pytest_dbcluster.reporting import report, results_directory, schema
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -160,13 +160,9 @@ class DBSession:
                 raise
             raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
 
-    def test_begins(self, release: ReleaseName, test: str) -> None:
-        """Tell Allure about a test before it measures, so that a failing test has the same labels.
-
-        ``test``: its node id, by which logs of failed clusters are kept.
-        """
+    def test_begins(self, test: str) -> None:
+        """Keep logs of failed clusters by this test from now on; ``test``: its node id."""
         self._logs.test = test
-        allure.test_begins(self._config, release, self.settings.seed)
 
     def test_ends(self) -> None:
         """End the samples and the live display, and write the curves: the body of a test passed, failed or raised."""

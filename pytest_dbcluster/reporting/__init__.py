@@ -3,7 +3,7 @@
 A *record* holds all data of one claim or one curve. The *results directory* holds the records of a run as JSON lines
 (``claims.jsonl``, ``curves.jsonl``), a CSV file and a chart for each claim and curve, and a summary (``summary.md``).
 The *terminal* shows the progress of a claim, its verdict, and the closing table at the end of the run. *Allure* gets
-each claim as a step of its test.
+each claim as a step of its test, and shows it in the test's description.
 
 Look here for:
 
@@ -19,7 +19,7 @@ Look here for:
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
 - The step summary and the annotations of GitHub Actions: ``github_summary``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
-- Everything that imports allure: ``allure``.
+- Allure's results, the only place that imports allure, and Allure's page: ``allure``.
 - Published figures, shown beside measured ones: ``published``.
 
 A new report is a module here and one line in ``report``.

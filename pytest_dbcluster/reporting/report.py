@@ -14,7 +14,8 @@ from typing import Any, Protocol
 
 from pytest_dbcluster import errors
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import allure, github_summary, schema, terminal, unwritten
+from pytest_dbcluster.reporting import github_summary, schema, terminal, unwritten
+from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.history import record_history
@@ -96,13 +97,13 @@ class Report:
         """Show one answered claim, save it, and add it to Allure's results."""
         self._add(record)
         self._reporter.claim(record)
-        allure.claim(self._config, record, self._results.add(record, timeline))
+        allure_results.claim(self._config, record, self._results.add(record, timeline))
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve and add it to Allure's results, when its test has ended."""
         self._add_curve(record)
         table = curves.as_csv(record)
-        allure.curve(self._config, record, table, self._results.add_curve(record, table).chart)
+        allure_results.curve(self._config, record, table, self._results.add_curve(record, table).chart)
 
     def _add(self, record: ClaimRecord) -> None:
         self.records.append(record)
@@ -157,7 +158,7 @@ class Report:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
         overridden = list(dict.fromkeys(overridden))
         self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
-        allure.finish(self._config, [*self.records, *self.curves], self._matrix())
+        allure_results.finish(self._config, [*self.records, *self.curves], self._matrix())
         self._add_to_history()
 
     def _add_to_history(self) -> None:
@@ -243,7 +244,7 @@ class Relay:
         """Save one answered claim, add it to Allure's results, and send where it is saved."""
         self._reporter.forget()
         kept = self._results.add(record, timeline)
-        allure.claim(self._config, record, kept)
+        allure_results.claim(self._config, record, kept)
         if kept.line and kept.rounds.exists():
             self._send_kept("claim", kept.line)
         else:  # the disk of the workers' directory is full: the verdict is said, and missing in the closing table
@@ -253,7 +254,7 @@ class Relay:
         """Save one curve, add it to Allure's results, and send where it is saved."""
         table = curves.as_csv(record)
         kept = self._results.add_curve(record, table)
-        allure.curve(self._config, record, table, kept.chart)
+        allure_results.curve(self._config, record, table, kept.chart)
         if kept.line and kept.rounds.exists():
             self._send_kept("curve", kept.line)
 

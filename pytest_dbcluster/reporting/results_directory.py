@@ -6,7 +6,7 @@
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
-- ``index.html``: the page of ``page.report_page``, made of all the others.
+- ``index.html``: the page of ``page.report_page``, made of all the others. ``allure.html``: that of Allure.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ SUMMARY = "summary.md"
 FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
 PAGE = "index.html"
+ALLURE_PAGE = "allure.html"
 HISTORY = "history.jsonl"  # the history of the claims of this run
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, HISTORY),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, ALLURE_PAGE, HISTORY),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),

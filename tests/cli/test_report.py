@@ -3,6 +3,8 @@
 import pytest
 
 from pytest_dbcluster.cli import main
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
 from tests.support.records import failed, record
@@ -30,6 +32,63 @@ def test_the_page_of_a_directory_is_made_again(run, capsys):
     assert main.main(["report", str(directory)]) == 0
     assert capsys.readouterr().out == f"report: {directory}/index.html (1 claim)\n"
     assert "flush_2 is faster than galera3" in (directory / "index.html").read_text()
+
+
+@pytest.fixture
+def allure(run):
+    """A results directory with a result of Allure."""
+    directory = run()
+    (directory / "allure-results").mkdir()
+    (directory / "allure-results" / "1-result.json").write_text("{}")
+    return directory
+
+
+def test_the_page_of_allure_is_made_where_allure_is(allure, capsys, monkeypatch):
+    """Without being asked for; where something is missing, a line says what, and the run's own page is there."""
+    monkeypatch.setattr(allure_page, "try_to_make", lambda read, page, tell: f"no Allure page beside {page}")
+
+    assert main.main(["report", str(allure)]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"report: {allure}/index.html (1 claim)",
+        f"no Allure page beside {allure}/index.html",
+    ]
+
+
+def test_allure_is_fetched_when_it_is_asked_for(allure, capsys, monkeypatch, tmp_path):
+    """Its page is made with what was fetched."""
+    monkeypatch.setattr(program, "fetch", lambda tell: tmp_path / "fetched")
+    monkeypatch.setattr(allure_page, "make", lambda read, page, entry, tell: f"{page} by {entry}")
+
+    assert main.main(["report", str(allure), "--allure"]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == f"{allure}/index.html by {tmp_path}/fetched"
+
+
+def test_an_allure_that_cannot_be_fetched_leaves_the_page(allure, capsys, monkeypatch):
+    """It is an error, because it was asked for; the run's own page was made before."""
+
+    def fetch(tell):
+        raise ProvisionError("npm could not fetch Allure")
+
+    monkeypatch.setattr(program, "fetch", fetch)
+
+    assert main.main(["report", str(allure), "--allure"]) == 1
+    told = capsys.readouterr()
+    assert told.err.splitlines()[-1] == "dbcluster: npm could not fetch Allure"
+    assert (allure / "index.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [([], "there are no results of Allure in "), (["--output", "both.md"], "a table has no page beside it")],
+    ids=["no results", "table"],
+)
+def test_a_page_of_allure_that_cannot_be_is_refused_before_anything(run, capsys, words, said):
+    """Nothing is fetched and nothing is written."""
+    directory = run()
+
+    assert main.main(["report", str(directory), "--allure", *words]) == 2
+    assert said in capsys.readouterr().err
+    assert not (directory / "index.html").exists()
 
 
 def test_the_page_of_a_killed_run_is_made(run, capsys):

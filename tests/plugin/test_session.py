@@ -38,7 +38,7 @@ def session(pytestconfig, tmp_path, said):
 
 def test_logs_of_failed_clusters_are_kept_among_the_results(session):
     """By the test that runs."""
-    session.test_begins(session.settings.releases[0], "test_a.py::test_it")
+    session.test_begins("test_a.py::test_it")
 
     assert session.provisioner.logs.directory == session.settings.results / "logs"
     assert session.provisioner.logs.test == "test_a.py::test_it"

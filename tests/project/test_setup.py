@@ -123,59 +123,6 @@ def test_what_is_set_up_is_left_alone(checkout, tmp_path):
 
 
 @pytest.fixture
-def report(tmp_path):
-    """Runs the report script in a directory of its own, where no command allure is; dbcluster prints its arguments."""
-    (tmp_path / "scripts").mkdir()
-    script = shutil.copy(ROOT / "scripts" / "report.sh", tmp_path / "scripts")
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    for name in ("bash", "dirname"):
-        (programs / name).symlink_to(shutil.which(name))
-
-    def run(*, status=0):
-        dbcluster = tmp_path / ".venv" / "bin" / "dbcluster"
-        dbcluster.parent.mkdir(parents=True)
-        dbcluster.write_text(f'#!{shutil.which("bash")}\necho "dbcluster $*"; exit {status}\n')
-        dbcluster.chmod(0o755)
-        command = [script, "reports/latest"]
-        return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
-
-    return run
-
-
-def test_the_report_needs_nothing_but_python(report):
-    """The page is made first; without Allure's results there is no more to do."""
-    done = report()
-
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines() == [
-        "dbcluster report reports/latest",
-        "report: no Allure report: reports/latest/allure-results does not exist, because allure-pytest was not "
-        "installed in that run",
-    ]
-
-
-def test_a_report_that_fails_says_so_by_its_status(report):
-    """What dbcluster printed is the reason."""
-    assert report(status=2).returncode == 2
-
-
-def test_a_report_without_allure_says_how_to_get_one(report, tmp_path):
-    """The page is there; both ways to Allure's report are commands to be copied."""
-    (tmp_path / "reports" / "latest" / "allure-results").mkdir(parents=True)
-    done = report()
-
-    assert done.returncode == 0
-    assert done.stdout.splitlines() == [
-        "dbcluster report reports/latest",
-        "report: no Allure report: the command allure was not found. To install it with Node.js 22 or newer:  "
-        "npm install --global allure@3",
-        "report: to run it without installing:  "
-        "npx allure@3 generate --config reports/allurerc.mjs reports/latest/allure-results",
-    ]
-
-
-@pytest.fixture
 def browser(tmp_path):
     """``browser(uid, chromium=...)``: runs the browser script where only the programs given exist."""
     programs = tmp_path / "bin"

@@ -33,6 +33,7 @@ class Browser:
             "bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", program(), "--headless", "--no-sandbox",
             "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars", "--disable-extensions",
             "--disable-component-update", "--disable-background-networking", "--remote-debugging-pipe",
+            "--host-resolver-rules=MAP * ~NOTFOUND",  # what a page asks for is noted, and never sent
             f"--user-data-dir={profile}", "about:blank",
         ]  # fmt: skip
         self._process = subprocess.Popen(

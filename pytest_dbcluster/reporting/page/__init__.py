@@ -14,4 +14,4 @@ It is made from results directories alone, so it can be made again at any time, 
 A new section is a view here, and its part of ``template.html``.
 """
 
-__all__ = ["release_view", "report_page", "sources", "summary", "words"]
+__all__ = ["claim_view", "release_view", "report_page", "sources", "summary", "words"]

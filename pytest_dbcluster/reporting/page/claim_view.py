@@ -87,9 +87,9 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         interval=words.interval(record),
         level=f"{100 * (1 - 2 * verdict.alpha):.4g} %",
         published="" if record.published is None else closing.number(record.published),
-        difference=_difference(record),
-        needs=_needs(record),
-        medians=_medians(record),
+        difference=difference(record),
+        needs=needs(record),
+        medians=medians(record),
         chart=colours.themed(claim_chart.svg(record, key, titled=False) or ""),
         latency=colours.themed(latency_chart.svg(record.rounds, f"{key}-latency") or ""),
         percentiles=_percentiles(record),
@@ -106,7 +106,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     )
 
 
-def _difference(record: ClaimRecord) -> str:
+def difference(record: ClaimRecord) -> str:
     """How the measured ratio relates to the published one, in words; empty where none is published."""
     verdict, published = record.verdict, record.published
     if published is None or not math.isfinite(verdict.ratio):
@@ -118,13 +118,14 @@ def _difference(record: ClaimRecord) -> str:
     return f"{times}, which lies {'inside' if inside else 'outside'} the interval"
 
 
-def _needs(record: ClaimRecord) -> str:
+def needs(record: ClaimRecord) -> str:
+    """Why a claim is inconclusive, and what would decide it; empty for others."""
     if words.state(record) != "inconclusive":
         return ""
     return f"{record.verdict.reason}; needs {wording.needs(record.verdict, record.measured_seconds)}"
 
 
-def _medians(record: ClaimRecord) -> Table:
+def medians(record: ClaimRecord) -> Table:
     """By variant, the median of the metric with the smallest and the largest round."""
     rows = []
     void = [drawn.variant for block in record.void for drawn in block]

@@ -2,11 +2,10 @@
 
 import json
 import re
-from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.reporting import allure
+from pytest_dbcluster.reporting.allure import allure_results as allure
 from tests.plugin.test_outcomes import FAKE, TEST, UNDECIDED
 
 SEVERAL = """
@@ -52,7 +51,7 @@ def run(pytester, monkeypatch):
 def results(directory):
     """The tests of a results directory by name."""
     found = [json.loads(path.read_text()) for path in directory.glob("*-result.json")]
-    return {one["name"]: one for one in found}
+    return {one["name"].partition(":")[0]: one for one in found}
 
 
 def matching(result):
@@ -74,8 +73,8 @@ def test_each_outcome_has_a_status_and_one_category(run, pytester):
     assert {name: (one["status"], matching(one)) for name, one in found.items()} == {
         "test_holds": ("passed", []),
         "test_fails": ("failed", ["Slower, or wrong"]),
-        "test_open": ("skipped", ["Inconclusive: neither pass nor failure"]),
-        "test_dies": ("broken", ["Could not tell"]),
+        "test_open": ("unknown", ["Inconclusive: neither pass nor failure"]),
+        "test_dies": ("broken", ["Broken: could not tell"]),
     }
 
 
@@ -118,6 +117,139 @@ def test_versions_are_kept_apart_and_seeds_are_not(run, pytester):
     ]
 
 
+IDENTITIES = """
+    import pytest
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ON = [ClusterSpec("galera", nodes=3), ClusterSpec("galera", nodes=3, name="flush_2")]
+
+    @pytest.mark.parametrize("mode", ["write", "mixed"])
+    def test_modes(measure, mode):
+        default, flush_2 = measure(f"mysqlslap {mode}", on=ON)
+        assert flush_2.beats(default)
+
+    @pytest.mark.skip(reason="not today")
+    def test_left_out(measure):
+        pass
+
+    @pytest.mark.releases()
+    def test_names_its_own(measure):
+        default, flush_2 = measure("mysqlslap write", on=ON)
+        assert flush_2.beats(default)
+
+    def test_measures_nothing():
+        pass
+"""
+
+
+def environments(found):
+    """The environment of each result."""
+    return [label["value"] for label in found["labels"] if label["name"] == "env"]
+
+
+def test_a_test_is_one_case_on_all_releases_and_no_other_test_is(run, pytester):
+    """Allure shows the results of one case side by side: the parameters of a test are part of it, the release not."""
+    run("--db-release=mariadb:10.11", "--db-release=mariadb:11.8", source=IDENTITIES)
+    directory = pytester.path / "reports/latest/allure-results"
+    found = [json.loads(path.read_text()) for path in directory.glob("*-result.json")]
+    cases = {}
+    for one in found:
+        cases.setdefault(one["testCaseId"], []).append(one)
+    shown = sorted(
+        (
+            sorted({one["name"].partition(":")[0] for one in each}),
+            sorted(env for one in each for env in environments(one)),
+        )
+        for each in cases.values()
+    )
+
+    assert shown == [
+        (["test_left_out"], ["mariadb:10.11", "mariadb:11.8"]),
+        (["test_measures_nothing"], []),
+        (["test_modes[mixed]"], ["mariadb:10.11", "mariadb:11.8"]),
+        (["test_modes[write]"], ["mariadb:10.11", "mariadb:11.8"]),
+        (["test_names_its_own"], ["several releases"]),
+    ]
+    assert len({one["historyId"] for one in found}) == len(found) == 8
+
+
+def test_a_run_on_one_release_goes_on_with_the_history_of_a_matrix(run, pytester):
+    """A result has the same identity and parameters, whether its release was one of several or the only one."""
+    run("--db-release=mariadb:10.11", "--db-release=mariadb:11.8", source=IDENTITIES)
+    directory = pytester.path / "reports/latest/allure-results"
+    several = {(one["historyId"], str(one.get("parameters"))) for one in map(json.loads, texts(directory))}
+    run("--db-release=mariadb:11.8", source=IDENTITIES)
+    alone = {(one["historyId"], str(one.get("parameters"))) for one in map(json.loads, texts(directory))}
+
+    assert len(alone) == 5
+    assert alone < several
+
+
+def texts(directory):
+    """The texts of the results of a directory."""
+    return [path.read_text() for path in directory.glob("*-result.json")]
+
+
+def test_no_result_says_on_which_host_or_thread_it_ran(run, pytester):
+    """These labels say nothing about a claim."""
+    run(source=IDENTITIES)
+    named = {
+        label["name"]
+        for text in texts(pytester.path / "reports/latest/allure-results")
+        for label in json.loads(text)["labels"]
+    }
+
+    assert {"env", "suite"} <= named
+    assert not named & {"host", "thread"}
+
+
+def test_a_result_is_shown_with_its_ratio_its_sentence_and_its_chart(run, pytester):
+    """Name and description say what was measured; nothing must be opened first."""
+    run("--db-max-pairs=8", source=SEVERAL)
+    found = results(pytester.path / "reports/latest/allure-results")
+    holds, fails, undecided = (found[f"test_{name}"] for name in ("holds", "fails", "open"))
+
+    assert re.fullmatch(r"test_holds: 1\.\d\d \(1\.\d\d \.\. 1\.\d\d\)", holds["name"])
+    assert "<h3>✓ holds: flush_2 is faster than galera3</h3>" in holds["descriptionHtml"]
+    assert '<img src="data:image/svg+xml;base64,' in holds["descriptionHtml"]
+    assert fails["statusDetails"]["message"].startswith(
+        "refuted: flush_2 is not more than 3 times as fast as galera3: 1."
+    )
+    assert fails["statusDetails"]["trace"].startswith("FAILED flush_2.scales(galera3, at_least=3)")
+    assert undecided["name"].startswith("test_open: inconclusive: 1.")
+    assert undecided["statusDetails"]["message"].startswith("inconclusive: whether flush_2 is more than 1.501 times as")
+    assert undecided["statusDetails"]["trace"].startswith("INCONCLUSIVE flush_2.scales(galera3, at_least=1.501)")
+
+
+def test_a_claim_that_could_not_begin_says_why(run, pytester):
+    """Without rounds there is no claim to show, and Allure shows no message of an inconclusive test."""
+    run("--db-run-budget=0.001")
+    [found] = results(pytester.path / "reports/latest/allure-results").values()
+
+    assert found["status"] == "unknown"
+    assert re.match(r"<h3>inconclusive: .*; nothing was started</h3>", found["descriptionHtml"])
+
+
+def test_what_a_test_says_of_itself_stays(run, pytester):
+    """A title and a description of the test's own stand before what is added."""
+    own = """
+        import allure
+        from pytest_dbcluster.spec import ClusterSpec
+
+        def test_it(measure):
+            allure.dynamic.title("my title")
+            allure.dynamic.description_html("<p>my text</p>")
+            default, flush_2 = measure("mysqlslap write", on=[
+                ClusterSpec("galera", nodes=3), ClusterSpec("galera", nodes=3, name="flush_2")])
+            assert flush_2.beats(default)
+    """
+    run(source=own)
+    [found] = results(pytester.path / "reports/latest/allure-results").values()
+
+    assert found["name"].startswith("my title: 1.")
+    assert found["descriptionHtml"].startswith("<p>my text</p><h3>✓ holds:")
+
+
 def test_a_test_that_could_not_measure_is_the_same_test(run, pytester):
     """An error before the first claim leaves a result's identity as it is."""
     run()
@@ -132,7 +264,7 @@ def test_a_test_that_could_not_measure_is_the_same_test(run, pytester):
 def test_a_matrix_has_a_result_for_each_release(run, pytester):
     """Two releases are two results with an environment each."""
     run("--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
-    found = results(pytester.path / "reports/latest/allure-results").values()
+    found = list(map(json.loads, texts(pytester.path / "reports/latest/allure-results")))
 
     assert len({one["historyId"] for one in found}) == 2
     assert {label["value"] for one in found for label in one["labels"] if label["name"] == "env"} == {
@@ -153,13 +285,17 @@ def test_the_run_says_what_it_ran_on(run, pytester):
 
 
 def test_a_directory_that_the_user_names_is_theirs(run, pytester):
-    """With --alluredir the results go there, and nothing in it is removed."""
+    """With --alluredir the results go there, complete, and nothing in it is removed."""
     mine = pytester.path / "mine"
     mine.mkdir()
     (mine / "old-result.json").write_text("{}")
     run(f"--alluredir={mine}")
 
-    assert len(list(mine.glob("*-result.json"))) == 2
+    made = [json.loads(text) for text in texts(mine) if text != "{}"]
+    assert [(one["name"].partition(": 1.")[0], environments(one)) for one in made] == [
+        ("test_flush", ["mariadb:10.11"])
+    ]
+    assert (mine / "old-result.json").exists()
     assert (mine / "categories.json").exists()
     assert not (pytester.path / "reports/latest/allure-results").exists()
 
@@ -200,10 +336,3 @@ def test_strict_runs_keep_the_category(run, pytester):
 
     assert found["status"] == "broken"
     assert matching(found) == ["Inconclusive: neither pass nor failure"]
-
-
-def test_the_report_is_configured_with_the_same_categories():
-    """The file for Allure 3's configuration says what every run writes."""
-    kept = Path(__file__).parents[2] / "reports" / "categories.json"
-
-    assert kept.read_text() == allure.categories()

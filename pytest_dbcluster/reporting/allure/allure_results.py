@@ -1,11 +1,17 @@
-"""Allure results: a step for each claim, with message, rounds and chart attached.
+"""Allure results: what a run adds to the results that allure-pytest writes. Nothing else knows allure.
 
-The results are in ``allure-results`` of the results directory, or in the directory that the user names with
+Each claim is a step with message, rounds and chart attached; a test is shown with its claims (``description``). The
+results are in ``allure-results`` of the results directory, or in the directory that the user names with
 ``--alluredir``. Runs that measure nothing write none.
+
+A test is identified by its node id without the release (``testCaseId``), and by that and the release
+(``historyId``), so that Allure shows one test on several releases side by side, and another test never there.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
 import time
 import uuid
@@ -16,6 +22,9 @@ from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import unwritten
+from pytest_dbcluster.reporting.allure import description
+from pytest_dbcluster.reporting.allure.description import Shown
+from pytest_dbcluster.reporting.documents.claim_id import bare, key_of_test
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import ResultFiles, about_run
 from pytest_dbcluster.reporting.tables import closing, matrix
@@ -23,6 +32,11 @@ from pytest_dbcluster.reporting.unwritten import Unwritten, write
 
 DIRECTORY = "allure-results"
 LISTENER = "allure_listener"
+ADDITIONS = "dbcluster_allure_additions"
+RELEASE, ENVIRONMENT = "db_release", "env"  # the parameter and the label with a test's release
+SEVERAL = "several releases"  # the environment of tests that name the releases which they compare
+NAMELESS = "::<lambda>"
+MACHINE = ("host", "thread")  # labels that say only where a test has run
 OURS = (  # files of the run before that are removed
     "*-result.json",
     "*-container.json",
@@ -31,31 +45,37 @@ OURS = (  # files of the run before that are removed
     "environment.properties",
     "categories.json",
 )
-INCONCLUSIVE = r"^pytest_dbcluster\.errors\.Inconclusive: [\s\S]*"
+UNKNOWN = "unknown"  # Allure's status of an inconclusive claim
+INCONCLUSIVE = rf"^{description.INCONCLUSIVE}[\s\S]*"
 UNSUPPORTED = r"^pytest_dbcluster\.errors\.Unsupported: [\s\S]*"
 # No inline flags: Allure reads these as regular expressions of Java (Allure 2) and of JavaScript (Allure 3).
 CATEGORIES: Sequence[Mapping[str, Any]] = (
     {"name": "Slower, or wrong", "matchedStatuses": ["failed"]},
     {
         "name": "Inconclusive: neither pass nor failure",
-        "matchedStatuses": ["skipped", "broken"],
+        "matchedStatuses": [UNKNOWN, "broken"],
         "messageRegex": INCONCLUSIVE,
     },
     {
-        "name": "Could not tell",
+        "name": "Broken: could not tell",
         "matchedStatuses": ["broken"],
-        "messageRegex": r"^(?!pytest_dbcluster\.errors\.Inconclusive: )[\s\S]*",
+        "messageRegex": rf"^(?!{description.INCONCLUSIVE})[\s\S]*",
     },
     {"name": "This machine lacks what it needs", "matchedStatuses": ["skipped"], "messageRegex": UNSUPPORTED},
 )
 STATUSES: Mapping[Outcome, str] = MappingProxyType(
-    {Outcome.HOLDS: "passed", Outcome.FAILS: "failed", Outcome.INCONCLUSIVE: "skipped"}
+    {Outcome.HOLDS: "passed", Outcome.FAILS: "failed", Outcome.INCONCLUSIVE: UNKNOWN}
 )
 
 
 def start(config: Any) -> bool:
     """Begin to collect results, for ``write_into``; return False without allure-pytest, or with ``--alluredir``."""
-    if not config.pluginmanager.has_plugin("allure_pytest") or listener(config) is not None:
+    if not config.pluginmanager.has_plugin("allure_pytest"):
+        return False
+    additions = _additions()
+    config.pluginmanager.register(additions, ADDITIONS)
+    _register(config, additions)
+    if listener(config) is not None:
         return False
     from allure_pytest.listener import AllureListener
 
@@ -116,38 +136,107 @@ def _writer(directory: Path, lost: Unwritten) -> Any:
     return Writer(str(directory))
 
 
+@dataclasses.dataclass
+class Addition:
+    """What a result gets besides what allure-pytest has written. identity: of its test. shown: its claims."""
+
+    identity: str
+    release: str
+    shown: list[Shown] = dataclasses.field(default_factory=list)
+
+
+def _additions() -> Any:
+    """The plugin of allure that completes each result of a measuring test just before it is written."""
+    from allure_commons import hookimpl
+
+    class Additions:
+        """of: by the uuid of a result, its addition."""
+
+        def __init__(self) -> None:
+            self.of: dict[str, Addition] = {}
+
+        @hookimpl(tryfirst=True)
+        def report_result(self, result: Any) -> None:
+            """Complete a result."""
+            result.labels[:] = [label for label in result.labels if label.name not in MACHINE]
+            if (added := self.of.pop(result.uuid, None)) is None:
+                return
+            result.name = bare(result.name, added.release) if added.release else result.name
+            result.testCaseId, result.historyId = digest(added.identity), digest(added.identity, added.release)
+            _reword(result, added.shown)
+            why = result.statusDetails.message if result.status == UNKNOWN else ""
+            if added.shown or why:
+                result.name = description.name(result.name, added.shown)
+                told = description.html(result.description or "", added.shown, why)
+                result.descriptionHtml = (result.descriptionHtml or "") + told
+
+        @hookimpl(tryfirst=True)
+        def report_container(self, container: Any) -> None:
+            """Leave out what ends pytest's fixtures: it has neither a name nor a status."""
+            container.afters[:] = [step for step in container.afters if not step.name.endswith(NAMELESS)]
+
+    return Additions()
+
+
+def _reword(result: Any, shown: Sequence[Shown]) -> None:
+    """Show an inconclusive claim as such, and what a claim says as one line."""
+    before = (result.statusDetails and result.statusDetails.message) or ""
+    said, folded = description.message(before, shown)
+    if said == before:
+        return
+    result.statusDetails.message, result.statusDetails.trace = said, folded or None
+    if result.status == "skipped" and said.startswith(description.INCONCLUSIVE):
+        result.status = UNKNOWN
+
+
+def digest(*parts: str) -> str:
+    """The id of a test in Allure, from its key and, for the ``historyId``, its release."""
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+
 def listener(config: Any) -> Any:
     """The pytest plugin that writes Allure's results of this run; None when nothing does."""
     return config.pluginmanager.get_plugin(LISTENER)
 
 
-def test_begins(config: Any, release: object, seed: int) -> None:
-    """Add release and seed to the result of a test, also when the test fails later.
+def test_begins(config: Any, test: str, release: str, seed: int) -> None:
+    """Add identity, release and seed to the result of a test before its body, so that a failing test has them too.
 
-    Allure identifies a test by its parameters: the release is one of them; the seed is shown, but excluded from them.
+    test: its node id. release: empty for a test that names its own. The seed is shown, and excluded from what
+    identifies the test.
     """
-    writer = listener(config)
-    result = writer.allure_logger.get_test(None) if writer else None
+    writer, additions = listener(config), config.pluginmanager.get_plugin(ADDITIONS)
+    result = writer.allure_logger.get_test(None) if writer and additions else None
     if result is None:
         return
     from allure_commons.model2 import Label, Parameter
 
-    named = {parameter.name for parameter in result.parameters}
-    if "db_release" not in named:
-        result.parameters.append(Parameter(name="db_release", value=str(release)))
-    if "seed" not in named:
-        result.parameters.append(Parameter(name="seed", value=str(seed), excluded=True))
-    if not any(label.name == "env" for label in result.labels):
-        result.labels.append(Label(name="env", value=str(release)))
+    additions.of[result.uuid] = Addition(key_of_test(test, *([release] if release else [])), release)
+    others = [parameter for parameter in result.parameters if parameter.name not in (RELEASE, "seed")]
+    own = [Parameter(name=RELEASE, value=release)] if release else []
+    result.parameters[:] = [*others, *own, Parameter(name="seed", value=str(seed), excluded=True)]
+    result.labels.append(Label(name=ENVIRONMENT, value=release or SEVERAL))
+
+
+def _show(config: Any, record: ClaimRecord | CurveRecord, chart: Path | None) -> str:
+    """Add a record to the description of the test that runs; return the text of its chart, empty for none."""
+    text = chart.read_text() if chart is not None and chart.exists() else ""
+    result = listener(config).allure_logger.get_test(None)
+    additions = config.pluginmanager.get_plugin(ADDITIONS)
+    if result is not None and result.uuid in additions.of:
+        additions.of[result.uuid].shown.append(Shown(record, text))
+    return text
 
 
 def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
-    """Add one answered claim as a step, with its message, rounds and chart attached."""
+    """Add one answered claim as a step, with its message, rounds and chart attached, and to the description."""
     writer = listener(config)
     if writer is None:
         return
     import allure
     from allure_commons.model2 import Parameter, StatusDetails, TestStepResult
+
+    chart = _show(config, record, kept.chart)
 
     began = min((drawn.started for rounds in record.rounds.values() for drawn in rounds), default=time.time())
     parameters = [Parameter(name=name, value=value) for name, value in _parameters(record).items()]
@@ -158,8 +247,8 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
     allure.attach(record.message, "verdict", allure.attachment_type.TEXT)
     if kept.rounds.exists():
         allure.attach(kept.rounds.read_text(), "rounds", allure.attachment_type.CSV)
-    if kept.chart is not None:
-        allure.attach(kept.chart.read_text(), "chart", allure.attachment_type.SVG)
+    if chart:
+        allure.attach(chart, "chart", allure.attachment_type.SVG)
     writer.allure_logger.stop_step(
         identity,
         stop=int(time.time() * 1000),
@@ -169,7 +258,7 @@ def claim(config: Any, record: ClaimRecord, kept: ResultFiles) -> None:
 
 
 def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> None:
-    """Add a curve as a step of the test, with its CSV text ``points`` and its chart attached."""
+    """Add a curve as a step of the test, with its CSV text ``points`` and its chart, and to the description."""
     writer = listener(config)
     if writer is None:
         return
@@ -181,8 +270,8 @@ def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> 
     identity = str(uuid.uuid4())
     writer.allure_logger.start_step(None, identity, step)
     allure.attach(points, "points", allure.attachment_type.CSV)
-    if chart is not None:
-        allure.attach(chart.read_text(), "chart", allure.attachment_type.SVG)
+    if drawn := _show(config, record, chart):
+        allure.attach(drawn, "chart", allure.attachment_type.SVG)
     details = StatusDetails(message="; ".join(record.notes))
     writer.allure_logger.stop_step(identity, stop=now, status="passed", statusDetails=details)
 
@@ -208,8 +297,7 @@ def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: 
     directory = Path(config.option.allure_report_dir or "") if listener(config) else None
     if directory is None or not records:
         return
-    lines = [f"{_escaped(name)}={_escaped(value)}\n" for name, value in about_run(records).items()]
-    files = {"categories.json": categories(), "environment.properties": "".join(lines)}
+    files = {"categories.json": categories(), "environment.properties": properties(about_run(records))}
     for name, text in files.items():
         with unwritten.of(config).noted(directory / name):
             write(directory / name, text)
@@ -222,6 +310,11 @@ def finish(config: Any, records: Sequence[ClaimRecord | CurveRecord], releases: 
 def categories() -> str:
     """The text of Allure's file ``categories.json``."""
     return json.dumps(CATEGORIES, indent=2) + "\n"
+
+
+def properties(values: Mapping[str, str]) -> str:
+    """The text of Allure's file ``environment.properties``."""
+    return "".join(f"{_escaped(name)}={_escaped(value)}\n" for name, value in values.items())
 
 
 def _escaped(text: str) -> str:

@@ -1,0 +1,267 @@
+"""Allure's page of one or several results directories: one file that opens at once and asks nobody for anything.
+
+Allure 3 makes it of copies of the results (``stage``). Then it is changed (``cured``): Allure puts the data behind the
+program that reads them, so that one opening in eight stays blank, and the page tells a service on the network about
+every opening. A link leads to the page of the run; Allure's own links cannot, because they must be whole addresses.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.reporting.allure import allure_results, program, unfinished
+from pytest_dbcluster.reporting.allure.allure_results import CATEGORIES, DIRECTORY, ENVIRONMENT
+from pytest_dbcluster.reporting.page import report_page, summary, words
+from pytest_dbcluster.reporting.page.sources import Source
+from pytest_dbcluster.reporting.results_directory import ALLURE_PAGE, PAGE
+
+RESULT = "*-result.json"
+FOLDERS = ("parentSuite", "suite", "subSuite")  # labels by which Allure makes folders of tests
+FORBIDDEN, LONGEST = re.compile(r"[/\\\x00-\x1f\x7f-\x9f]"), 56  # in a name of an environment; Allure takes 64
+STAGED = (RESULT, "*-container.json", "*-globals.json", "*-attachment*")
+SETTINGS, CONFIGURATION = "settings.json", "allurerc.mjs"
+CHARSET = '<meta charset="utf-8">'  # browsers look for it in the first kilobyte only
+BODY = "<body>"
+END = "</script>"
+ANALYTICS, DATA = '<script async src="https://', "<script async>\n      window.allureReportData"
+SCRIPTS = 2  # the analytics are two scripts, and so are the data
+# Allure's program is as high as the window, so the bar above it takes a part of it.
+STYLE = (
+    "@media screen { body { display: flex; flex-direction: column; height: 100vh; overflow: hidden }"
+    " #app { flex: 1; min-height: 0 } #app > * { height: 100% !important; min-height: 0 !important } }"
+    " #dbcluster { font: 14px/1.5 sans-serif; padding: 6px 24px; background: white; color: black }"
+    " #dbcluster a { color: #0550ae }"
+)
+BAR = '<style>{style}</style><nav id="dbcluster">{sentence} <a href="{address}">Open the page of the run</a></nav>'
+
+
+@dataclasses.dataclass(frozen=True)
+class Staged:
+    """Copies of results.
+
+    environments: their labels -> how Allure shows them, older versions first. notes: sentences about files that are
+    left out.
+    """
+
+    environments: Mapping[str, str]
+    notes: tuple[str, ...]
+
+
+def path(page: Path) -> Path:
+    """Where Allure's page lies: beside the page of the run, ``allure.html`` beside ``index.html``."""
+    return page.with_name(ALLURE_PAGE if page.name == PAGE else f"{page.stem}-{ALLURE_PAGE}")
+
+
+def has_results(read: Sequence[Source]) -> bool:
+    """Whether any of these directories has results of Allure."""
+    return any(next((source.directory / DIRECTORY).glob(RESULT), None) for source in read)
+
+
+def check(read: Sequence[Source], page: Path) -> None:
+    """Raise ConfigError for directories without results of Allure, and for a page that is a table alone."""
+    if page.suffix == ".md":
+        raise ConfigError(f"{page}: a table has no page beside it; give --output FILE.html, or leave --allure out")
+    if not has_results(read):
+        named = ", ".join(str(source.directory / DIRECTORY) for source in read)
+        raise ConfigError(f"there are no results of Allure in {named}: allure-pytest was not installed in that run")
+
+
+def try_to_make(read: Sequence[Source], page: Path, progress: Report) -> str:
+    """Make Allure's page if Allure and Node.js are there; return the line that says where it is, or why there is none.
+
+    Empty for runs without results of Allure. Never raises a DBClusterError, and fetches nothing.
+    """
+    if not has_results(read):
+        return ""
+    try:
+        entry = program.lookup()
+        if entry is None:
+            program.node()
+            return f"no Allure page: Allure {program.VERSION} was not fetched; --allure fetches it with npm"
+        return make(read, page, entry, progress)
+    except DBClusterError as error:
+        return f"no Allure page: {error}"
+
+
+def make(read: Sequence[Source], page: Path, entry: Path, progress: Report) -> str:
+    """Make Allure's page of these directories; return the line that says where it is.
+
+    page: that of the run, to which it has a link. entry: Allure in the cache. Raises ConfigError for results that
+    cannot be copied, or where the page cannot be written; Unsupported without Node.js; ProvisionError when Allure
+    fails.
+    """
+    with tempfile.TemporaryDirectory(prefix="dbcluster-allure-") as name:
+        working = Path(name)
+        (working / "results").mkdir()
+        staged = stage(read, working / "results")
+        for note in staged.notes:
+            progress(note)
+        settings = {
+            "name": "Performance claims",
+            "categories": CATEGORIES,
+            "label": ENVIRONMENT,
+            "environments": staged.environments,
+        }
+        (working / SETTINGS).write_text(json.dumps(settings), encoding="utf-8")
+        shutil.copyfile(Path(__file__).parent / CONFIGURATION, working / CONFIGURATION)
+        made = program.generate(entry, working / CONFIGURATION, working / "results")
+    several = len(read) > 1
+    notes = [
+        f"{name}: {note}." if several else words.said(note)
+        for name, source in _named(read).items()
+        for note in source.notes
+    ]
+    report_page.write(cured(made, " ".join([summary.sentence(read), *notes]), page.name), path(page))
+    return f"Allure report: {path(page)}"
+
+
+def stage(read: Sequence[Source], into: Path) -> Staged:
+    """Copy the results of these directories ``into`` one; what is no result is left out.
+
+    Raises ConfigError for a file that cannot be copied.
+    """
+    named = _named(read)
+    labels: set[str] = set()
+    notes: list[str] = []
+    try:
+        for name, source in named.items():
+            documents = _copied(source.directory / DIRECTORY, into, notes)
+            known = {str(document.get("historyId")) for document in documents.values()}
+            more = {f"{one['uuid']}-result.json": one for one in unfinished.results(source, known)}
+            for file, document in {**documents, **more}.items():
+                _place(document, name if len(read) > 1 else "")
+                labels.update(str(label.get("value")) for label in _labels(document))
+                (into / file).write_text(json.dumps(document), encoding="utf-8")
+        (into / "environment.properties").write_text(_about(named), encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot copy {error.filename}: {error.strerror}") from None
+    return Staged(_names(sorted(labels, key=_by_version)), tuple(notes))
+
+
+def _copied(directory: Path, into: Path, notes: list[str]) -> dict[str, dict[str, Any]]:
+    """Copy what belongs to the results of a directory; return the results by file name. Raises OSError."""
+    documents = {}
+    for file in _files(directory):
+        if not file.match(RESULT):
+            shutil.copyfile(file, into / file.name)
+        elif (document := _result(file)) is not None:
+            documents[file.name] = document
+        else:
+            notes.append(f"{file} is no result of Allure: it is left out")
+    return documents
+
+
+def _named(read: Sequence[Source]) -> dict[str, Source]:
+    """The directories by their last name, those of one name with a number."""
+    found: dict[str, Source] = {}
+    for source in read:
+        found[_unused(source.directory.resolve().name, found)] = source
+    return found
+
+
+def _names(labels: Iterable[str]) -> dict[str, str]:
+    """By label, a name that Allure takes for an environment: no path, no control character, and not long."""
+    taken = {"default": ""}  # Allure's own
+    for label in labels:
+        name = FORBIDDEN.sub("_", label).strip(" .")[:LONGEST] or "unnamed"
+        taken[_unused(name, taken)] = label
+    return {label: name for name, label in taken.items() if label}
+
+
+def _unused(name: str, taken: Mapping[str, object]) -> str:
+    """The name, with a number where it is taken."""
+    numbered = (f"{name} ({number})" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], numbered) if one not in taken)
+
+
+def _by_version(release: str) -> list[str | int]:
+    """Sorts 10.5 before 10.11. Texts and numbers alternate, so a text is never compared with a number."""
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d{1,9})", release)]
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    """The files of Allure in a directory. What is no plain file is none: it may be a link of somebody else."""
+    for pattern in STAGED:
+        yield from (path for path in sorted(directory.glob(pattern)) if path.is_file() and not path.is_symlink())
+
+
+def _result(file: Path) -> dict[str, Any] | None:
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) and "uuid" in document else None
+
+
+def _place(document: dict[str, Any], directory: str) -> None:
+    """Put a result directly into its environment, without folders: Allure folds those in which all tests passed.
+
+    directory: where there are several; each has environments of its own, because Allure takes equal tests of one
+    environment for retries.
+    """
+    document.pop("titlePath", None)
+    if isinstance(labels := document.get("labels"), list):
+        labels[:] = [label for label in labels if not isinstance(label, dict) or label.get("name") not in FOLDERS]
+    for label in _labels(document) if directory else ():
+        label["value"] = f"{label.get('value')}, {directory}"
+
+
+def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """The labels that name the release of a result."""
+    labels = document.get("labels")
+    named = [label for label in labels if isinstance(label, dict)] if isinstance(labels, list) else []
+    return [label for label in named if label.get("name") == ENVIRONMENT]
+
+
+def _about(named: Mapping[str, Source]) -> str:
+    """What the runs were, as Allure's environment.properties; with the directory where there are several."""
+    return "".join(
+        allure_results.properties({(f"{directory}: {title}" if len(named) > 1 else title): text})
+        for directory, source in named.items()
+        for title, text in summary.about(source).items()
+        if text
+    )
+
+
+def cured(page: str, sentence: str, address: str) -> str:
+    """Allure's page with its data before its program, without analytics, and with a link to the page of the run.
+
+    sentence: what holds. address: of the page of the run, relative to this one. Raises ProvisionError for a page that
+    has another shape, because it might ask the network for something.
+    """
+    page, _ = _cut(page, ANALYTICS)
+    page, data = _cut(page, DATA)
+    bar = BAR.format(style=STYLE, sentence=escape(sentence), address=escape(address))
+    for mark, more in ((BODY, bar), (CHARSET, data)):
+        before, found, after = page.partition(mark)
+        if not found:
+            raise _other_shape(mark)
+        page = f"{before}{mark}{more}{after}"
+    return page
+
+
+def _cut(page: str, mark: str) -> tuple[str, str]:
+    """The page without the scripts that begin with a mark, and these scripts."""
+    begin = end = page.find(mark)
+    for _ in range(SCRIPTS):
+        end = page.find(END, end) + len(END)
+    if begin < 0 or end < begin:
+        raise _other_shape(mark)
+    return page[:begin] + page[end:], page[begin:end]
+
+
+def _other_shape(mark: str) -> ProvisionError:
+    return ProvisionError(
+        f"Allure made a page of another shape than that of version {program.VERSION}: {mark!r} is not in it"
+    )

@@ -1,0 +1,134 @@
+"""How Allure shows a test that measured: its name with the ratio, its claims as HTML, and its message.
+
+Allure removes scripts, styles and parts of inline SVG from a description, so a chart is an image with its data in it.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Sequence
+from html import escape
+
+from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.reporting.page import claim_view, words
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.tables import closing
+
+INCONCLUSIVE = "inconclusive: "
+CLASSES = {  # the state of a claim that ends a test with an error: how the message of pytest begins
+    "inconclusive": "pytest_dbcluster.errors.Inconclusive: ",
+    "refuted": "pytest_dbcluster.errors.ClaimFailed: ",
+}
+RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}  # which claim names the test
+WIDTH = 800  # of a chart, in pixels
+PAPER = 'style="background: white"'  # a chart is drawn for paper, and Allure has a dark theme
+WRAPPED = 'style="white-space: normal; overflow-wrap: anywhere"'  # else Allure cuts a long line off
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """A claim or a curve of a test. chart: the text of its SVG file; empty for none."""
+
+    record: ClaimRecord | CurveRecord
+    chart: str = ""
+
+
+def name(test: str, shown: Sequence[Shown]) -> str:
+    """The name of a test with the ratio of its claim: ``test_flush[write]: 1.84 (1.18 .. 3.08)``.
+
+    Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted. Allure
+    calls an inconclusive test ``unknown``, so its name says what it is.
+    """
+    claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
+    if not claims:
+        return test
+    asserted = [record for record in claims if record.asserted] or claims
+    first = min(asserted, key=lambda record: RANKS[record.verdict.outcome])
+    more = f" and {len(asserted) - 1} more" if len(asserted) > 1 else ""
+    state = INCONCLUSIVE if words.state(first) == "inconclusive" else ""
+    metric = "" if first.metric == "throughput" else f"{first.metric} "
+    return f"{test}: {state}{metric}{_estimate(first)}{more}"
+
+
+def html(said: str, shown: Sequence[Shown], why: str = "") -> str:
+    """The description of a test: what it says of itself (its docstring, as text), then its claims and curves.
+
+    why: why the test is inconclusive; empty for others. It is shown where no claim says it.
+    """
+    docstring = "".join(f"<p>{escape(part.strip())}</p>" for part in said.split("\n\n") if part.strip())
+    docstring += f"<h3>{escape(why)}</h3>" if why and not shown else ""
+    parts = [_claim(one.record) if isinstance(one.record, ClaimRecord) else _curve(one.record) for one in shown]
+    charts = [_image(one.chart, number) for number, one in enumerate(shown, 1)]
+    return docstring + "".join(part + chart for part, chart in zip(parts, charts, strict=True))
+
+
+def message(text: str, shown: Sequence[Shown]) -> tuple[str, str]:
+    """The message of a test that a claim has ended, as one line, and all that pytest says, which Allure folds.
+
+    Text that is no message of a claim stays as it is, with nothing to fold. An inconclusive test always says so.
+    """
+    for state, before in CLASSES.items():
+        if text.startswith(before):
+            said = text.removeprefix(before)
+            claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
+            if first := next((record for record in claims if words.state(record) == state), None):
+                why = claim_view.needs(first)
+                return f"{_answer(first)}: {_estimate(first)}{f'; {why}' if why else ''}", said
+            return (f"{INCONCLUSIVE}{said}" if state == "inconclusive" else said), ""
+    return text, ""
+
+
+def _answer(record: ClaimRecord) -> str:
+    """State and sentence: ``refuted: flush_2 is not faster than galera3``."""
+    return f"{words.state(record)}: {words.sentence(record).removeprefix('not decided: ')}"
+
+
+def _estimate(record: ClaimRecord) -> str:
+    """The ratio with the interval that decided the claim."""
+    guarded = closing.guarded(record)
+    return f"{words.ratio(record)} ({f'90 %: {guarded}' if guarded else words.interval(record)})"
+
+
+def _claim(record: ClaimRecord) -> str:
+    """The answer in words, then its figures as two tables."""
+    guarded = closing.guarded(record)
+    state, level = words.state(record), f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
+    published = "" if record.published is None else closing.number(record.published)
+    figures = {
+        "claim": record.text,
+        "load": record.load,
+        "release": record.release,
+        "measured": f"{words.ratio(record)} ({level}: {words.interval(record)})",
+        "holds by": guarded and f"90 %: {guarded}",
+        "published": ", ".join(filter(None, (published, claim_view.difference(record)))),
+        "needs": claim_view.needs(record),
+        "pairs": f"{record.verdict.pairs}, {record.measured_seconds:.0f} s measured",
+        "repeat": record.repeat,
+    }
+    medians = claim_view.medians(record)
+    heading = f"{words.SYMBOLS[state]} {_answer(record)}"
+    rows = [(title, text) for title, text in figures.items() if text]
+    return f"<h3>{escape(heading)}</h3>{_table((), rows)}{_table(medians.columns, medians.rows)}"
+
+
+def _curve(record: CurveRecord) -> str:
+    notes = "".join(f"<p>{escape(note)}</p>" for note in record.notes)
+    return f"<h3>{escape(f'{record.load} over {record.field}')}</h3>{notes}"
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table of texts; the first column has the headings of the rows."""
+    head = "".join(f"<th>{escape(column)}</th>" for column in columns)
+    body = [
+        f"<th>{escape(title)}</th>{''.join(f'<td {WRAPPED}>{escape(cell)}</td>' for cell in row)}"
+        for title, *row in rows
+    ]
+    return f"<table>{''.join(f'<tr>{row}</tr>' for row in [head, *body] if row)}</table>"
+
+
+def _image(svg: str, number: int) -> str:
+    if not svg:
+        return ""
+    data = base64.b64encode(svg.encode()).decode()
+    return f'<p><img src="data:image/svg+xml;base64,{data}" alt="chart {number}" width="{WIDTH}" {PAPER}></p>'
