@@ -6,7 +6,8 @@
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
-- ``index.html``: the page of ``page.report_page``, made of all the others.
+- ``index.html``: the page of ``page.report_page``, made of all the others. ``index.md``: its claims side by side, which
+  ``dbcluster report`` writes.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ from pytest_dbcluster.rounds.round import Round
 SUMMARY = "summary.md"
 FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
-PAGE = "index.html"
+PAGE, TABLE = "index.html", "index.md"
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, TABLE),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),

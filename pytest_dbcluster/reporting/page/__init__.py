@@ -5,7 +5,8 @@ It is made from results directories alone, so it can be made again at any time, 
 - ``report_page``: makes the page of one or several results directories; everybody else calls this.
 - ``sources``: reads results directories, and says what is wrong with one. ``timelines``: reads samples of every second.
 - ``summary``: the sentence at the top, what the runs were, and the tests that no claim shows.
-- ``claim_view``, ``sweep_view``, ``release_view``: what the page says about a claim, a sweep, and claims by release.
+- ``claim_view``, ``sweep_view``: what the page says about a claim, and about a sweep.
+- ``comparison_view``: claims side by side, by release, topology, storage, machine or run.
 - ``causes``: the counters and resources that moved, which may say why.
 - ``words``: sentences and numbers of the page.
 - ``template.html``, ``style.css``: how it looks; ``report_page`` fills them with jinja2.
@@ -13,4 +14,4 @@ It is made from results directories alone, so it can be made again at any time, 
 A new section is a view here, and its part of ``template.html``.
 """
 
-__all__ = ["release_view", "report_page", "sources"]
+__all__ = ["comparison_view", "report_page", "sources"]

@@ -15,7 +15,7 @@ from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.reporting.charts import colours, drawing, forest
-from pytest_dbcluster.reporting.page import claim_view, release_view, sources, summary, sweep_view, words
+from pytest_dbcluster.reporting.page import claim_view, comparison_view, sources, summary, sweep_view, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
@@ -118,7 +118,7 @@ def _content(read: Sequence[Source]) -> dict[str, Any]:
         "notes": [(source.name if several else "", note) for source in read for note in source.notes],
         "runs": [(source.name, summary.about(source)) for source in read],
         "forests": _forests(keyed),
-        "releases": release_view.view(keyed),
+        "comparisons": comparison_view.views(keyed),
         "claims": claims,
         "sweeps": sweeps,
         "tests": summary.tests(read),

@@ -144,7 +144,7 @@ def test_a_page_of_two_runs_names_them(tmp_path):
     texts = Texts(report_page.html(sources.read_all(both)))
 
     assert f"{tmp_path}/second" in texts.sections["claim2"]
-    assert f"mariadb:10.11 10.11.19 in {tmp_path}/first" in texts.sections["releases"]
+    assert f"Claims by run claim load {tmp_path}/first {tmp_path}/second" in texts.sections["by-run"]
     assert "All 2 claims hold; 2 tests are broken." in texts.sections[""]
 
 
