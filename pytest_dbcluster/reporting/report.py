@@ -92,15 +92,15 @@ class Report:
 
     def _add(self, record: ClaimRecord) -> None:
         self.records.append(record)
-        self._measured(record.release)
+        self._measured(record)
 
     def _add_curve(self, record: CurveRecord) -> None:
         self.curves.append(record)
-        self._measured(record.release)
+        self._measured(record)
 
-    def _measured(self, releases: str) -> None:
+    def _measured(self, record: ClaimRecord | CurveRecord) -> None:
         if recorder := run_recorder.of(self._config):
-            recorder.measured(releases)
+            recorder.measured(record.test, record.release)
 
     def sort(self, tests: Sequence[str]) -> None:
         """Sort the records by test in the order of ``tests``; those of one test stay in order of arrival."""

@@ -16,7 +16,15 @@ from pytest_dbcluster.rounds import metrics
 STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 BESIDE = "compared"  # of a comparison that claims nothing
 NOTHING = "-"
-SYMBOLS = {"holds": "✓", "refuted": "✗", "inconclusive": "?", BESIDE: "=", "broken": "!", "skipped": NOTHING}
+SYMBOLS = {
+    "holds": "✓",
+    "refuted": "✗",
+    "inconclusive": "?",
+    BESIDE: "=",
+    "broken": "!",
+    "cut short": "/",
+    "skipped": NOTHING,
+}
 MOST_DIGITS = 6
 
 
