@@ -31,6 +31,11 @@ def zero(values: Iterable[float]) -> float:
     return min(value for value in (1.0, *values) if TINY < value < math.inf) / 10
 
 
+def infinity(values: Iterable[float]) -> float:
+    """Where an infinite ratio is drawn: at ten times the largest other one, or at 10."""
+    return max(value for value in (1.0, *values) if TINY < value < math.inf) * 10
+
+
 def ratios(values: Iterable[float], *, least: float = 1.0) -> Scale:
     """The scale that shows these ratios and 1.
 

@@ -155,7 +155,7 @@ def _why(record: ClaimRecord, moved: Sequence[causes.Cause]) -> Table | None:
     for cause in moved:
         name = f"{cause.name} per {cause.per}" if cause.per else cause.name
         ends = f"{words.apart(cause.low, [1.0])} .. {words.apart(cause.high, [1.0])}"
-        bounded = cause.low > 0 and math.isfinite(cause.high)
+        bounded = claim_chart.bounded(cause.low, cause.high)
         values = words.figure(cause.baseline), words.figure(cause.candidate)
         said = closing.number(cause.ratio) if cause.moved else f"{closing.number(cause.ratio)}, not shown to differ"
         rows.append((name, *values, said, ends if bounded else "no interval yet"))

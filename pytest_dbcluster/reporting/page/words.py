@@ -56,7 +56,7 @@ def ratio(record: ClaimRecord) -> str:
 def interval(record: ClaimRecord) -> str:
     """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs."""
     verdict = record.verdict
-    if math.isnan(verdict.low) or (verdict.low == 0 and math.isinf(verdict.high)):
+    if not claim_chart.bounded(verdict.low, verdict.high):
         return "no interval yet"
     limits = claim_chart.bounds(record) or [1.0]
     return f"{apart(verdict.low, limits)} .. {apart(verdict.high, limits)}"

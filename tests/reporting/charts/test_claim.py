@@ -91,6 +91,17 @@ def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
     assert last.bounded
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
+def test_an_interval_with_one_end_is_drawn_as_a_bar(low, high):
+    """To the end of the axis; only an interval without ends is hollow."""
+    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=14)
+    found = dataclasses.replace(made.verdict, ratio=0.3, low=low, high=high)
+    svg = claim.svg(dataclasses.replace(made, verdict=found))
+
+    assert "99.9 % interval" in words(svg)
+    assert svg.count("stroke-width: 3.2") == 1
+
+
 def test_the_last_look_is_that_of_the_verdict():
     """A drawn interval never contradicts the verdict, also after pairs that no look has seen."""
     made = record(pairs=19)
