@@ -11,6 +11,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.formatting import counted, printable
 from pytest_dbcluster.reporting.page import comparison_view, report_page, sources
 from pytest_dbcluster.reporting.page.comparison_view import ComparisonView
+from pytest_dbcluster.reporting.page.making import Making
 from pytest_dbcluster.reporting.results_directory import PAGE
 from pytest_dbcluster.reporting.tables import layout
 
@@ -43,7 +44,7 @@ def run_report(arguments: argparse.Namespace) -> int:
         return 0
     if lacks := report_page.missing():
         raise Unsupported(lacks)
-    report_page.write(report_page.html(read), output)
+    report_page.write(report_page.html(read, Making(tell)), output)
     print(f"report: {output} ({counted(len(keyed), 'claim')})")
     if view:
         _write_table(view, output.with_suffix(MARKDOWN))

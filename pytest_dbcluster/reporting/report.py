@@ -151,7 +151,7 @@ class Report:
         Empty without matplotlib, which another line has said already, and for a run that has no results.
         """
         ended = self.records or self.curves or run_recorder.of(self._config)
-        return report_page.make(self._results.directory) if ended and drawing.available() else ""
+        return report_page.make(self._results.directory, self.line) if ended and drawing.available() else ""
 
     def _matrix(self) -> matrix.Matrix | None:
         """The matrix of releases; None for a run on one release."""

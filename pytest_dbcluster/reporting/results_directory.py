@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.formatting import file_name
@@ -95,7 +95,7 @@ class Results:
         self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
         line = self._listed(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
-        return self._with_chart(dataclasses.replace(kept, line=line), claim_chart.svg(record))
+        return self._with_chart(dataclasses.replace(kept, line=line), lambda: claim_chart.svg(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
         """Move one claim from another results directory into this one, and return its record.
@@ -117,7 +117,7 @@ class Results:
         self._write(kept.rounds, table)
         self._write_ledgers(kept, schema.curve_rounds(record))
         line = self._listed_curve(record, kept)
-        return self._with_chart(dataclasses.replace(kept, line=line), curve_chart.svg(record))
+        return self._with_chart(dataclasses.replace(kept, line=line), lambda: curve_chart.svg(record))
 
     def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
         """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
@@ -144,10 +144,12 @@ class Results:
         table = self.directory / "curves" / name
         return ResultFiles(table, _curve_chart(table), self._curves)
 
-    def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
-        """Write the SVG text ``drawn``; the files without a chart where there is none."""
-        if kept.chart and drawn is not None:
-            self._write(kept.chart, drawn)
+    def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
+        """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
+        if kept.chart:
+            with self.unwritten.drawn(kept.chart):
+                if (drawn := draw()) is not None:
+                    write(kept.chart, drawn)
         return kept if kept.chart and kept.chart.exists() else dataclasses.replace(kept, chart=None)
 
     def _write(self, path: Path, content: str | bytes) -> None:

@@ -8,10 +8,11 @@ It is made from results directories alone, so it can be made again at any time, 
 - ``claim_view``, ``sweep_view``: what the page says about a claim, and about a sweep.
 - ``comparison_view``: claims side by side, by release, topology, storage, machine or run.
 - ``causes``: the counters and resources that moved, which may say why.
+- ``making``: what is said while a page is made, and what becomes of a view that fails.
 - ``words``: sentences and numbers of the page.
 - ``template.html``, ``style.css``: how it looks; ``report_page`` fills them with jinja2.
 
 A new section is a view here, and its part of ``template.html``.
 """
 
-__all__ = ["comparison_view", "report_page", "sources"]
+__all__ = ["comparison_view", "making", "report_page", "sources"]

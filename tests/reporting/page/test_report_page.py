@@ -167,7 +167,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost):
 
 def test_an_error_of_the_page_ends_no_run(tmp_path, monkeypatch):
     """Whatever fails in it."""
-    monkeypatch.setattr(report_page, "html", lambda read: 1 / 0)
+    monkeypatch.setattr(report_page, "html", lambda *given: 1 / 0)
     line = report_page.make(results(tmp_path / "run", [record()]))
 
     assert line.startswith("no page: ZeroDivisionError: division by zero; the results are complete")
