@@ -21,6 +21,7 @@ from pytest_dbcluster.rounds.round import Round
 
 SIZE = (8.0, 4.6)
 NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
+FINE = 1e-5  # of a log ratio: far less than the width of a line
 FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
 
 
@@ -131,8 +132,8 @@ def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
     found = []
     for look in reached:
         seen = pairs.first(look)
-        low, high = intervals.interval(seen, verdict.alpha)
-        found.append(Look(look, *map(estimators.factor, (intervals.estimate(seen), low, high))))
+        low, high = intervals.interval(seen, verdict.alpha, FINE)
+        found.append(Look(look, *map(estimators.factor, (intervals.estimate(seen, FINE), low, high))))
     return [*found, Look(verdict.pairs, verdict.ratio, verdict.low, verdict.high)]
 
 

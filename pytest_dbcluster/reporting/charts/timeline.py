@@ -102,8 +102,7 @@ def _draw_rounds(axes: Any, rounds: Mapping[str, Sequence[Round]]) -> None:
     began = min((drawn.started for many in rounds.values() for drawn in many), default=0.0)
     for number, (variant, many) in enumerate(rounds.items()):
         spans = [(drawn.started - began, drawn.seconds) for drawn in many]
-        given = {"color": style(number).colour, "alpha": 0.16, "linewidth": 0}
-        axes.broken_barh(spans, (0, 1), label=f"a round of {variant}", transform=axes.get_xaxis_transform(), **given)
+        drawing.shade(axes, spans, style(number).colour, f"a round of {variant}")
 
 
 def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: tuple[int, int]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.errors import ConfigError
@@ -73,6 +73,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     verdict = record.verdict
     state = words.state(record)
     moved = causes.causes(record)
+    latencies = latency_chart.percentiles(record.rounds)
     return ClaimView(
         key=key,
         state=state,
@@ -91,8 +92,8 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         needs=_needs(record),
         medians=_medians(record),
         chart=colours.themed(claim_chart.svg(record, key, titled=False) or ""),
-        latency=colours.themed(latency_chart.svg(record.rounds, f"{key}-latency") or ""),
-        percentiles=_percentiles(record),
+        latency=colours.themed(latency_chart.svg(latencies, f"{key}-latency") or ""),
+        percentiles=_percentiles(latencies),
         timeline=colours.themed((timeline.svg(samples, record.rounds, f"{key}-timeline") if samples else "") or ""),
         why=_why(record, moved),
         why_note="" if moved else _why_not(record),
@@ -141,8 +142,7 @@ def _medians(record: ClaimRecord) -> Table:
     )
 
 
-def _percentiles(record: ClaimRecord) -> Table | None:
-    found = latency_chart.percentiles(record.rounds)
+def _percentiles(found: Mapping[str, Mapping[str, float]]) -> Table | None:
     if not found:
         return None
     rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())

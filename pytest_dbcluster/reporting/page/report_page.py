@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import gc
 import importlib.util
 import os
 import pwd
@@ -24,6 +26,7 @@ from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
+OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
 TEMPLATE, STYLES = "template.html", "style.css"
 # What readers look for first comes first.
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
@@ -98,7 +101,19 @@ def html(read: Sequence[Source], making: Making | None = None) -> str:
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters["said"] = words.said
-    return environment.get_template(TEMPLATE).render(**_content(read, making or Making()))
+    with drawing.styled(), _fewer_collections():
+        return environment.get_template(TEMPLATE).render(**_content(read, making or Making()))
+
+
+@contextlib.contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Let the garbage collector run less often: figures are thousands of objects that refer to each other."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], OBJECTS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:

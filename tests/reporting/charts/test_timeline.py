@@ -30,6 +30,13 @@ def test_each_kind_of_metric_has_its_band():
     assert "replica lag, s" not in words(svg)
 
 
+def test_the_rounds_of_a_variant_are_one_shape():
+    """A claim has up to 320 rounds, and a page sixty claims: each shape costs time and bytes."""
+    few, many = (timeline.svg(samples(cpu_node1=0.5), record(pairs=pairs).rounds) for pairs in (8, 80))
+
+    assert few.count("<path") == many.count("<path")
+
+
 def test_what_never_happened_has_no_band():
     """An empty band says nothing."""
     shown = words(
