@@ -28,7 +28,11 @@ INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
 ABOUT = ("time", "seconds", "variant", "block", "position")
 NODE = "_node"  # is in the names of values that are of one node
-GAUGES = ("receive_queue", "replica_lag")  # read as they are; all other values are changes a second
+GAUGES = (
+    "receive_queue",
+    "certification_queue",
+    "replica_lag",
+)  # read as they are; all other values are changes a second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -123,8 +127,9 @@ class Timeline:
         A line for each sample: ``time`` (seconds since 1970), ``seconds`` since the first round, then ``variant``,
         ``block`` and ``position`` of the round in which it was taken (empty between rounds), then the metrics: those of
         ``Sampler.rates`` as averages since the last sample that has them, and by node ``flow_control_paused_NODE``
-        (share of the time, 0 to 1), ``receive_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An empty
-        cell is unknown.
+        (share of the time, 0 to 1), ``flow_control_held_NODE`` (sessions that it held, on average),
+        ``receive_queue_NODE`` and ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An
+        empty cell is unknown.
         """
         if not rounds:
             return ""

@@ -45,11 +45,17 @@ BANDS = (
     Band("CPU, cores", ("cpu_node", "cpu_client", "steal")),
     Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1),
     Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02),
+    Band("sessions held by flow control", ("flow_control_held",)),
     Band("receive queue", ("receive_queue",)),
+    Band("certification queue", ("certification_queue",)),
     Band("replica lag, s", ("replica_lag",)),
 )
 SAID = {"disk_write_bytes": "written", "disk_read_bytes": "read", "network_bytes": "network", "steal": "stolen"}
-SHORT = (("cpu_", ""), ("flow_control_paused", "paused"), ("receive_queue_", ""), ("replica_lag_", ""), ("_", " "))
+SHORT = (
+    *((name, "") for name in ("cpu_", "flow_control_held_", "receive_queue_", "certification_queue_", "replica_lag_")),
+    ("flow_control_paused", "paused"),
+    ("_", " "),
+)
 
 
 def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "timeline") -> str | None:
