@@ -77,7 +77,7 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float]) -> Non
         [ratio],
         [place],
         marker,
-        markersize=7,
+        markersize=9 if marker == "X" else 7,  # a cross of the size of a circle looks smaller
         markerfacecolor=colour if known else PAPER,
         markeredgecolor=INK if known else colour,
         markeredgewidth=0.6 if known else 1.4,

@@ -173,8 +173,12 @@ def _keyed(read: Sequence[Source]) -> Keyed:
 
 def _forests(keyed: Keyed) -> list[tuple[str, str]]:
     """The forest plots, speeds and counters apart: title and SVG text."""
-    several = len({record.release for _, record, _ in keyed}) > 1
-    lines = [forest.Line(record, _name(record, several=several), f"#{key}" if key else "") for _, record, key in keyed]
+    releases = len({record.release for _, record, _ in keyed}) > 1
+    runs = len({source.name for source, _, _ in keyed}) > 1
+    lines = [
+        forest.Line(record, _name(record, source if runs else None, release=releases), key and f"#{key}")
+        for source, record, key in keyed
+    ]
     kinds = (
         ("Ratio of speed", [line for line in lines if not forest.counter(line.record)]),
         ("Ratio of a counter", [line for line in lines if forest.counter(line.record)]),
@@ -183,7 +187,8 @@ def _forests(keyed: Keyed) -> list[tuple[str, str]]:
     return [(title, colours.themed(svg)) for title, svg in drawn if svg]
 
 
-def _name(record: ClaimRecord, *, several: bool) -> str:
-    """A claim in the forest plot: its symbol, its text, its load, and its release where there are several."""
-    release = f", {record.release.partition(' ')[0]}" if several else ""
-    return f"{words.SYMBOLS[words.state(record)]} {record.text}, {record.load}{release}"
+def _name(record: ClaimRecord, source: Source | None, *, release: bool) -> str:
+    """A claim in the forest plot: its symbol, text and load, and its release and its run where there are several."""
+    more = [record.release.partition(" ")[0]] if release else []
+    more += [source.directory.name] if source else []
+    return f"{words.SYMBOLS[words.state(record)]} {', '.join((record.text, record.load, *more))}"

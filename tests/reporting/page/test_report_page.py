@@ -144,6 +144,8 @@ def test_a_page_of_two_runs_names_them(tmp_path):
     texts = Texts(report_page.html(sources.read_all(both)))
 
     assert f"{tmp_path}/second" in texts.sections["claim2"]
+    for name in ("first", "second"):
+        assert f"✓ flush_2.beats(galera3), mysqlslap write c50, {name}" in texts.sections["overview"]
     assert f"Claims by run claim load {tmp_path}/first {tmp_path}/second" in texts.sections["by-run"]
     assert "All 2 claims hold; 2 tests are broken." in texts.sections[""]
 
