@@ -12,10 +12,11 @@ from pytest_dbcluster.formatting import counted, printable
 from pytest_dbcluster.reporting.page import comparison_view, report_page, sources
 from pytest_dbcluster.reporting.page.comparison_view import ComparisonView
 from pytest_dbcluster.reporting.page.making import Making
-from pytest_dbcluster.reporting.results_directory import PAGE
+from pytest_dbcluster.reporting.results_directory import PAGE, SUMMARY
 from pytest_dbcluster.reporting.tables import layout
 
 MARKDOWN = ".md"
+SUFFIXES = (".html", ".htm", MARKDOWN)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
@@ -71,10 +72,17 @@ def _write_table(view: ComparisonView, path: Path) -> None:
 
 
 def _output(given: str | None, directories: list[Path]) -> Path:
-    """The file to write. Raises ConfigError for several directories without ``--output``."""
+    """The file to write.
+
+    Raises ConfigError for several directories without ``--output``, and for a name that is no page's and no table's:
+    it may be that of a file with results.
+    """
     if given is not None:
         path = Path(given)
-        return path / PAGE if path.is_dir() else path
+        path = path / PAGE if path.is_dir() else path
+        if path.suffix not in SUFFIXES or path.name == SUMMARY:
+            raise ConfigError(f"cannot write {path}: give --output a name that ends in .html or .md, such as all.html")
+        return path
     if len(directories) > 1:
         raise ConfigError("several results directories have one page together: give --output FILE.html")
     return directories[0] / PAGE

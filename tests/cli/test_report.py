@@ -111,6 +111,8 @@ def test_an_output_that_is_a_directory_gets_the_page(run, tmp_path, capsys):
         (["{there}/rounds"], "it is no results directory: it has none of claims.jsonl, curves.jsonl, run.json"),
         (["{there}", "--output", "{nowhere}/x.html"], "cannot write {nowhere}/x.html: No such file or directory"),
         (["{there}", "--output", "{nowhere}.md"], "there is no table: no claim was measured on two releases"),
+        (["{there}", "--output", "{there}/claims.jsonl"], "give --output a name that ends in .html or .md"),
+        (["{there}", "--output", "{there}/summary.md"], "cannot write {there}/summary.md: give --output a name"),
         (["{there}", "--by", "vendor"], "unknown comparison 'vendor'; known: release, topology, storage, machine, run"),
     ],
 )

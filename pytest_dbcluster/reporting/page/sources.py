@@ -56,9 +56,9 @@ def read(directory: Path) -> Source:
     Raises ConfigError for a directory that does not exist or cannot be read, that has no results of ours, whose format
     is another one, and in which no test has ended.
     """
-    if not directory.is_dir():
-        raise ConfigError(f"{directory}: there is no such results directory; a measuring run creates one")
     try:
+        if not directory.is_dir():
+            raise ConfigError(f"{directory}: there is no such results directory; a measuring run creates one")
         if not any((directory / name).exists() for name in OURS):
             raise ConfigError(f"{directory}: {_what_it_is(directory)}")
         run = read_run(directory)

@@ -208,12 +208,14 @@ def test_a_directory_of_another_user_is_not_written(tmp_path):
 
 
 @pytest.mark.skipif(bool(users.missing()), reason=users.missing())
-def test_results_of_another_user_that_are_closed_are_a_sentence():
-    """The message names what could not be read."""
+@pytest.mark.parametrize("closed", ["theirs/run", "theirs"])
+def test_results_of_another_user_that_are_closed_are_a_sentence(closed):
+    """The message names what could not be read, also where a directory above it is closed."""
     with tempfile.TemporaryDirectory() as place:  # one that others may enter, which tmp_path is not
         Path(place).chmod(0o755)
-        directory = results(Path(place) / "run", [record()])
-        directory.chmod(0o700)
+        (Path(place) / "theirs").mkdir(mode=0o755)
+        directory = results(Path(place) / "theirs" / "run", [record()])
+        (Path(place) / closed).chmod(0o700)
         program = "import sys; from pytest_dbcluster.reporting.page import report_page\n"
         program += "from pathlib import Path; print(report_page.make(Path(sys.argv[1])))"
         loads = ("pytest_dbcluster.reporting.page.report_page", "jinja2", "matplotlib.figure")
