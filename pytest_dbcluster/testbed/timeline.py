@@ -81,6 +81,7 @@ class Timeline:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()  # each thread has its own
         self._pids: dict[str, int] = {}
+        self._numbers: dict[frozenset[tuple[str, int]], int] = {}
         self._now = Sampled(None, None, None, {}, 0)
 
     @contextlib.contextmanager
@@ -91,7 +92,9 @@ class Timeline:
         now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client)
         if pids != self._pids:
             self._pids = pids
-            now = dataclasses.replace(now, processes=found(pids), number=now.number + 1)
+            # The number of before, when a cluster's turn comes again: two samples of one round are rare.
+            number = self._numbers.setdefault(frozenset(pids.items()), len(self._numbers) + 1)
+            now = dataclasses.replace(now, processes=found(pids), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
         self._now = now
         self._start()
