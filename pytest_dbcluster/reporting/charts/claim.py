@@ -20,6 +20,7 @@ from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
 SIZE = (8.0, 4.6)
+LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
 NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
 FINE = 1e-5  # of a log ratio: far less than the width of a line
 FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
@@ -64,7 +65,7 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
     if not drawable(record):
         return None
     top = 0.55 if titled else 0.3
-    with drawing.figure(name, SIZE, (3, 4), top=top, gap=0.62, right=0.2) as drawn:
+    with drawing.figure(name, SIZE, (3, 4), left=LEFT, top=top, gap=0.62, right=0.2) as drawn:
         above, below = drawn.axes
         if titled:
             drawn.title(_title(record))

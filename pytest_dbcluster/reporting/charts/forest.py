@@ -19,6 +19,7 @@ from pytest_dbcluster.rounds import metrics
 
 WIDTH, LINE = 10.0, 0.28  # inches: of the plot, and the height of a claim
 LETTERS, LETTER = 70, 0.072  # of a name: the most that fit, and the inches of one
+ENDS = 30  # letters of a cut name after the gap
 MARKS = {Outcome.HOLDS: ("o", HOLDS), Outcome.FAILS: ("X", REFUTED), Outcome.INCONCLUSIVE: ("D", OPEN)}
 BESIDE = ("s", SOFT)  # a comparison that claims nothing
 
@@ -40,7 +41,7 @@ def svg(lines: Sequence[Line], name: str = "forest") -> str | None:
     counted = all(counter(line.record) for line in shown)
     size = (WIDTH, LINE * len(shown) + 1.0)
     left = 0.15 + LETTER * max(len(_short(line.name)) for line in shown)
-    with drawing.figure(name, size, left=left, right=0.25, top=0.42, bottom=0.58) as drawn:
+    with drawing.figure(name, size, left=left, right=0.5, top=0.42, bottom=0.58) as drawn:
         axes = drawn.axes[0]
         ends = [end for line in shown for end in _ends(line.record)]
         limits = scales.zero(ends), scales.infinity(ends)
@@ -119,4 +120,5 @@ def _ends(record: ClaimRecord) -> list[float]:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    """The name, cut in its middle: its end tells a claim's releases and runs apart."""
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - ENDS - 1]}…{name[-ENDS:]}"

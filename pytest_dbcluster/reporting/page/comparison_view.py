@@ -20,6 +20,7 @@ from pytest_dbcluster.reporting.documents import claim_id
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds import metrics
 
@@ -33,7 +34,8 @@ Keyed = Sequence[Claim]
 class ComparedCell:
     """A claim in one column; all empty where it was not measured.
 
-    medians: of candidate and baseline, with unit. key: the address of its details in the page.
+    interval: the one that decided. medians: of candidate and baseline, with unit. key: the address of its details in
+    the page.
     """
 
     state: str = ""
@@ -227,7 +229,9 @@ def _rising(column: str) -> list[str | int]:
 
 def _cell(record: ClaimRecord, key: str) -> ComparedCell:
     state = words.state(record)
-    return ComparedCell(state, words.SYMBOLS[state], words.ratio(record), words.interval(record), _medians(record), key)
+    guarded = closing.guarded(record)  # a guard may hold before the other interval has an end
+    interval = f"90 %: {guarded}" if guarded else words.interval(record)
+    return ComparedCell(state, words.SYMBOLS[state], words.ratio(record), interval, _medians(record), key)
 
 
 def _medians(record: ClaimRecord) -> str:

@@ -54,6 +54,20 @@ def test_a_chart_names_what_it_shows():
     assert "seconds since the first round began" in shown
 
 
+def test_no_label_runs_out_of_the_chart():
+    """The ratio of a counter has wide ticks, and two lines of text beside them."""
+    made = record(claims.lower(), metric="fsyncs_per_commit", faster=1.0)
+    found = dataclasses.replace(made.verdict, ratio=0.0005, low=0.0001, high=0.001)
+    root = ElementTree.fromstring(claim.svg(dataclasses.replace(made, verdict=found)))
+    texts = {text.text: text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    places = [
+        float(re.match(r"translate\(([-0-9.]+) ", texts[line].get("transform"))[1])
+        for line in ("ratio flush_2", "/ galera3")
+    ]
+
+    assert min(places) > 8  # points: the height of its letters
+
+
 def test_a_published_ratio_far_away_leaves_the_intervals_readable():
     """It is named with its direction; on the axis it would press all intervals into one line."""
     shown = words(claim.svg(record(published=50.0)))
