@@ -207,12 +207,19 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
 
 def _add_report(report: argparse.ArgumentParser) -> None:
     report.epilog = (
-        "The page is one file that needs no network. Of runs on several releases or machines, the claims are also "
-        "printed side by side; --output FILE.md writes that table as Markdown."
+        "The page is one file that needs no network. Claims of several releases, topologies, storages, machines or "
+        "runs are also printed side by side, and written as Markdown beside the page; --output FILE.md writes that "
+        "table alone."
     )
     report.add_argument("directories", nargs="+", metavar="DIR", help="a results directory, such as reports/latest")
     report.add_argument("--output", metavar="FILE", help="the file to write (default DIR/index.html)")
     report.add_argument("--allure", action="store_true", help="also make Allure's page, allure.html; fetches Allure 3")
+    report.add_argument(
+        "--by",
+        default="release",
+        metavar="WHAT",
+        help="the columns of the printed table: release (default), topology, storage, machine or run",
+    )
 
 
 def _add_image(image: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``dbcluster report DIR...``: make the page of results directories again, and print their claims by release."""
+"""``dbcluster report DIR...``: make the page of results directories again, and print their claims side by side."""
 
 from __future__ import annotations
 
@@ -11,19 +11,22 @@ from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.formatting import counted, printable
 from pytest_dbcluster.reporting.allure import allure_page, program
-from pytest_dbcluster.reporting.page import release_view, report_page, sources
-from pytest_dbcluster.reporting.results_directory import PAGE
+from pytest_dbcluster.reporting.page import comparison_view, report_page, sources
+from pytest_dbcluster.reporting.page.comparison_view import ComparisonView
+from pytest_dbcluster.reporting.page.making import Making
+from pytest_dbcluster.reporting.results_directory import PAGE, SUMMARY
 from pytest_dbcluster.reporting.tables import layout
 
 MARKDOWN = ".md"
+SUFFIXES = (".html", ".htm", MARKDOWN)
 
 
 def run_report(arguments: argparse.Namespace) -> int:
     """``dbcluster report``: write the page; return 0. Raises ConfigError for directories without results of ours.
 
-    With ``--output FILE.md`` only the table of claims by release is written. Allure's page is made as well where Allure
-    and Node.js are there; with ``--allure`` they must be, and Allure is fetched. Raises Unsupported without the
-    packages of the page.
+    Claims side by side are printed, and written as Markdown beside the page. With ``--output FILE.md`` this table alone
+    is written. Allure's page is made as well where Allure and Node.js are there; with ``--allure`` they must be, and
+    Allure is fetched. Raises Unsupported without the packages of the page.
     """
     directories = [Path(name) for name in arguments.directories]
     output = _output(arguments.output, directories)
@@ -34,21 +37,24 @@ def run_report(arguments: argparse.Namespace) -> int:
         for note in source.notes:
             tell(f"{source.name}: {note}")
     keyed = [(source, record, "") for source in read for record in source.claims]
-    releases = release_view.view(keyed)
-    if releases is not None:
-        made = release_view.block(releases)
-        print("\n".join(printable(line) for line, _ in layout.text(made, sys.maxsize)))
+    view = comparison_view.view(keyed, arguments.by)
+    if view:
+        print("\n".join(printable(line) for line, _ in layout.text(comparison_view.block(view), sys.maxsize)))
+        print("\n".join(view.notes), end="\n" * bool(view.notes))
+    elif said := _not_compared(keyed, arguments.by, len(read)):
+        tell(said)
     if output.suffix == MARKDOWN:
-        if releases is None:
-            raise ConfigError(f"{output}: its table needs two releases or directories; name more directories")
-        report_page.write(layout.markdown(release_view.block(releases)) + "\n", output)
-    else:
-        if lacks := report_page.missing():
-            raise Unsupported(lacks)
-        report_page.write(report_page.html(read), output)
+        if view is None:
+            raise ConfigError(f"{output}: there is no table: no claim was measured on two {_many(arguments.by)}")
+        _write_table(view, output)
+        return 0
+    if lacks := report_page.missing():
+        raise Unsupported(lacks)
+    report_page.write(report_page.html(read, Making(tell)), output)
     print(f"report: {output} ({counted(len(keyed), 'claim')})")
-    if output.suffix != MARKDOWN:
-        _allure(read, output, must=arguments.allure)
+    if view:
+        _write_table(view, output.with_suffix(MARKDOWN))
+    _allure(read, output, must=arguments.allure)
     return 0
 
 
@@ -60,11 +66,37 @@ def _allure(read: Sequence[sources.Source], page: Path, *, must: bool) -> None:
         print(line)
 
 
+def _many(by: str) -> str:
+    return f"{by[:-1]}ies" if by.endswith("y") else f"{by}s"
+
+
+def _not_compared(keyed: comparison_view.Keyed, by: str, directories: int) -> str:
+    """The sentence for claims of which none is in two columns; empty for one run, where that is no surprise."""
+    others = [view.by for view in comparison_view.views(keyed)]
+    if others:
+        return f"no claim was measured on two {_many(by)}; --by {' or --by '.join(others)} compares them"
+    return f"no claim was measured on two {_many(by)}" if directories > 1 or by != comparison_view.KNOWN[0] else ""
+
+
+def _write_table(view: ComparisonView, path: Path) -> None:
+    """Write the view as Markdown, and say where."""
+    notes = "".join(f"- {note}\n" for note in view.notes)
+    report_page.write(layout.markdown(comparison_view.block(view)) + f"\n{notes}", path)
+    print(f"table: {path} ({counted(len(view.rows), 'row')})")
+
+
 def _output(given: str | None, directories: list[Path]) -> Path:
-    """The file to write. Raises ConfigError for several directories without ``--output``."""
+    """The file to write.
+
+    Raises ConfigError for several directories without ``--output``, and for a name that is no page's and no table's:
+    it may be that of a file with results.
+    """
     if given is not None:
         path = Path(given)
-        return path / PAGE if path.is_dir() else path
+        path = path / PAGE if path.is_dir() else path
+        if path.suffix not in SUFFIXES or path.name == SUMMARY:
+            raise ConfigError(f"cannot write {path}: give --output a name that ends in .html or .md, such as all.html")
+        return path
     if len(directories) > 1:
         raise ConfigError("several results directories have one page together: give --output FILE.html")
     return directories[0] / PAGE

@@ -40,6 +40,10 @@ class RunFile:
         self._cut_short = ""
         self._out_of_time = False
 
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Note that a test begins; workers of pytest-xdist tell it too."""
+        self._recorder.began(nodeid)
+
     def pytest_runtest_logreport(self, report: Any) -> None:
         """Note a part of a test, and write the file when its teardown has ended.
 
@@ -79,7 +83,7 @@ class RunFile:
         """Write the file at the end of the run. It is called again when more has arrived from workers."""
         document = self._recorder.document
         stopped = self._cut_short or str(session.shouldfail or session.shouldstop or "")
-        why = stopped if len(document.tests) < document.selected else ""
+        why = stopped if document.ended_tests < document.selected else ""
         self._recorder.finish(why or (f"the run's budget ({BUDGET}) was used" if self._out_of_time else ""))
 
 

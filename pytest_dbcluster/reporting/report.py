@@ -107,15 +107,15 @@ class Report:
 
     def _add(self, record: ClaimRecord) -> None:
         self.records.append(record)
-        self._measured(record.release)
+        self._measured(record)
 
     def _add_curve(self, record: CurveRecord) -> None:
         self.curves.append(record)
-        self._measured(record.release)
+        self._measured(record)
 
-    def _measured(self, releases: str) -> None:
+    def _measured(self, record: ClaimRecord | CurveRecord) -> None:
         if recorder := run_recorder.of(self._config):
-            recorder.measured(releases)
+            recorder.measured(record.test, record.release)
 
     def sort(self, tests: Sequence[str]) -> None:
         """Sort the records by test in the order of ``tests``; those of one test stay in order of arrival."""
@@ -180,7 +180,7 @@ class Report:
         Empty without matplotlib, which another line has said already, and for a run that has no results.
         """
         ended = self.records or self.curves or run_recorder.of(self._config)
-        return report_page.make(self._results.directory) if ended and drawing.available() else ""
+        return report_page.make(self._results.directory, self.line) if ended and drawing.available() else ""
 
     def github(self) -> Sequence[str]:
         """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each.

@@ -6,7 +6,9 @@
 - ``logs/TEST/CLUSTER/NODE/``: error log and my.cnf of each node of a cluster that failed.
 - ``summary.md``: the closing table of ``tables/closing.py``.
 - ``matrix.csv``: claims by release.
-- ``index.html``: the page of ``page.report_page``, made of all the others. ``allure.html``: that of Allure.
+- ``index.html``: the page of ``page.report_page``, made of all the others. ``index.md``: its claims side by side, which
+  ``dbcluster report`` writes. ``allure.html``: the page of Allure.
+- ``history.jsonl``: the part of the run's history that is about its claims.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.formatting import file_name
@@ -30,11 +32,10 @@ from pytest_dbcluster.rounds.round import Round
 SUMMARY = "summary.md"
 FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
-PAGE = "index.html"
-ALLURE_PAGE = "allure.html"
+PAGE, TABLE, ALLURE_PAGE = "index.html", "index.md", "allure.html"
 HISTORY = "history.jsonl"  # the history of the claims of this run
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, ALLURE_PAGE, HISTORY),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, TABLE, ALLURE_PAGE, HISTORY),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
@@ -96,7 +97,7 @@ class Results:
         self._write_ledgers(kept, schema.claim_rounds(record))
         # Write the line before drawing the chart: a failure while drawing must not lose the verdict.
         line = self._listed(record, kept if claim_chart.drawable(record) else dataclasses.replace(kept, chart=None))
-        return self._with_chart(dataclasses.replace(kept, line=line), claim_chart.svg(record))
+        return self._with_chart(dataclasses.replace(kept, line=line), lambda: claim_chart.svg(record))
 
     def adopt(self, theirs: Path, line: int) -> ClaimRecord:
         """Move one claim from another results directory into this one, and return its record.
@@ -118,7 +119,7 @@ class Results:
         self._write(kept.rounds, table)
         self._write_ledgers(kept, schema.curve_rounds(record))
         line = self._listed_curve(record, kept)
-        return self._with_chart(dataclasses.replace(kept, line=line), curve_chart.svg(record))
+        return self._with_chart(dataclasses.replace(kept, line=line), lambda: curve_chart.svg(record))
 
     def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
         """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
@@ -145,10 +146,12 @@ class Results:
         table = self.directory / "curves" / name
         return ResultFiles(table, _curve_chart(table), self._curves)
 
-    def _with_chart(self, kept: ResultFiles, drawn: str | None) -> ResultFiles:
-        """Write the SVG text ``drawn``; the files without a chart where there is none."""
-        if kept.chart and drawn is not None:
-            self._write(kept.chart, drawn)
+    def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
+        """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
+        if kept.chart:
+            with self.unwritten.drawn(kept.chart):
+                if (drawn := draw()) is not None:
+                    write(kept.chart, drawn)
         return kept if kept.chart and kept.chart.exists() else dataclasses.replace(kept, chart=None)
 
     def _write(self, path: Path, content: str | bytes) -> None:

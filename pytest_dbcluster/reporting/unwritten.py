@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 NAME = "dbcluster_unwritten"
+UNDRAWN = "the chart failed with "
 SHOWN = 3  # paths that a line names
 
 
 class Unwritten:
-    """The files that could not be written. reasons: path -> reason of the system."""
+    """The files that could not be written. reasons: path -> reason of the system, or of a chart that failed."""
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}
@@ -25,16 +26,24 @@ class Unwritten:
         except OSError as error:
             self.reasons.setdefault(str(path), error.strerror or str(error))
 
+    @contextlib.contextmanager
+    def drawn(self, path: Path) -> Iterator[None]:
+        """Note every Exception of the block instead of raising it: a chart must not break the test that it shows."""
+        try:
+            with self.noted(path):
+                yield
+        except Exception as error:
+            self.reasons.setdefault(str(path), f"{UNDRAWN}{type(error).__name__}: {error}")
+
     def lines(self) -> list[str]:
         """One line for each reason, with the number of files and the first of them; empty when all were written."""
         lines = []
         for reason in dict.fromkeys(self.reasons.values()):
             paths = [path for path, why in self.reasons.items() if why == reason]
             more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-            lines.append(
-                f"NOT WRITTEN: {', '.join(paths[:SHOWN])}{more}: {reason}. The verdicts above are complete; "
-                "--db-results DIR takes another directory"
-            )
+            line = f"NOT WRITTEN: {', '.join(paths[:SHOWN])}{more}: {reason}. The verdicts above are complete"
+            advice = "" if reason.startswith(UNDRAWN) else "; --db-results DIR takes another directory"
+            lines.append(f"{line}{advice}")
         return lines
 
 

@@ -28,7 +28,11 @@ INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
 ABOUT = ("time", "seconds", "variant", "block", "position")
 NODE = "_node"  # is in the names of values that are of one node
-GAUGES = ("receive_queue", "replica_lag")  # read as they are; all other values are changes a second
+GAUGES = (
+    "receive_queue",
+    "certification_queue",
+    "replica_lag",
+)  # read as they are; all other values are changes a second
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +81,7 @@ class Timeline:
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()  # each thread has its own
         self._pids: dict[str, int] = {}
+        self._numbers: dict[frozenset[tuple[str, int]], int] = {}
         self._now = Sampled(None, None, None, {}, 0)
 
     @contextlib.contextmanager
@@ -87,7 +92,9 @@ class Timeline:
         now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client)
         if pids != self._pids:
             self._pids = pids
-            now = dataclasses.replace(now, processes=found(pids), number=now.number + 1)
+            # The number of before, when a cluster's turn comes again: two samples of one round are rare.
+            number = self._numbers.setdefault(frozenset(pids.items()), len(self._numbers) + 1)
+            now = dataclasses.replace(now, processes=found(pids), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
         self._now = now
         self._start()
@@ -123,8 +130,9 @@ class Timeline:
         A line for each sample: ``time`` (seconds since 1970), ``seconds`` since the first round, then ``variant``,
         ``block`` and ``position`` of the round in which it was taken (empty between rounds), then the metrics: those of
         ``Sampler.rates`` as averages since the last sample that has them, and by node ``flow_control_paused_NODE``
-        (share of the time, 0 to 1), ``receive_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An empty
-        cell is unknown.
+        (share of the time, 0 to 1), ``flow_control_held_NODE`` (sessions that it held, on average),
+        ``receive_queue_NODE`` and ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An
+        empty cell is unknown.
         """
         if not rounds:
             return ""

@@ -72,6 +72,19 @@ def test_interval_holds_the_estimate_of_its_look(seed, look):
     assert low - 1e-12 <= intervals.estimate(given_) <= high + 1e-12
 
 
+@settings(deadline=None, max_examples=40)
+@given(seeds, st.sampled_from([12, 14, 20, 40]), st.sampled_from([1e-3, 1e-6]))
+def test_a_coarse_interval_is_never_narrower(seed, look, within):
+    """Its ends lie outside of the exact ones, by no more than was asked for; so does what the estimate is made of."""
+    given_ = noisy(seed, look)
+    low, high = intervals.interval(given_, 0.05)
+    coarse_low, coarse_high = intervals.interval(given_, 0.05, within)
+
+    assert low - within <= coarse_low <= low
+    assert high <= coarse_high <= high + within
+    assert intervals.estimate(given_, within) == pytest.approx(intervals.estimate(given_), abs=within)
+
+
 @settings(deadline=None, max_examples=60)
 @given(seeds, st.sampled_from(critical_values.LOOKS[:10]), st.floats(-1, 1), st.sampled_from([0.05, 0.0005]))
 def test_what_a_look_rejects_is_outside_of_its_interval(seed, look, bound, level):

@@ -1,4 +1,6 @@
-"""``dbcluster report``: pages of results directories, and a sentence for everything that is none."""
+"""``dbcluster report``: pages of results directories, their claims side by side, and a sentence for bad input."""
+
+import dataclasses
 
 import pytest
 
@@ -7,8 +9,10 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.page import comparison_view
 from tests.support.records import failed, record
 from tests.support.results import results
+from tests.support.run_documents import MACHINE
 
 OLD = "mariadb:10.5 10.5.29"
 
@@ -110,12 +114,44 @@ def test_two_runs_have_one_page_and_one_table(run, tmp_path, capsys):
 
     assert main.main(["report", *words, "--output", str(tmp_path / "both.html")]) == 0
     printed = capsys.readouterr().out
-    assert printed.splitlines()[0].endswith(f"{OLD}       mariadb:10.11 10.11.19")
+    assert printed.splitlines()[0].startswith("claim                   load                 mariadb:10.5 10.5.29 ")
     assert "1.30 (" in printed
+    assert printed.endswith(f"table: {tmp_path}/both.md (1 row)\n")
     assert f'<th scope="col">{OLD}</th>' in (tmp_path / "both.html").read_text()
+    table = (tmp_path / "both.md").read_text()
+    assert table.startswith("## Claims by release\n\n| claim | load | mariadb:10.5 ")
 
-    assert main.main(["report", *words, "--output", str(tmp_path / "both.md")]) == 0
-    assert (tmp_path / "both.md").read_text().startswith("## claims by release\n\n| claim | load | mariadb:10.5 ")
+    assert main.main(["report", *words, "--output", str(tmp_path / "alone.md")]) == 0
+    assert (tmp_path / "alone.md").read_text() == table
+    assert not (tmp_path / "alone.html").exists()
+
+
+def test_claims_are_compared_by_what_is_asked_for(run, tmp_path, capsys):
+    """Two machines; without --by a sentence says which comparison there is, and the page has it anyway."""
+    other = dataclasses.replace(MACHINE, id="ab" * 8)
+    words = [str(run("here")), str(run("there", machine=other)), "--output", str(tmp_path / "both.html")]
+
+    assert main.main(["report", *words]) == 0
+    told = capsys.readouterr()
+    assert told.err == "no claim was measured on two releases; --by machine compares them\n"
+    assert not (tmp_path / "both.md").exists()
+    assert "Claims by machine" in (tmp_path / "both.html").read_text()
+
+    assert main.main(["report", *words, "--by", "machine"]) == 0
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert "0f0f0f, 2 x a CPU" in told.out.splitlines()[0]
+    assert "ababab, 2 x a CPU" in told.out.splitlines()[0]
+    assert (tmp_path / "both.md").read_text().startswith("## Claims by machine\n")
+
+
+def test_the_help_lists_what_can_be_compared(capsys):
+    """Every word that --by takes."""
+    with pytest.raises(SystemExit):
+        main.main(["report", "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+
+    assert f"{', '.join(comparison_view.KNOWN[1:-1])} or {comparison_view.KNOWN[-1]}" in said
 
 
 def test_an_output_that_is_a_directory_gets_the_page(run, tmp_path, capsys):
@@ -133,7 +169,10 @@ def test_an_output_that_is_a_directory_gets_the_page(run, tmp_path, capsys):
         (["{nowhere}"], "{nowhere}: there is no such results directory; a measuring run creates one"),
         (["{there}/rounds"], "it is no results directory: it has none of claims.jsonl, curves.jsonl, run.json"),
         (["{there}", "--output", "{nowhere}/x.html"], "cannot write {nowhere}/x.html: No such file or directory"),
-        (["{there}", "--output", "{nowhere}.md"], "its table needs two releases or directories"),
+        (["{there}", "--output", "{nowhere}.md"], "there is no table: no claim was measured on two releases"),
+        (["{there}", "--output", "{there}/claims.jsonl"], "give --output a name that ends in .html or .md"),
+        (["{there}", "--output", "{there}/summary.md"], "cannot write {there}/summary.md: give --output a name"),
+        (["{there}", "--by", "vendor"], "unknown comparison 'vendor'; known: release, topology, storage, machine, run"),
     ],
 )
 def test_wrong_input_is_a_sentence(run, tmp_path, capsys, words, said):

@@ -185,7 +185,7 @@ def test_a_quiet_round_counts(cluster):
 
 PULSES = {
     "galera": {"flow_control_paused", "receive_queue"},
-    "group_replication": {"receive_queue"},
+    "group_replication": {"receive_queue", "certification_queue", "flow_control_held"},
     "async_replication": {"replica_lag"},
     "semisync": {"replica_lag"},
 }

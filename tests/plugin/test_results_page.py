@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import fnmatch
+import html
+import re
 from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
 
 FAKE = Path(__file__).parents[1] / "support" / "fake_session.py"
@@ -51,7 +55,7 @@ def test_a_page_that_fails_loses_nothing(suite):
     """The closing table is printed first, the files are there, and the status is that of the tests."""
     suite.makeconftest(
         FAKE.read_text()
-        + "\nfrom pytest_dbcluster.reporting.page import report_page\nreport_page.html = lambda read: 1 / 0\n"
+        + "\nfrom pytest_dbcluster.reporting.page import report_page\nreport_page.html = lambda *given: 1 / 0\n"
     )
     result = suite.runpytest_subprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
@@ -60,6 +64,76 @@ def test_a_page_that_fails_loses_nothing(suite):
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert (latest / "claims.jsonl").exists()
     assert not (latest / "index.html").exists()
+
+
+def test_a_page_that_takes_long_says_so(suite):
+    """How far it is, that it is slow, and what else makes it."""
+    suite.makeconftest(
+        FAKE.read_text() + "\nfrom pytest_dbcluster.reporting.page import making\nmaking.FIRST = making.SLOW = 0.0\n"
+    )
+    suite.makepyfile(test_suite=SUITE.replace('raise RuntimeError("node2 has no disk")', "assert one.beats(other)"))
+    result = suite.runpytest_subprocess(*WORDS)
+    latest = suite.path / "reports" / "latest"
+
+    result.stdout.fnmatch_lines(
+        [f"making the page: 1 of 2 claims after * s, which is slow; *`dbcluster report {latest}` *"]
+    )
+    assert (latest / "index.html").exists()
+
+
+def test_ctrl_c_leaves_the_page_out(suite):
+    """Nobody has to wait for it; the status is that of the tests."""
+    suite.makeconftest(
+        FAKE.read_text()
+        + "\nfrom pytest_dbcluster.reporting.page import report_page\n"
+        + "def stop(*given):\n    raise KeyboardInterrupt\nreport_page.html = stop\n"
+    )
+    result = suite.runpytest_subprocess(*WORDS)
+    latest = suite.path / "reports" / "latest"
+
+    result.stdout.fnmatch_lines(
+        [f"no page: its making was interrupted; the results are complete, and *{latest}* makes it"]
+    )
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert (latest / "claims.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (
+            "page import claim_view as broken",
+            "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*",
+        ),
+        ("page import comparison_view as broken", "the comparison of claims could not be shown (ZeroDivisionError: *"),
+        ("charts import forest as broken", "the plot of all claims could not be shown (ZeroDivisionError: *"),
+        ("charts import claim as broken", "claim 1 (*.beats(other), mysqlslap read) could not be shown (ZeroDivision*"),
+    ],
+)
+def test_a_view_that_fails_is_left_out_alone(suite, module, said):
+    """The page has all others and names it; the verdicts and the outcome of the test are what they were."""
+    broken = "\nbroken.view = broken.views = broken.svg = lambda *given, **more: 1 / 0\n"
+    suite.makeconftest(FAKE.read_text() + f"\nfrom pytest_dbcluster.reporting.{module}{broken}")
+    result = suite.runpytest_subprocess(*WORDS)
+    latest = suite.path / "reports" / "latest"
+    [note] = re.findall(r'<p class="note">\s*(.*)\s*</p>', (latest / "index.html").read_text())
+
+    assert fnmatch.fnmatch(html.unescape(note), said[0].upper() + said[1:])
+    result.assert_outcomes(failed=2)
+    assert read_run(latest).tests[0].outcome == "refuted"
+    assert "1 is refuted: galera3 is not faster than other" in (latest / "index.html").read_text()
+
+
+def test_a_chart_that_fails_breaks_no_test(suite):
+    """It is named once, at the end."""
+    suite.makeconftest(
+        FAKE.read_text()
+        + "\nfrom pytest_dbcluster.reporting.charts import claim\nclaim.svg = lambda *given, **more: 1 / 0\n"
+    )
+    result = suite.runpytest_subprocess(*WORDS, "-k", "slower")
+
+    result.stdout.fnmatch_lines(["NOT WRITTEN: *charts/01-*.svg: the chart failed with ZeroDivisionError: *"])
+    assert read_run(suite.path / "reports" / "latest").tests[0].outcome == "refuted"
 
 
 def test_without_matplotlib_a_line_says_what_to_install(suite):

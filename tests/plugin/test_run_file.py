@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from tests.support import conftests
 
@@ -167,8 +168,36 @@ def test_a_run_that_is_cut_short_says_why(pytester, suite, body, options, why):
 
     assert run.cut_short == why
     assert outcomes(run)["test_first"] == "holds"
-    assert len(run.tests) < run.selected == 3
+    assert run.ended_tests < run.selected == 3
     assert run.ended
+    ended = outcomes(run)["test_second"]
+    assert ended == ("broken" if "-x" in options else "cut short")
+    assert "test_third" not in outcomes(run)
+
+
+CLAIMS = """
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+        os.kill({process}, signal.SIGTERM)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("process", "workers"), [("os.getpid()", []), ("os.getppid()", ["-n1"])], ids=["one process", "a worker"]
+)
+def test_the_test_of_each_claim_is_in_the_file(pytester, suite, process, workers):
+    """A test may be interrupted after it has made a claim: it is there as cut short, with the reason of the run."""
+    suite(ENDS.format(body=CLAIMS.format(process=process)))
+
+    pytester.runpytest_subprocess(*WORDS, *workers)
+    run = run_of(pytester)
+    claims = schema.read_claims(pytester.path / "reports" / "latest")
+
+    assert {claim.test for claim in claims} <= {test.test for test in run.tests}
+    assert [claim.test.partition("::")[2] for claim in claims] == ["test_first", "test_second"]
+    assert outcomes(run) == {"test_first": "holds", "test_second": "cut short"}
+    assert run.tests[-1].reason == run.cut_short != ""
 
 
 def test_the_budget_of_the_run_is_a_reason(pytester, suite):
@@ -194,7 +223,7 @@ def test_a_killed_run_has_its_file(pytester, suite):
 
     def second():
         run = read_run(directory) if directory.exists() else None
-        return [] if run and run.tests else ["the first test"]
+        return [] if run and run.ended_tests else ["the first test"]
 
     command = [sys.executable, "-m", "pytest", *WORDS]
     with subprocess.Popen(command, cwd=pytester.path, stdout=subprocess.DEVNULL) as process:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import itertools
 import os
 import subprocess
 import threading
@@ -171,6 +172,21 @@ def test_a_switch_to_another_cluster_is_no_jump():
     ]
 
     assert [row["cpu_node1"] for row in rows(timeline, done(100.0, 4.0))] == ["", "", "0.5", "0.25"]
+
+
+def test_a_cluster_whose_turn_comes_again_goes_on(timeline):
+    """Two clusters take turns of less than a second: their rates are those since the turn before."""
+    with subprocess.Popen(["sleep", "600"]) as other:
+        try:
+            for pid in (os.getpid(), other.pid) * 2:
+                with timeline.during(PLACE, setting(Answers(*STATUS), pid=pid)):
+                    sampled(timeline, 2)
+            timeline.stop()
+        finally:
+            other.kill()
+
+    inside = [moment.processes for moment in timeline.moments if moment.place]
+    assert [number for number, _ in itertools.groupby(inside)] == [1, 2, 1, 2]
 
 
 def test_a_corrected_clock_changes_no_rate():

@@ -20,7 +20,9 @@ from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
 SIZE = (8.0, 4.6)
+LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
 NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
+FINE = 1e-5  # of a log ratio: far less than the width of a line
 FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
 
 
@@ -35,12 +37,18 @@ class Look:
 
     @property
     def bounded(self) -> bool:
-        """Whether there is an interval: the first looks may prove nothing. That of a counter may reach 0."""
-        return math.isfinite(self.high)
+        """Whether there is an interval: the first looks may prove nothing."""
+        return bounded(self.low, self.high)
 
-    def above(self, least: float) -> Look:
-        """The same look, with ``least`` for what is smaller: an axis of ratios has no 0."""
-        return Look(self.pairs, *(max(least, value) for value in (self.ratio, self.low, self.high)))
+    def within(self, least: float, most: float) -> Look:
+        """The same look, with these ends for what lies beyond them: an axis of ratios has neither 0 nor infinity."""
+        ratio, low, high = (min(max(least, value), most) for value in (self.ratio, self.low, self.high))
+        return Look(self.pairs, ratio, low, high) if self.bounded else Look(self.pairs, ratio, self.low, self.high)
+
+
+def bounded(low: float, high: float) -> bool:
+    """Whether this is an interval: one end at least is known. That of a counter may reach from 0, or to infinity."""
+    return low > 0 or (low == 0 and math.isfinite(high))
 
 
 def drawable(record: ClaimRecord) -> bool:
@@ -57,7 +65,7 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
     if not drawable(record):
         return None
     top = 0.55 if titled else 0.3
-    with drawing.figure(name, SIZE, (3, 4), top=top, gap=0.62, right=0.2) as drawn:
+    with drawing.figure(name, SIZE, (3, 4), left=LEFT, top=top, gap=0.62, right=0.2) as drawn:
         above, below = drawn.axes
         if titled:
             drawn.title(_title(record))
@@ -125,8 +133,8 @@ def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
     found = []
     for look in reached:
         seen = pairs.first(look)
-        low, high = intervals.interval(seen, verdict.alpha)
-        found.append(Look(look, *map(estimators.factor, (intervals.estimate(seen), low, high))))
+        low, high = intervals.interval(seen, verdict.alpha, FINE)
+        found.append(Look(look, *map(estimators.factor, (intervals.estimate(seen, FINE), low, high))))
     return [*found, Look(verdict.pairs, verdict.ratio, verdict.low, verdict.high)]
 
 
@@ -146,13 +154,14 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     """Draw the ratio of each pair, the interval at each look, what is claimed, and the published ratio."""
     steps = _steps(record)
     shown = bounds(record)
-    least = scales.zero(value for _, pairs, _ in steps for value in _ratios(pairs).values())
+    known = [value for _, pairs, verdict in steps for value in (*_ratios(pairs).values(), verdict.low, verdict.high)]
+    least, most = scales.zero(known), scales.infinity(known)
     for number, (name, pairs, verdict) in enumerate(steps):
         given, beside = style(number if len(steps) > 1 else 0), FAR * number * max(4, verdict.pairs / 8)
         ratios = _ratios(pairs)
         values = [max(least, ratio) for ratio in ratios.values()]
         axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
-        drawn = [look.above(least) if look.bounded else look for look in looks(pairs, verdict)]
+        drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
         _draw_intervals(axes, drawn, given, beside)
         level = f"{100 * (1 - 2 * verdict.alpha):.4g} % interval"

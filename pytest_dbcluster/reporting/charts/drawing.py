@@ -10,6 +10,7 @@ import contextlib
 import importlib.util
 import io
 import re
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -53,6 +54,9 @@ def available() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
+_DRAWING = threading.local()
+
+
 class Drawing:
     """One figure. size: width and height in inches. axes: its panels from top to bottom."""
 
@@ -79,6 +83,27 @@ class Drawing:
 
 
 @contextlib.contextmanager
+def styled() -> Iterator[None]:
+    """Give all figures of the block our style, whatever the user's is; inside of such a block it does nothing.
+
+    Whoever draws many figures enters it once: matplotlib checks its three hundred settings each time.
+    """
+    import matplotlib as mpl
+
+    if getattr(_DRAWING, "styled", False):
+        yield
+        return
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(STYLE)
+        _DRAWING.styled = True
+        try:
+            yield
+        finally:
+            _DRAWING.styled = False
+
+
+@contextlib.contextmanager
 def figure(
     name: str,
     size: tuple[float, float],
@@ -98,9 +123,8 @@ def figure(
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    with mpl.rc_context():
-        mpl.rcdefaults()
-        mpl.rcParams.update({**STYLE, "svg.hashsalt": name})
+    with styled():
+        mpl.rcParams["svg.hashsalt"] = name
         drawn = Figure(figsize=size)
         width, height = size
         inner = height - top - bottom - gap * (len(heights) - 1)
@@ -138,6 +162,24 @@ def line(axes: Any, x: Sequence[float], y: Sequence[float], given: Style, label:
         linewidth=1.6,
         label=label,
     )
+
+
+def shade(axes: Any, spans: Sequence[tuple[float, float]], colour: str, label: str) -> None:
+    """Shade spans of the x axis over the whole height: (start, length) each. All together are one shape, drawn once."""
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    corners = [
+        corner
+        for start, length in spans
+        for corner in ((start, 0.0), (start, 1.0), (start + length, 1.0), (start + length, 0.0), (start, 0.0))
+    ]
+    if not corners:
+        return
+    codes = [Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY] * len(spans)
+    drawn = PathPatch(Path(corners, codes), transform=axes.get_xaxis_transform())
+    drawn.set(facecolor=colour, alpha=0.16, linewidth=0, label=label)
+    axes.add_patch(drawn)
 
 
 def legend(axes: Any, columns: int = 3) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 
 from pytest_dbcluster.claims.claim import STALLS, Outcome
 from pytest_dbcluster.reporting.charts import drawing, scales
-from pytest_dbcluster.reporting.charts.claim import bounds
+from pytest_dbcluster.reporting.charts.claim import bounded, bounds
 from pytest_dbcluster.reporting.charts.colours import GRID, HOLDS, INK, MARGIN, OPEN, PAPER, PUBLISHED, REFUTED, SOFT
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 
 WIDTH, LINE = 10.0, 0.28  # inches: of the plot, and the height of a claim
 LETTERS, LETTER = 70, 0.072  # of a name: the most that fit, and the inches of one
+ENDS = 30  # letters of a cut name after the gap
 MARKS = {Outcome.HOLDS: ("o", HOLDS), Outcome.FAILS: ("X", REFUTED), Outcome.INCONCLUSIVE: ("D", OPEN)}
 BESIDE = ("s", SOFT)  # a comparison that claims nothing
 
@@ -34,18 +35,19 @@ class Line:
 
 def svg(lines: Sequence[Line], name: str = "forest") -> str | None:
     """The plot of these claims, from top to bottom; None without matplotlib, and when no claim has a ratio."""
-    shown = [line for line in lines if math.isfinite(line.record.verdict.ratio)]
+    shown = [line for line in lines if not math.isnan(line.record.verdict.ratio)]
     if not shown or not drawing.available():
         return None
     counted = all(counter(line.record) for line in shown)
     size = (WIDTH, LINE * len(shown) + 1.0)
     left = 0.15 + LETTER * max(len(_short(line.name)) for line in shown)
-    with drawing.figure(name, size, left=left, right=0.25, top=0.42, bottom=0.58) as drawn:
+    with drawing.figure(name, size, left=left, right=0.5, top=0.42, bottom=0.58) as drawn:
         axes = drawn.axes[0]
-        zero = scales.zero(end for line in shown for end in _ends(line.record))
+        ends = [end for line in shown for end in _ends(line.record)]
+        limits = scales.zero(ends), scales.infinity(ends)
         for place, line in enumerate(reversed(shown)):
-            _draw(axes, line, place, zero)
-        _draw_axis(axes, shown, zero, counted=counted)
+            _draw(axes, line, place, limits)
+        _draw_axis(axes, shown, limits, counted=counted)
         return drawn.svg()
 
 
@@ -54,8 +56,11 @@ def counter(record: ClaimRecord) -> bool:
     return not metrics.unit(record.metric)
 
 
-def _draw(axes: Any, line: Line, place: int, zero: float) -> None:
-    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio. zero: where 0 is drawn."""
+def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float]) -> None:
+    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio.
+
+    limits: where 0 and infinity are drawn.
+    """
     verdict = line.record.verdict
     marker, colour = MARKS[verdict.outcome] if line.record.asserted else BESIDE
     if bounds(line.record):
@@ -63,9 +68,9 @@ def _draw(axes: Any, line: Line, place: int, zero: float) -> None:
         axes.barh(
             place, math.exp(high) - math.exp(low), 0.62, math.exp(low), color=MARGIN, alpha=0.25, linewidth=0, zorder=0
         )
-    bounded = math.isfinite(verdict.high)
-    ratio, low, high = (max(zero, value) for value in (verdict.ratio, verdict.low, verdict.high))
-    if bounded:
+    known = bounded(verdict.low, verdict.high)
+    ratio, low, high = (_inside(value, limits) for value in (verdict.ratio, verdict.low, verdict.high))
+    if known:
         axes.plot([low, high], [place] * 2, color=colour, linewidth=2.4, solid_capstyle="butt")
     if line.record.published:
         axes.plot([line.record.published], [place], "|", color=PUBLISHED, markersize=11, markeredgewidth=2.0, zorder=5)
@@ -73,16 +78,20 @@ def _draw(axes: Any, line: Line, place: int, zero: float) -> None:
         [ratio],
         [place],
         marker,
-        markersize=7,
-        markerfacecolor=colour if bounded else PAPER,
-        markeredgecolor=INK if bounded else colour,
-        markeredgewidth=0.6 if bounded else 1.4,
+        markersize=9 if marker == "X" else 7,  # a cross of the size of a circle looks smaller
+        markerfacecolor=colour if known else PAPER,
+        markeredgecolor=INK if known else colour,
+        markeredgewidth=0.6 if known else 1.4,
         zorder=6,
     )
 
 
-def _draw_axis(axes: Any, shown: Sequence[Line], zero: float, *, counted: bool) -> None:
-    ends = [zero if end < scales.TINY else end for line in shown for end in _ends(line.record)]
+def _inside(value: float, limits: tuple[float, float]) -> float:
+    return min(max(limits[0], value), limits[1])
+
+
+def _draw_axis(axes: Any, shown: Sequence[Line], limits: tuple[float, float], *, counted: bool) -> None:
+    ends = [_inside(end, limits) for line in shown for end in _ends(line.record)]
     scale = scales.ratios(ends, least=1.5)
     drawing.ratio_axis(axes.xaxis, scale)
     axes.grid(visible=False, axis="y")
@@ -106,9 +115,10 @@ def _ends(record: ClaimRecord) -> list[float]:
     """The ratios that the axis must show for a claim."""
     verdict = record.verdict
     allowed = [] if verdict.claim.kind == STALLS else bounds(record)
-    interval = [verdict.low, verdict.high] if math.isfinite(verdict.high) else []
+    interval = [verdict.low, verdict.high] if bounded(verdict.low, verdict.high) else []
     return [verdict.ratio, *interval, record.published or 1.0, *allowed]
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - 1]}…"
+    """The name, cut in its middle: its end tells a claim's releases and runs apart."""
+    return name if len(name) <= LETTERS else f"{name[: LETTERS - ENDS - 1]}…{name[-ENDS:]}"

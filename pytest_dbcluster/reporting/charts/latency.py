@@ -23,9 +23,8 @@ def percentiles(rounds: Mapping[str, Sequence[Round]]) -> dict[str, dict[str, fl
     return found
 
 
-def svg(rounds: Mapping[str, Sequence[Round]], name: str = "latency") -> str | None:
-    """The percentiles as lines; None without matplotlib, and for a load without a ledger."""
-    found = percentiles(rounds)
+def svg(found: Mapping[str, Mapping[str, float]], name: str = "latency") -> str | None:
+    """What ``percentiles`` has found as lines; None without matplotlib, and for a load without a ledger."""
     if not found or not drawing.available():
         return None
     with drawing.figure(name, SIZE, top=0.32, bottom=0.3) as drawn:

@@ -13,6 +13,8 @@ from collections.abc import Iterable
 MOST = 9  # ticks of an axis
 OCTAVES = math.log(64)  # a wider range is shown in decades
 NARROW = math.log(1.9)  # a narrower range has ticks in per cent
+WIDE = math.log(8)  # up to here equal distances are readable too
+FEWEST = 3  # powers of two that make an axis readable
 TINY = 1e-100  # a smaller ratio is 0: a pair with a single 0 has a log ratio of -700
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 
@@ -29,6 +31,11 @@ class Scale:
 def zero(values: Iterable[float]) -> float:
     """Where a ratio of 0 is drawn, because an axis of ratios has no 0: a tenth of the smallest other one, or of 1."""
     return min(value for value in (1.0, *values) if TINY < value < math.inf) / 10
+
+
+def infinity(values: Iterable[float]) -> float:
+    """Where an infinite ratio is drawn: at ten times the largest other one, or at 10."""
+    return max(value for value in (1.0, *values) if TINY < value < math.inf) * 10
 
 
 def ratios(values: Iterable[float], *, least: float = 1.0) -> Scale:
@@ -51,6 +58,8 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
     first, last = math.ceil(low / math.log(base) - 1e-9), math.floor(high / math.log(base) + 1e-9)
     every = max(1, math.ceil((last - first + 1) / MOST))
     powers = [power for power in range(first, last + 1) if power % every == 0]
+    if len(powers) < FEWEST and high - low < WIDE:
+        return _even(math.exp(low), math.exp(high))
     return [(float(base) ** power, _power(base, power)) for power in powers]
 
 

@@ -45,11 +45,17 @@ BANDS = (
     Band("CPU, cores", ("cpu_node", "cpu_client", "steal")),
     Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1),
     Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02),
+    Band("sessions held by flow control", ("flow_control_held",)),
     Band("receive queue", ("receive_queue",)),
+    Band("certification queue", ("certification_queue",)),
     Band("replica lag, s", ("replica_lag",)),
 )
 SAID = {"disk_write_bytes": "written", "disk_read_bytes": "read", "network_bytes": "network", "steal": "stolen"}
-SHORT = (("cpu_", ""), ("flow_control_paused", "paused"), ("receive_queue_", ""), ("replica_lag_", ""), ("_", " "))
+SHORT = (
+    *((name, "") for name in ("cpu_", "flow_control_held_", "receive_queue_", "certification_queue_", "replica_lag_")),
+    ("flow_control_paused", "paused"),
+    ("_", " "),
+)
 
 
 def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "timeline") -> str | None:
@@ -102,8 +108,7 @@ def _draw_rounds(axes: Any, rounds: Mapping[str, Sequence[Round]]) -> None:
     began = min((drawn.started for many in rounds.values() for drawn in many), default=0.0)
     for number, (variant, many) in enumerate(rounds.items()):
         spans = [(drawn.started - began, drawn.seconds) for drawn in many]
-        given = {"color": style(number).colour, "alpha": 0.16, "linewidth": 0}
-        axes.broken_barh(spans, (0, 1), label=f"a round of {variant}", transform=axes.get_xaxis_transform(), **given)
+        drawing.shade(axes, spans, style(number).colour, f"a round of {variant}")
 
 
 def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: tuple[int, int]) -> float:

@@ -60,6 +60,17 @@ def key_of_test(test: str, *releases: str) -> str:
     return f"{PurePosixPath(file).stem}{colons}{name}"
 
 
+def without(identity: str, words: Iterable[str]) -> str:
+    """A claim id without these words, for claims of which just these are compared: ``galera3`` against ``standalone1``.
+
+    It is a key, and not to be read: ``_galera3`` is taken out with its separator, wherever it is a word of a test, of a
+    parameter or of a variant.
+    """
+    for word in sorted(words, key=len, reverse=True):
+        identity = re.sub(rf"[-_]?(?<![A-Za-z0-9]){re.escape(word)}(?![A-Za-z0-9])", "", identity)
+    return identity.replace("[-", "[").replace("[]", "")
+
+
 def bare(test: str, release: str) -> str:
     """A test's node id without the release among its parameters, so it is the same on all releases."""
     head, bracket, parameters = test.partition("[")

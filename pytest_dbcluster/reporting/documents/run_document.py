@@ -12,6 +12,8 @@ The outcome of a test is one word of OUTCOMES:
 - ``skipped``: by a mark, by ``xfail``, or because the machine or the release lacks what it needs.
 - ``passed``: the test is green and claims nothing: a curve that was drawn, a comparison that is only printed, or a test
   that does not measure.
+- ``cut short``: it has begun and has not ended: the run was interrupted or killed, or is still running. Claims that it
+  had made are in ``claims.jsonl``.
 """
 
 from __future__ import annotations
@@ -29,17 +31,20 @@ FORMAT = 1
 KNOWN = json_text.Format(
     FORMAT, {}, "name the directory of a run's results", "or read claims.jsonl alone, which is complete without it"
 )
-Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed"]
+
+Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed", "cut short"]
+CUT_SHORT: Literal["cut short"] = "cut short"
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 @dataclasses.dataclass(frozen=True)
 class TestDocument:
-    """A test that has ended.
+    """A test that has begun.
 
-    test: its node id. outcome: one of OUTCOMES. reason: the first line of pytest's message, empty for a green test.
-    seconds: of setup, call and teardown together. file, line: where the test is, relative to the root of the tests, and
-    1-based; empty and 0 where pytest does not know.
+    test: its node id. outcome: one of OUTCOMES. reason: the first line of pytest's message, empty for a green test; of
+    a test that was cut short, why the run ended. seconds: of setup, call and teardown together, as far as they ended.
+    file, line: where the test is, relative to the root of the tests, and 1-based; empty and 0 where pytest does not
+    know.
     """
 
     __test__ = False  # so that pytest does not collect this class as a test because of its name
@@ -81,9 +86,9 @@ class RunDocument:
     line of the run, without passwords. began, ended: seconds since 1970 (UTC); ended is None while the run is running,
     and stays None when it was killed. cut_short: why the run ended before all its tests were decided: Ctrl-C, the name
     of a signal, the run's budget, or why pytest stopped; empty when nothing cut it short. selected: the number of
-    tests that were to run; ``tests`` has fewer when the run was cut short. releases: release -> exact version, such as
+    tests that were to run; fewer have ended when the run was cut short. releases: release -> exact version, such as
     ``mariadb:10.11`` -> ``10.11.19``; the version is empty until a claim or curve was measured on that release. tests:
-    in the order in which they ended.
+    in the order in which they ended, then those that have not ended.
     """
 
     format: int
@@ -98,6 +103,11 @@ class RunDocument:
     releases: Mapping[str, str]
     machine: MachineDocument
     tests: tuple[TestDocument, ...]
+
+    @property
+    def ended_tests(self) -> int:
+        """The number of tests that have ended, whatever their outcome."""
+        return sum(test.outcome != CUT_SHORT for test in self.tests)
 
 
 def read_run(directory: Path) -> RunDocument | None:

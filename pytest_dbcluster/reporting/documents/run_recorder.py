@@ -11,13 +11,22 @@ from typing import Any
 from pytest_dbcluster import redaction
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents.machine import commit, machine
-from pytest_dbcluster.reporting.documents.run_document import FILE, FORMAT, Outcome, RunDocument, TestDocument, run_text
+from pytest_dbcluster.reporting.documents.run_document import (
+    CUT_SHORT,
+    FILE,
+    FORMAT,
+    Outcome,
+    RunDocument,
+    TestDocument,
+    run_text,
+)
 from pytest_dbcluster.reporting.unwritten import Unwritten
 
 NAME = "dbcluster_run"
 FRESH = f".{FILE}"  # the next version of the file, until it is whole
 # Of two parts of a test, such as its body and its teardown, the one that comes first here is the outcome of the test.
-WORST: tuple[Outcome, ...] = ("refuted", "broken", "inconclusive", "skipped", "holds", "passed")
+# A test that has not ended is cut short, unless it says more.
+WORST: tuple[Outcome, ...] = ("refuted", "broken", "inconclusive", "skipped", "holds", "passed", CUT_SHORT)
 PAUSE = 1.0  # seconds between two writes for tests that claim nothing: a project may have thousands of them
 
 
@@ -61,7 +70,8 @@ class RunRecorder:
         self._directory = directory
         self._lost = lost
         self._releases = dict(document.releases)
-        self._tests: dict[str, TestDocument] = {}
+        self._running: dict[str, TestDocument] = {}
+        self._ended: dict[str, TestDocument] = {}
         self._written = 0.0
         self._write()
 
@@ -69,27 +79,37 @@ class RunRecorder:
         """Note a release of the run, and its exact version once it is known."""
         self._releases[name] = version or self._releases.get(name, "")
 
-    def measured(self, releases: str) -> None:
-        """Note the releases of a record, in the text of ``ClaimRecord.release``."""
+    def measured(self, test: str, releases: str) -> None:
+        """Write the file, because this test has a record; its releases are in the text of ``ClaimRecord.release``.
+
+        It is written before the record, so that each test of a record is in it, also of a run that is killed.
+        """
         for release in releases.split(", "):
             name, _, version = release.partition(" ")
             self.released(name, version)
+        self.began(test)
+        self._refresh(write=True)
+
+    def began(self, test: str) -> None:
+        """Note that this test has begun. It is cut short until it ends."""
+        if test not in self._ended:
+            self._running.setdefault(test, TestDocument(test, CUT_SHORT, "", 0.0))
 
     def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
         """Note how one part of a test ended: its setup, its body, or its teardown. ``ended`` writes it."""
-        before = self._tests.get(test, TestDocument(test, "passed", "", 0.0))
+        self.began(test)
+        before = self._running.pop(test, None) or self._ended.pop(test)
         if WORST.index(outcome) < WORST.index(before.outcome):
             before = dataclasses.replace(before, outcome=outcome, reason=redaction.redact(reason))
-        self._tests[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
+        self._running[test] = dataclasses.replace(before, seconds=before.seconds + seconds)
 
     def placed(self, test: str, file: str, line: int) -> None:
         """Note where a test is, of which a part was noted. file, line: as in TestDocument."""
-        self._tests[test] = dataclasses.replace(self._tests[test], file=file, line=line)
+        self._running[test] = dataclasses.replace(self._running[test], file=file, line=line)
 
     def ended(self, test: str) -> None:
         """Write the file, because this test has ended."""
-        done = self._tests.pop(test)
-        self._tests[test] = done  # in the order in which tests end
+        done = self._ended[test] = self._running.pop(test)
         waits = done.outcome == "passed" and time.monotonic() - self._written < PAUSE
         self._refresh(write=not waits)
 
@@ -99,8 +119,13 @@ class RunRecorder:
         self._refresh(write=True)
 
     def _refresh(self, *, write: bool) -> None:
+        why = self.document.cut_short
+        running = [
+            dataclasses.replace(test, outcome=CUT_SHORT, reason=why) if test.outcome in (CUT_SHORT, "passed") else test
+            for test in self._running.values()
+        ]
         self.document = dataclasses.replace(
-            self.document, releases=dict(self._releases), tests=tuple(self._tests.values())
+            self.document, releases=dict(self._releases), tests=(*self._ended.values(), *running)
         )
         if write:
             self._write()

@@ -36,6 +36,7 @@ SHARES = {
 ALWAYS = "cpu_all"  # is shown also where it did not move: the first thing that readers ask for
 LITTLE = 1e-3  # is added to shares, so that 0 has a logarithm
 MOST = 12
+NEAR = 1e-6  # of a log ratio: more digits are never shown, and whether it excludes 1 is decided exactly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +154,7 @@ def _judged(
         statistics.median(value / one for value, one in zip(*each, strict=True))
         for each in zip(values, by, strict=True)
     )
-    low, high = estimators.around(intervals.interval(pairs, alpha), centre := intervals.estimate(pairs))
+    centre = intervals.estimate(pairs, NEAR)
+    low, high = estimators.around(intervals.interval(pairs, alpha, NEAR), centre)
     ratio, low, high = map(estimators.factor, (centre, low, high))
     return Cause(*said, baseline, candidate, ratio, low, high, moved)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.errors import ConfigError
@@ -73,6 +73,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     verdict = record.verdict
     state = words.state(record)
     moved = causes.causes(record)
+    latencies = latency_chart.percentiles(record.rounds)
     return ClaimView(
         key=key,
         state=state,
@@ -91,8 +92,8 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         needs=needs(record),
         medians=medians(record),
         chart=colours.themed(claim_chart.svg(record, key, titled=False) or ""),
-        latency=colours.themed(latency_chart.svg(record.rounds, f"{key}-latency") or ""),
-        percentiles=_percentiles(record),
+        latency=colours.themed(latency_chart.svg(latencies, f"{key}-latency") or ""),
+        percentiles=_percentiles(latencies),
         timeline=colours.themed((timeline.svg(samples, record.rounds, f"{key}-timeline") if samples else "") or ""),
         why=_why(record, moved),
         why_note="" if moved else _why_not(record),
@@ -142,8 +143,7 @@ def medians(record: ClaimRecord) -> Table:
     )
 
 
-def _percentiles(record: ClaimRecord) -> Table | None:
-    found = latency_chart.percentiles(record.rounds)
+def _percentiles(found: Mapping[str, Mapping[str, float]]) -> Table | None:
     if not found:
         return None
     rows = tuple((name, *map(words.figure, values.values())) for name, values in found.items())
@@ -156,7 +156,7 @@ def _why(record: ClaimRecord, moved: Sequence[causes.Cause]) -> Table | None:
     for cause in moved:
         name = f"{cause.name} per {cause.per}" if cause.per else cause.name
         ends = f"{words.apart(cause.low, [1.0])} .. {words.apart(cause.high, [1.0])}"
-        bounded = cause.low > 0 and math.isfinite(cause.high)
+        bounded = claim_chart.bounded(cause.low, cause.high)
         values = words.figure(cause.baseline), words.figure(cause.candidate)
         said = closing.number(cause.ratio) if cause.moved else f"{closing.number(cause.ratio)}, not shown to differ"
         rows.append((name, *values, said, ends if bounded else "no interval yet"))

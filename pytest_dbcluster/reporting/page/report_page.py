@@ -2,25 +2,39 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import gc
 import importlib.util
-import itertools
 import os
 import pwd
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import printable
+from pytest_dbcluster.formatting import Report, printable
 from pytest_dbcluster.reporting.charts import colours, drawing, forest
-from pytest_dbcluster.reporting.page import claim_view, history_view, release_view, sources, summary, sweep_view, words
+from pytest_dbcluster.reporting.page import (
+    claim_view,
+    comparison_view,
+    history_view,
+    sources,
+    summary,
+    sweep_view,
+    words,
+)
+from pytest_dbcluster.reporting.page.claim_view import ClaimView
+from pytest_dbcluster.reporting.page.making import Making, quiet
 from pytest_dbcluster.reporting.page.sources import Source
+from pytest_dbcluster.reporting.page.sweep_view import SweepView
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.results_directory import PAGE
 
 MISSING = "no page: {missing} {is_} not installed; pip install 'pytest-dbcluster[plots]'"
+OBJECTS = 50_000  # between two runs of the garbage collector: about ten figures
 TEMPLATE, STYLES = "template.html", "style.css"
 # What readers look for first comes first.
 RANKS = {Outcome.FAILS: 0, Outcome.INCONCLUSIVE: 1, Outcome.HOLDS: 2}
@@ -35,19 +49,23 @@ def missing() -> str:
     return MISSING.format(missing=" and ".join(lacks), is_=is_) if lacks else ""
 
 
-def make(directory: Path) -> str:
+def make(directory: Path, tell: Report = quiet) -> str:
     """Make the page of one results directory; return the line that says where it is, or why there is none.
 
-    Never raises an Exception: the results are complete without the page.
+    ``tell`` gets lines of progress when it takes long. Raises neither an Exception nor KeyboardInterrupt: the results
+    are complete without the page.
     """
     if lacks := missing():
         return lacks
+    again = f"dbcluster report {directory}"
     try:
         path = directory / PAGE
-        write(html(sources.read_all([directory])), path)
+        write(html(sources.read_all([directory]), Making(tell, again)), path)
+    except KeyboardInterrupt:
+        return printable(f"no page: its making was interrupted; the results are complete, and `{again}` makes it")
     except Exception as error:
         said = str(error) if isinstance(error, ConfigError) else f"{type(error).__name__}: {error}"
-        return printable(f"no page: {said}; the results are complete, and `dbcluster report {directory}` tries again")
+        return printable(f"no page: {said}; the results are complete, and `{again}` tries again")
     return f"report: {path}"
 
 
@@ -81,7 +99,7 @@ def _name_of(user: int) -> str:
         return f"user {user}"
 
 
-def html(read: Sequence[Source]) -> str:
+def html(read: Sequence[Source], making: Making | None = None) -> str:
     """The page of these results as text. It needs the packages that ``missing`` names."""
     import jinja2
 
@@ -91,40 +109,68 @@ def html(read: Sequence[Source]) -> str:
         undefined=jinja2.StrictUndefined,
     )  # fmt: skip
     environment.filters["said"] = words.said
-    return environment.get_template(TEMPLATE).render(**_content(read))
+    with drawing.styled(), _fewer_collections():
+        return environment.get_template(TEMPLATE).render(**_content(read, making or Making()))
 
 
-def _content(read: Sequence[Source]) -> dict[str, Any]:
+@contextlib.contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Let the garbage collector run less often: figures are thousands of objects that refer to each other."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], OBJECTS), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _content(read: Sequence[Source], making: Making) -> dict[str, Any]:
     """The values of the template, by name. Charts are SVG text, which the template inserts as it is."""
     keyed = _keyed(read)
     several = len(read) > 1
-    samples = {id(record): source.timeline(number) for source in read for number, record in enumerate(source.claims)}
-    claims = [
-        claim_view.view(record, key, source.name if several else "", samples[id(record)])
-        for source, record, key in keyed
-    ]
-    numbers = itertools.count(1)
-    sweeps = [
-        sweep_view.view(record, f"sweep{next(numbers)}", source.name if several else "")
-        for source in read
-        for record in source.curves
-    ]
+    claims = list(_claims(read, keyed, making))
+    linked = {claim.key for claim in claims}
+    keyed = [(source, record, key if key in linked else "") for source, record, key in keyed]
+    sweeps = list(_sweeps(read, making))
+    forests = making.view("the plot of all claims", lambda: _forests(keyed)) or []
+    comparisons = making.view("the comparison of claims", lambda: comparison_view.views(keyed)) or []
+    notes = [(source.name if several else "", note) for source in read for note in source.notes]
     return {
         "style": (Path(__file__).parent / STYLES).read_text(),
         "day": colours.variables(dark=False),
         "night": colours.variables(dark=True),
         "sentence": summary.sentence(read),
         "counts": summary.counts(read),
-        "notes": [(source.name if several else "", note) for source in read for note in source.notes],
+        "notes": [*notes, *(("", sentence) for sentence in making.failed.values())],
         "runs": [(source.name, summary.about(source)) for source in read],
-        "forests": _forests(keyed),
-        "releases": release_view.view(keyed),
-        "histories": history_view.view(read),
+        "forests": forests,
+        "comparisons": comparisons,
+        "histories": making.view("the history", lambda: history_view.view(read)) or [],
         "claims": claims,
         "sweeps": sweeps,
         "tests": summary.tests(read),
         "several": several,
     }
+
+
+def _claims(read: Sequence[Source], keyed: Keyed, making: Making) -> Iterator[ClaimView]:
+    """The views of the claims, without those that fail."""
+    samples = {id(record): source.timeline(number) for source in read for number, record in enumerate(source.claims)}
+    for number, (source, record, key) in enumerate(keyed, 1):
+        place = source.name if len(read) > 1 else ""
+        make = functools.partial(claim_view.view, record, key, place, samples[id(record)])
+        if made := making.view(f"claim {number} ({record.text}, {record.load})", make):
+            yield made
+        making.done(number, len(keyed))
+
+
+def _sweeps(read: Sequence[Source], making: Making) -> Iterator[SweepView]:
+    """The views of the sweeps, without those that fail."""
+    every = [(source, record) for source in read for record in source.curves]
+    for number, (source, record) in enumerate(every, 1):
+        make = functools.partial(sweep_view.view, record, f"sweep{number}", source.name if len(read) > 1 else "")
+        if made := making.view(f"sweep {number} ({record.load} over {record.field})", make):
+            yield made
 
 
 def _keyed(read: Sequence[Source]) -> Keyed:
@@ -136,8 +182,12 @@ def _keyed(read: Sequence[Source]) -> Keyed:
 
 def _forests(keyed: Keyed) -> list[tuple[str, str]]:
     """The forest plots, speeds and counters apart: title and SVG text."""
-    several = len({record.release for _, record, _ in keyed}) > 1
-    lines = [forest.Line(record, _name(record, several=several), f"#{key}") for _, record, key in keyed]
+    releases = len({record.release for _, record, _ in keyed}) > 1
+    runs = len({source.name for source, _, _ in keyed}) > 1
+    lines = [
+        forest.Line(record, _name(record, source if runs else None, release=releases), key and f"#{key}")
+        for source, record, key in keyed
+    ]
     kinds = (
         ("Ratio of speed", [line for line in lines if not forest.counter(line.record)]),
         ("Ratio of a counter", [line for line in lines if forest.counter(line.record)]),
@@ -146,7 +196,8 @@ def _forests(keyed: Keyed) -> list[tuple[str, str]]:
     return [(title, colours.themed(svg)) for title, svg in drawn if svg]
 
 
-def _name(record: ClaimRecord, *, several: bool) -> str:
-    """A claim in the forest plot: its symbol, its text, its load, and its release where there are several."""
-    release = f", {record.release.partition(' ')[0]}" if several else ""
-    return f"{words.SYMBOLS[words.state(record)]} {record.text}, {record.load}{release}"
+def _name(record: ClaimRecord, source: Source | None, *, release: bool) -> str:
+    """A claim in the forest plot: its symbol, text and load, and its release and its run where there are several."""
+    more = [record.release.partition(" ")[0]] if release else []
+    more += [source.directory.name] if source else []
+    return f"{words.SYMBOLS[words.state(record)]} {', '.join((record.text, record.load, *more))}"

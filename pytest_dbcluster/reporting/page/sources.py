@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import schema
 from pytest_dbcluster.reporting.charts.timeline import Samples
-from pytest_dbcluster.reporting.documents.run_document import FILE, RunDocument, TestDocument, read_run
+from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, FILE, RunDocument, TestDocument, read_run
 from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.history.history_file import History
 from pytest_dbcluster.reporting.page import timelines
@@ -17,7 +17,7 @@ from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import HISTORY
 
 OURS = (schema.CLAIMS, schema.CURVES, FILE)
-LISTED = ("broken", "skipped")  # outcomes of tests that no claim shows
+LISTED = ("broken", CUT_SHORT, "skipped")  # outcomes of tests that no claim shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +60,9 @@ def read(directory: Path) -> Source:
     Raises ConfigError for a directory that does not exist or cannot be read, that has no results of ours, whose format
     is another one, and in which no test has ended.
     """
-    if not directory.is_dir():
-        raise ConfigError(f"{directory}: there is no such results directory; a measuring run creates one")
     try:
+        if not directory.is_dir():
+            raise ConfigError(f"{directory}: there is no such results directory; a measuring run creates one")
         if not any((directory / name).exists() for name in OURS):
             raise ConfigError(f"{directory}: {_what_it_is(directory)}")
         run = read_run(directory)
@@ -95,7 +95,7 @@ def _about(run: RunDocument | None) -> list[str]:
     """Sentences about a run that was cut short; ``run`` is None for results of an older version."""
     if run is None:
         return ["the file run.json is missing: broken and skipped tests, the machine and the commit are unknown"]
-    ended = f"{len(run.tests)} of {run.selected} tests have ended"
+    ended = f"{run.ended_tests} of {run.selected} tests have ended"
     if run.cut_short:
         return [f"the run was cut short ({run.cut_short}): {ended}"]
     if run.ended is None:

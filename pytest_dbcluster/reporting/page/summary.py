@@ -7,11 +7,14 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pytest_dbcluster.formatting import duration, gibibytes
+from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import LISTED, Source
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 
 NAMED = 3  # refuted claims that the sentence names
+# Of a test without a reason: what is said instead.
+NO_REASON = dict.fromkeys(LISTED, "no reason was given") | {CUT_SHORT: "it had begun, and had not ended"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Count:
 
 @dataclasses.dataclass(frozen=True)
 class TestRow:
-    """A broken or skipped test."""
+    """A test that was broken, cut short or skipped."""
 
     __test__ = False  # so that pytest does not collect this class as a test because of its name
 
@@ -75,16 +78,16 @@ def _named(refuted: Sequence[ClaimRecord]) -> str:
 
 
 def counts(sources: Sequence[Source]) -> list[Count]:
-    """The claims by outcome, then the broken and skipped tests; nothing for what there is none of."""
+    """The claims by outcome, then the tests of LISTED; nothing for what there is none of."""
     numbers = Counter(words.state(record) for source in sources for record in source.claims)
     numbers.update(test.outcome for source in sources for test in source.tests(*LISTED))
     return [Count(state, symbol, numbers[state]) for state, symbol in words.SYMBOLS.items() if numbers[state]]
 
 
 def tests(sources: Sequence[Source]) -> list[TestRow]:
-    """The broken tests, then the skipped ones, each with its reason."""
+    """The broken tests, then those that were cut short, then the skipped ones, each with its reason."""
     return [
-        TestRow(test.outcome, words.SYMBOLS[test.outcome], test.test, test.reason, source.name)
+        TestRow(test.outcome, words.SYMBOLS[test.outcome], test.test, test.reason or NO_REASON[outcome], source.name)
         for outcome in LISTED
         for source in sources
         for test in source.tests(outcome)

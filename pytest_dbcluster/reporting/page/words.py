@@ -16,7 +16,15 @@ from pytest_dbcluster.rounds import metrics
 STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 BESIDE = "compared"  # of a comparison that claims nothing
 NOTHING = "-"
-SYMBOLS = {"holds": "✓", "refuted": "✗", "inconclusive": "?", BESIDE: "=", "broken": "!", "skipped": NOTHING}
+SYMBOLS = {
+    "holds": "✓",
+    "refuted": "✗",
+    "inconclusive": "?",
+    BESIDE: "=",
+    "broken": "!",
+    "cut short": "/",
+    "skipped": NOTHING,
+}
 MOST_DIGITS = 6
 
 
@@ -48,7 +56,7 @@ def ratio(record: ClaimRecord) -> str:
 def interval(record: ClaimRecord) -> str:
     """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs."""
     verdict = record.verdict
-    if math.isnan(verdict.low) or (verdict.low == 0 and math.isinf(verdict.high)):
+    if not claim_chart.bounded(verdict.low, verdict.high):
         return "no interval yet"
     limits = claim_chart.bounds(record) or [1.0]
     return f"{apart(verdict.low, limits)} .. {apart(verdict.high, limits)}"

@@ -54,6 +54,20 @@ def test_a_chart_names_what_it_shows():
     assert "seconds since the first round began" in shown
 
 
+def test_no_label_runs_out_of_the_chart():
+    """The ratio of a counter has wide ticks, and two lines of text beside them."""
+    made = record(claims.lower(), metric="fsyncs_per_commit", faster=1.0)
+    found = dataclasses.replace(made.verdict, ratio=0.0005, low=0.0001, high=0.001)
+    root = ElementTree.fromstring(claim.svg(dataclasses.replace(made, verdict=found)))
+    texts = {text.text: text for text in root.iter("{http://www.w3.org/2000/svg}text")}
+    places = [
+        float(re.match(r"translate\(([-0-9.]+) ", texts[line].get("transform"))[1])
+        for line in ("ratio flush_2", "/ galera3")
+    ]
+
+    assert min(places) > 8  # points: the height of its letters
+
+
 def test_a_published_ratio_far_away_leaves_the_intervals_readable():
     """It is named with its direction; on the axis it would press all intervals into one line."""
     shown = words(claim.svg(record(published=50.0)))
@@ -89,6 +103,17 @@ def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
     assert "99.9 % interval" in shown
     assert "1/8" in shown
     assert last.bounded
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
+def test_an_interval_with_one_end_is_drawn_as_a_bar(low, high):
+    """To the end of the axis; only an interval without ends is hollow."""
+    made = record(claims.lower(), metric="fsyncs_per_commit", pairs=14)
+    found = dataclasses.replace(made.verdict, ratio=0.3, low=low, high=high)
+    svg = claim.svg(dataclasses.replace(made, verdict=found))
+
+    assert "99.9 % interval" in words(svg)
+    assert svg.count("stroke-width: 3.2") == 1
 
 
 def test_the_last_look_is_that_of_the_verdict():

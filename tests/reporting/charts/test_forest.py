@@ -4,6 +4,8 @@ import dataclasses
 import math
 from xml.etree import ElementTree
 
+import pytest
+
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting.charts import colours, forest
 from tests.support.records import beside, failed, record, undecided
@@ -51,6 +53,16 @@ def test_a_ratio_of_0_is_drawn_at_the_end_of_the_axis():
     assert plot(none).count(colours.PAPER) < plot(unknown).count(colours.PAPER)  # only this one is hollow
 
 
+@pytest.mark.parametrize(("ratio", "low", "high"), [(0.2, 0.0, 0.5), (5.0, 2.0, math.inf), (math.inf, 2.0, math.inf)])
+def test_an_interval_to_the_end_of_the_axis_is_no_hollow_mark(ratio, low, high):
+    """That of a counter may reach from 0, or to infinity where the baseline counted nothing: it proves as much."""
+    made = record(claims.lower(), metric="fsyncs_per_commit")
+    one_sided = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=ratio, low=low, high=high))
+
+    assert plot(one_sided).count(colours.PAPER) == plot(made).count(colours.PAPER)
+    assert "claim 0" in words(plot(one_sided))
+
+
 def test_the_published_ratio_is_a_tick():
     """It is drawn where something is published, and only there."""
     assert colours.PUBLISHED in plot(record(published=1.2))
@@ -67,8 +79,11 @@ def test_a_claim_without_a_ratio_has_no_line():
 
 
 def test_a_long_name_is_cut():
-    """It never runs out of the picture."""
-    [shown] = [text for text in words(forest.svg([forest.Line(record(), "x" * 200)])) if text.startswith("xxx")]
+    """It never runs out of the picture, and its end is kept: that may be all that differs between two releases."""
+    [shown] = [
+        text for text in words(forest.svg([forest.Line(record(), "x" * 200 + ", mysql:9.7")])) if text.startswith("xxx")
+    ]
 
     assert len(shown) == forest.LETTERS
-    assert shown.endswith("…")
+    assert "…" in shown
+    assert shown.endswith(", mysql:9.7")

@@ -25,7 +25,7 @@ def test_every_variant_has_its_percentiles():
     """From p50 to p99.9, in milliseconds."""
     made = with_latencies(record(), 12)
     found = latency.percentiles(made.rounds)
-    svg = latency.svg(made.rounds)
+    svg = latency.svg(latency.percentiles(made.rounds))
 
     assert found["flush_2"]["p99.9"] == pytest.approx(12, rel=0.02)
     assert {"p50", "p99.9", "milliseconds", "flush_2"} <= set(ElementTree.fromstring(svg).itertext())
@@ -33,4 +33,4 @@ def test_every_variant_has_its_percentiles():
 
 def test_a_load_without_a_ledger_has_none():
     """There is nothing to draw."""
-    assert latency.svg(record().rounds) is None
+    assert latency.svg(latency.percentiles(record().rounds)) is None

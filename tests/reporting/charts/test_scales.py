@@ -37,6 +37,15 @@ def test_a_small_difference_has_even_ticks():
     assert labels([0.97, 1.03]) == ["0.97", "0.98", "0.99", "1.00", "1.01", "1.02", "1.03", "1.04"]
 
 
+@pytest.mark.parametrize(("low", "high"), [(0.7, 1.46), (0.65, 1.0), (1.0, 2.4), (0.3, 1.0), (0.9, 3.9), (0.13, 1.05)])
+def test_every_axis_can_be_read(low, high):
+    """At least three ticks, and one of them at equal speed; a range with a single power of two is divided evenly."""
+    ticks = scales.ratios([low, high]).ticks
+
+    assert len(ticks) >= 3
+    assert any(value == pytest.approx(1) for value, _ in ticks)
+
+
 @pytest.mark.parametrize("value", [math.inf, math.nan, 0.0, -1.0])
 def test_what_is_no_ratio_is_left_out(value):
     """The end of an interval that is not bounded yet has no place on the axis."""

@@ -30,6 +30,22 @@ def test_each_kind_of_metric_has_its_band():
     assert "replica lag, s" not in words(svg)
 
 
+def test_flow_control_of_group_replication_has_bands_of_its_own():
+    """Sessions that it held are no share of the time; the certification queue is no receive queue."""
+    svg = timeline.svg(samples(flow_control_held_node1=3.0, certification_queue_node2=7.0), record().rounds)
+
+    for said in ("sessions held by flow control", "certification queue", "node1", "node2", "5", "10"):
+        assert said in words(svg)
+    assert "share of time" not in words(svg)
+
+
+def test_the_rounds_of_a_variant_are_one_shape():
+    """A claim has up to 320 rounds, and a page sixty claims: each shape costs time and bytes."""
+    few, many = (timeline.svg(samples(cpu_node1=0.5), record(pairs=pairs).rounds) for pairs in (8, 80))
+
+    assert few.count("<path") == many.count("<path")
+
+
 def test_what_never_happened_has_no_band():
     """An empty band says nothing."""
     shown = words(

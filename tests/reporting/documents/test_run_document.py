@@ -8,7 +8,7 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.documents.run_document import FILE, OUTCOMES, read_run, run_text
-from tests.support.run_documents import TESTS, run_document
+from tests.support.run_documents import CUT_SHORT, TESTS, run_document
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,12 @@ def test_a_run_is_read_back_as_it_was_saved(tmp_path, changes):
 
 def test_a_made_up_run_has_every_outcome():
     """So what shows a run is tested with all of them."""
-    assert {test.outcome for test in TESTS} == set(OUTCOMES)
+    assert {test.outcome for test in (*TESTS, CUT_SHORT)} == set(OUTCOMES)
+
+
+def test_a_test_that_was_cut_short_has_not_ended():
+    """It is listed, and does not count."""
+    assert run_document(tests=(*TESTS, CUT_SHORT)).ended_tests == len(TESTS)
 
 
 def test_results_without_the_file_are_no_error(tmp_path):

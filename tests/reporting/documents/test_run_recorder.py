@@ -40,11 +40,46 @@ def test_a_release_gets_its_version_when_it_is_known(tmp_path, recorder):
     """And keeps it."""
     recorder.released("mysql:8.4")
     recorder.released("mariadb:10.11")
-    recorder.measured("mariadb:10.11 10.11.19, mariadb:11.8 11.8.3")
+    recorder.measured("a", "mariadb:10.11 10.11.19, mariadb:11.8 11.8.3")
     recorder.released("mariadb:10.11")
     recorder.finish("")
 
     assert read_run(tmp_path).releases == {"mysql:8.4": "", "mariadb:10.11": "10.11.19", "mariadb:11.8": "11.8.3"}
+
+
+def test_a_test_is_cut_short_until_it_ends(tmp_path, recorder):
+    """Its claims are in the results of a killed run, so it is there too, after those that have ended."""
+    recorder.began("a")
+    recorder.part("a", "passed", "", 1.0)
+    recorder.measured("a", "mysql:8.4 8.4.3")
+    killed = read_run(tmp_path).tests
+    recorder.began("b")
+    recorder.part("b", "holds", "", 2.0)
+    recorder.ended("b")
+    recorder.finish("Ctrl-C")
+
+    assert [(test.test, test.outcome, test.reason) for test in killed] == [("a", "cut short", "")]
+    assert [(test.test, test.outcome, test.reason) for test in read_run(tmp_path).tests] == [
+        ("b", "holds", ""),
+        ("a", "cut short", "Ctrl-C"),
+    ]
+
+
+def test_a_claim_that_was_refuted_stays_refuted_when_its_teardown_is_cut_short(tmp_path, recorder):
+    """The answer is known."""
+    recorder.part("a", "refuted", "FAILS", 1.0)
+    recorder.finish("Ctrl-C")
+
+    assert [(test.outcome, test.reason) for test in read_run(tmp_path).tests] == [("refuted", "FAILS")]
+
+
+def test_a_record_that_arrives_after_the_end_of_its_test_changes_nothing(tmp_path, recorder):
+    """As from a worker."""
+    recorder.part("a", "holds", "", 1.0)
+    recorder.ended("a")
+    recorder.measured("a", "mysql:8.4 8.4.3")
+
+    assert [test.outcome for test in read_run(tmp_path).tests] == ["holds"]
 
 
 def test_no_password_is_written(tmp_path, recorder):

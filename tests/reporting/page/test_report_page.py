@@ -144,7 +144,9 @@ def test_a_page_of_two_runs_names_them(tmp_path):
     texts = Texts(report_page.html(sources.read_all(both)))
 
     assert f"{tmp_path}/second" in texts.sections["claim2"]
-    assert f"mariadb:10.11 10.11.19 in {tmp_path}/first" in texts.sections["releases"]
+    for name in ("first", "second"):
+        assert f"✓ flush_2.beats(galera3), mysqlslap write c50, {name}" in texts.sections["overview"]
+    assert f"Claims by run claim load {tmp_path}/first {tmp_path}/second" in texts.sections["by-run"]
     assert "All 2 claims hold; 2 tests are broken." in texts.sections[""]
 
 
@@ -167,7 +169,7 @@ def test_a_page_that_cannot_be_made_is_a_sentence(tmp_path, lost):
 
 def test_an_error_of_the_page_ends_no_run(tmp_path, monkeypatch):
     """Whatever fails in it."""
-    monkeypatch.setattr(report_page, "html", lambda read: 1 / 0)
+    monkeypatch.setattr(report_page, "html", lambda *given: 1 / 0)
     line = report_page.make(results(tmp_path / "run", [record()]))
 
     assert line.startswith("no page: ZeroDivisionError: division by zero; the results are complete")
@@ -206,12 +208,14 @@ def test_a_directory_of_another_user_is_not_written(tmp_path):
 
 
 @pytest.mark.skipif(bool(users.missing()), reason=users.missing())
-def test_results_of_another_user_that_are_closed_are_a_sentence():
-    """The message names what could not be read."""
+@pytest.mark.parametrize("closed", ["theirs/run", "theirs"])
+def test_results_of_another_user_that_are_closed_are_a_sentence(closed):
+    """The message names what could not be read, also where a directory above it is closed."""
     with tempfile.TemporaryDirectory() as place:  # one that others may enter, which tmp_path is not
         Path(place).chmod(0o755)
-        directory = results(Path(place) / "run", [record()])
-        directory.chmod(0o700)
+        (Path(place) / "theirs").mkdir(mode=0o755)
+        directory = results(Path(place) / "theirs" / "run", [record()])
+        (Path(place) / closed).chmod(0o700)
         program = "import sys; from pytest_dbcluster.reporting.page import report_page\n"
         program += "from pathlib import Path; print(report_page.make(Path(sys.argv[1])))"
         loads = ("pytest_dbcluster.reporting.page.report_page", "jinja2", "matplotlib.figure")

@@ -1,11 +1,13 @@
 """The top of the page."""
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.reporting.page import sources, summary
 from tests.support.records import failed, record, undecided
 from tests.support.results import results
-from tests.support.run_documents import MACHINE, TESTS
+from tests.support.run_documents import CUT_SHORT, MACHINE, TESTS
 
 
 @pytest.fixture
@@ -54,12 +56,15 @@ def test_counts_leave_out_what_there_is_none_of(source):
     assert found == [(2, "hold"), (1, "refuted"), (1, "broken"), (1, "skipped")]
 
 
-def test_broken_and_skipped_tests_have_their_reason(source):
-    """The broken ones come first."""
-    found = [(row.state, row.test, row.reason) for row in summary.tests([source([record()])])]
+def test_tests_without_an_answer_have_their_reason(source):
+    """The broken ones come first, then those that were cut short."""
+    made = source([record()], tests=(*TESTS, CUT_SHORT, dataclasses.replace(CUT_SHORT, reason="")))
+    found = [(row.state, row.test, row.reason) for row in summary.tests([made])]
 
     assert found == [
         ("broken", "test_flush.py::test_nodes", "node2 ended on its own"),
+        ("cut short", "test_flush.py::test_flush_2[read]", "the run was ended by SIGTERM"),
+        ("cut short", "test_flush.py::test_flush_2[read]", "it had begun, and had not ended"),
         ("skipped", "test_flush.py::test_router", "no mysqlrouter on PATH"),
     ]
 

@@ -48,6 +48,18 @@ def test_few_pairs_have_no_interval():
     assert words.interval(record(pairs=3)) == "no interval yet"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(0.0, 0.5, "0 .. 0.50"), (2.0, math.inf, "2.00 .. inf"), (0.0, math.inf, "no interval yet")],
+)
+def test_an_interval_has_one_end_at_least(low, high, shown):
+    """That of a counter may reach from 0, or to infinity."""
+    made = record(claims.lower(), metric="fsyncs_per_commit")
+    found = dataclasses.replace(made.verdict, low=low, high=high)
+
+    assert words.interval(dataclasses.replace(made, verdict=found)) == shown
+
+
 def test_nothing_measured_is_a_dash():
     """Not a number is no figure for readers."""
     made = record()

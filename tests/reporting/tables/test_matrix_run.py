@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import types
 
+import pytest
+
+from pytest_dbcluster.cli import main
 from pytest_dbcluster.reporting.tables import matrix
 from pytest_dbcluster.system import cache
 from tests.plugin.test_outcomes import FAKE
@@ -30,17 +39,35 @@ SUITE = """
 """
 
 
-def test_a_run_on_two_vendors_ends_with_its_matrix(pytester, monkeypatch):
-    """On real servers: terminal, summary, CSV and Allure have it, with a dash for what a vendor lacks."""
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
-    pytester.makeconftest(conftests.OWN_MACHINE + conftests.NO_CHARTS)
-    pytester.makepyfile(SUITE)
+@pytest.fixture(scope="module")
+def two_vendors(tmp_path_factory):
+    """A run on real servers of two vendors: its directory and its output, once for all tests."""
+    path = tmp_path_factory.mktemp("two_vendors")
+    (path / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
+    (path / "test_suite.py").write_text(textwrap.dedent(SUITE))
+    (path / "pytest.ini").write_text("[pytest]\n")
     words = ["-p", "pytest_dbcluster.plugin.hooks", "-p", "allure_pytest", "--db-max-pairs=6", "--db-seed=1"]
-    result = pytester.runpytest_subprocess(*words, "--db-release=mysql:9.7", "--db-release=mariadb:10.11")
+    releases = ["--db-release=mysql:9.7", "--db-release=mariadb:10.11"]
+    environment = {
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        "COLUMNS": "100",
+        "XDG_CACHE_HOME": str(CACHE),
+        "DBCLUSTER_DATA_DIR": str(path / "runs"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *words, *releases],
+        cwd=path,
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return types.SimpleNamespace(path=path, output=pytest.LineMatcher(done.stdout.splitlines()))
 
-    result.stdout.fnmatch_lines(
+
+def test_a_run_on_two_vendors_ends_with_its_matrix(two_vendors):
+    """On real servers: terminal, summary, CSV and Allure have it, with a dash for what a vendor lacks."""
+    two_vendors.output.fnmatch_lines(
         [
             "*= matrix: *",
             "claim * load * mariadb:10.11 * mysql:9.7",
@@ -49,7 +76,7 @@ def test_a_run_on_two_vendors_ends_with_its_matrix(pytester, monkeypatch):
             "[[]1[]] mysql:9.7 (*",
         ]
     )
-    latest = pytester.path / "reports" / "latest"
+    latest = two_vendors.path / "reports" / "latest"
     lines = list(csv.DictReader((latest / matrix.FILE).read_text().splitlines()))
     assert "- [1] mysql:9.7 (" in (latest / "summary.md").read_text().partition("## matrix: ")[2]
     assert [(one["release"], one["verdict"]) for one in lines if one["test"].endswith("test_galera")] == [
@@ -59,6 +86,19 @@ def test_a_run_on_two_vendors_ends_with_its_matrix(pytester, monkeypatch):
     [kept] = (latest / "allure-results").glob("*-globals.json")
     [attached] = json.loads(kept.read_text())["attachments"]
     assert "no Galera library" in (latest / "allure-results" / attached["source"]).read_text()
+
+
+def test_its_claims_stand_side_by_side_in_the_report(two_vendors, capsys):
+    """``dbcluster report`` reads the same run: one claim on both releases, with absolute figures of each."""
+    latest = two_vendors.path / "reports" / "latest"
+
+    assert main.main(["report", str(latest)]) == 0
+    head, same, galera, *_ = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"claim +load +mariadb:10\.11 10\.11\.\S+ +mysql:9\.7 9\.7\.\S+", head)
+    assert re.search(r"other\.no_slower_than\(.* holds, \S+ v \S+ /s .* holds, \S+ v \S+ /s$", same)
+    assert re.search(r"galera1 against other .* compared, \S+ v \S+ /s$", galera)
+    assert (latest / "index.md").read_text().startswith("## Claims by release\n\n| claim | load | mariadb:10.11 ")
+    assert "Claims by release" in (latest / "index.html").read_text()
 
 
 MADE_UP = """

@@ -35,8 +35,13 @@ NUMBER = f"SELECT MAX(view_id) FROM {STATISTICS}"
 QUEUES = f"""\
 SELECT member_state, @@global.gtid_executed, count_transactions_in_queue, count_transactions_remote_in_applier_queue
 FROM {STATISTICS} JOIN {MEMBERS} USING (member_id) WHERE member_id = @@server_uuid"""
+# Of a server without the component the last one is NULL.
 PULSE = f"""\
-SELECT count_transactions_remote_in_applier_queue AS receive_queue FROM {STATISTICS} WHERE member_id = @@server_uuid"""
+SELECT count_transactions_remote_in_applier_queue AS receive_queue, count_transactions_in_queue AS certification_queue,
+(SELECT variable_value FROM performance_schema.global_status
+WHERE variable_name = 'Gr_flow_control_throttle_time_sum') AS throttled_microseconds
+FROM {STATISTICS} WHERE member_id = @@server_uuid"""
+THROTTLING = "component_group_replication_flow_control_stats"  # in every edition from MySQL 9.7 on
 NO_STATISTICS = f"has no row in {STATISTICS}: it is in no group since it was started"
 
 
@@ -142,6 +147,22 @@ class Start:
                 self._connection.run(statements)
         except SQLError as error:
             self.error = error
+
+
+def count_throttling(node: Node) -> None:
+    """Let a server that has not joined yet count how long flow control holds its transactions. Raises SQLError.
+
+    The server remembers the component, loads it at each start, and does not write it to the binlog. See
+    https://dev.mysql.com/doc/refman/9.7/en/group-replication-flow-control-stats-component.html
+    """
+    urn = f"file://{THROTTLING}"
+    if node.query(f"SELECT 1 FROM mysql.component WHERE component_urn = '{urn}'"):
+        return
+    node.query("SET GLOBAL super_read_only = OFF")
+    try:
+        node.query(f"INSTALL COMPONENT '{urn}'")
+    finally:
+        node.query("SET GLOBAL super_read_only = ON")
 
 
 def tell(members: Sequence[Node], statement: str) -> None:

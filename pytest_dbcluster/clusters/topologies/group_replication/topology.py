@@ -24,6 +24,11 @@ from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 from pytest_dbcluster.releases.release import Release
 
+PULSE = {
+    "receive_queue": ("receive_queue", 1.0),
+    "certification_queue": ("certification_queue", 1.0),
+    "flow_control_held": ("throttled_microseconds", 1e-6),
+}
 PLUGIN = "group_replication.so"
 CONSISTENCY = "group_replication_consistency"
 EVERYWHERE = "group_replication_enforce_update_everywhere_checks"
@@ -53,8 +58,11 @@ class GroupReplication(Topology):
         return ""
 
     def pulse(self, node: Node, nodes: Sequence[Node]) -> Pulse | None:
-        """Return the transactions of other members that this member has not applied yet."""
-        return Pulse(members.PULSE, {"receive_queue": ("receive_queue", 1.0)})
+        """Return this member's queues, and how long flow control has held its transactions, of all sessions together.
+
+        The queues: transactions of other members that it has not applied yet, and those that it has still to certify.
+        """
+        return Pulse(members.PULSE, PULSE)
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
         """A commit returns when a majority has received it; with consistency AFTER, when all have applied it."""
@@ -121,6 +129,8 @@ class GroupReplication(Topology):
         self, node: Node, nodes: Sequence[Node], *, bootstrap: bool = False, left: bool = False
     ) -> members.Start:
         node.wait_answering()
+        if node.release.has(plugin_directory(node.release) / f"{members.THROTTLING}.so"):
+            members.count_throttling(node)
         start = members.Start(node, self.before_start(node, nodes, bootstrap=bootstrap, left=left))
         self._starts[node.name] = start
         return start

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import socket
 import time
 import uuid
@@ -14,7 +15,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.errors import NodeDied, ProvisionError, SeriesVoid
 from pytest_dbcluster.rounds import counters
-from pytest_dbcluster.testbed import sampler
+from pytest_dbcluster.testbed import sampler, timeline
 
 MULTI = {"group_replication_single_primary_mode": "OFF"}
 QUICK = {"group_replication_member_expel_timeout": "0"}  # a killed member is gone after 5 s, by default after 10 to 25
@@ -120,6 +121,36 @@ def test_a_backlog_names_who_is_behind(group3):
         assert any(line.startswith(f"{late.name} has still to apply ") for line in found)
     finally:
         late.query("UNLOCK TABLES")
+    assert group3.settle(60), group3.backlog()
+
+
+def test_flow_control_that_holds_a_member_is_seen(group3):
+    """A member whose applier waits makes the primary hold its transactions; all queues are numbers meanwhile."""
+    primary, (late, _) = primary_and_rest(group3)
+    table = written(primary, "held")
+    assert group3.settle(60)
+    thresholds = [f"group_replication_flow_control_{name}_threshold" for name in ("applier", "certifier")]
+    given = {name: primary.query(f"SELECT @@global.{name}")[0][0] for name in thresholds}
+    row = itertools.count(10)
+
+    def held():
+        primary.query(f"INSERT INTO {table} VALUES ({next(row)})")
+        values = timeline.of_servers(group3)
+        assert values[f"receive_queue_{late.name}"] >= 0
+        assert values[f"certification_queue_{late.name}"] >= 0
+        return [] if values[f"flow_control_held_{primary.name}"] > 0 else [f"{values}"]
+
+    late.query(f"LOCK TABLES {table} READ")
+    try:
+        for member in group3.nodes:
+            for name in thresholds:
+                member.query(f"SET GLOBAL {name} = 0")
+        wait.until(held, "flow control that holds the primary", seconds=60)
+    finally:
+        late.query("UNLOCK TABLES")
+        for member in group3.nodes:
+            for name, value in given.items():
+                member.query(f"SET GLOBAL {name} = {value}")
     assert group3.settle(60), group3.backlog()
 
 
