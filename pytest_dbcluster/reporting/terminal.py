@@ -165,9 +165,7 @@ def _so_far(event: RoundProgress) -> list[str]:
     """The ratio at the last look, the pair of the next look, and the measured seconds used of the budget."""
     if event.warm_up:
         return []
-    words = []
-    if event.ratio is not None and event.low is not None and event.high is not None:
-        words.append(closing.with_interval(event.ratio, event.low, event.high))
+    words = [event.estimate] if event.estimate else []
     if event.next_look is not None:
         words.append(f"next look {event.next_look}")
     if event.budget is not None:

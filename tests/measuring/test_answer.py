@@ -243,7 +243,7 @@ def test_a_message_warns_of_a_variant_that_slows_what_follows_it():
 
     assert answer.carried.warned
     assert answer.carried.slower == pytest.approx(0.1, abs=0.03)
-    assert "\n  warning: carry-over: rounds after flush_2 are " in answer.message
+    assert "\n  warning: carry-over: rounds after flush_2 take " in answer.message
 
     counted = FakeSource(("default", "flush_2"), noisy(1.0, 0.8), lambda number: {"fsyncs_per_commit": 3.0 - number})
     default, flush_2 = series(source=counted)

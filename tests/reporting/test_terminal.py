@@ -92,7 +92,7 @@ def test_a_terminal_follows_the_claim_on_one_line():
     show.progress(event("flush_2", seconds=0.204))
 
     assert screen.shown == [
-        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26 (1.14 .. 1.39)  next look 8  12 of 120 s"[
+        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)  next look 8  12 of 120 s"[
             :99
         ]
     ]

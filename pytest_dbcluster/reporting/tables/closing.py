@@ -7,7 +7,6 @@ soon as a claim is answered.
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -49,14 +48,9 @@ def _inconclusive(record: ClaimRecord) -> bool:
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
     """One row for each record; with a column for the release where the run has several."""
-    level = f"ratio ({_level(records[0])})"
+    level = f"ratio ({wording.level(records[0].verdict)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return Block(title, columns, tuple(_row(record, releases) for record in records))
-
-
-def _level(record: ClaimRecord) -> str:
-    """The confidence level of the interval: 1 - 2 alpha, because alpha is the error of one side."""
-    return f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
 
 
 def _row(record: ClaimRecord, releases: bool) -> Row:
@@ -65,8 +59,8 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         record.text,
         record.load,
         *([record.release] if releases else []),
-        estimate(record),
-        "-" if record.published is None else number(record.published),
+        wording.estimate(verdict),
+        formatting.NOTHING if record.published is None else formatting.ratio(record.published),
         (WORDS if record.asserted else BESIDE_WORDS)[verdict.outcome],
         str(verdict.pairs),
         f"{record.measured_seconds:.0f}",
@@ -94,18 +88,12 @@ def drained(record: ClaimRecord) -> list[str]:
 
     Empty where the drain does not change the ratio as shown, or where the metric includes the drain already.
     """
-    if record.drained is None or record.metric not in DRAINED or number(record.drained) == number(record.verdict.ratio):
+    if record.drained is None or record.metric not in DRAINED:
+        return []
+    if (with_drain := formatting.ratio(record.drained)) == formatting.ratio(record.verdict.ratio):
         return []
     drains = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
-    return [f"with the drain included {number(record.drained)} ({drains})"]
-
-
-def estimate(record: ClaimRecord) -> str:
-    """The measured ratio candidate / baseline with its interval; ``-`` where no pair was measured."""
-    verdict = record.verdict
-    if math.isnan(verdict.ratio):
-        return "-"
-    return with_interval(verdict.ratio, verdict.low, verdict.high)
+    return [f"with the drain included {with_drain} ({drains})"]
 
 
 def guarded(record: ClaimRecord) -> str:
@@ -116,39 +104,28 @@ def guarded(record: ClaimRecord) -> str:
     verdict = record.verdict
     if not (record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS):
         return ""
-    return f"{number(verdict.decided_low)} .. {number(verdict.decided_high)}"
-
-
-def with_interval(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval: ``1.26 (1.20 .. 1.33)``; ``(no interval yet)`` before there are enough pairs."""
-    if low == 0 and math.isinf(high):
-        return f"{number(ratio)} (no interval yet)"
-    return f"{number(ratio)} ({number(low)} .. {number(high)})"
-
-
-def number(value: float) -> str:
-    """A ratio with two decimals around 1, else with three significant digits: 1.26, 0.0034, 123."""
-    return f"{value:.2f}" if 0.0995 <= value < 99.5 else f"{value:.3g}"
+    return formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)
 
 
 def one_line(record: ClaimRecord) -> str:
     """The result of one claim on one line, printed as soon as the claim is answered."""
     verdict = record.verdict
     words = WORDS if record.asserted else BESIDE_WORDS
-    published = "" if record.published is None else f", published {number(record.published)}"
+    published = "" if record.published is None else f", published {formatting.ratio(record.published)}"
     reason = f": {verdict.reason}" if record.asserted and _inconclusive(record) else ""
     guard = f", 90 % ({interval})" if (interval := guarded(record)) else ""
     return (
-        f"{words[verdict.outcome]}  {record.text}  {record.load}  {estimate(record)}{guard}{published}, "
+        f"{words[verdict.outcome]}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
         f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
     )
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
     """The line below the table that explains the column ``ratio``."""
+    level = wording.level(records[0].verdict)
     return (
         "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "
-        f"percentile the inverse of the latencies; in brackets the {_level(records[0])} interval of all looks together"
+        f"percentile the inverse of the latencies; in brackets the {level} interval of all looks together"
     )
 
 

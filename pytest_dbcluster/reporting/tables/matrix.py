@@ -17,6 +17,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -195,8 +196,8 @@ def _shown(cell: Cell, reasons: Sequence[str]) -> str:
     """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``error [2]``."""
     if cell.record is None:
         return f"{BROKEN if cell.word == BROKEN else '-'} [{reasons.index(cell.why) + 1}]" if cell.word else ""
-    ratio = cell.record.verdict.ratio
-    return word(cell) if math.isnan(ratio) else f"{closing.number(ratio)} {word(cell)}"
+    ratio, limits = cell.record.verdict.ratio, cell.record.verdict.claim.limits
+    return word(cell) if math.isnan(ratio) else f"{formatting.ratio(ratio, limits)} {word(cell)}"
 
 
 def _colour(claim: MatrixRow) -> str:
