@@ -16,7 +16,8 @@ from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
 EQUAL = (1.0,)  # the ratio of what does not differ
 LATENCY = "ms"  # a unit in which lower values are faster
-WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
+# The words for the outcomes of claims wherever people read.
+STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
 
 
@@ -63,7 +64,9 @@ def message(
 
 def _word(verdict: Verdict) -> str:
     """The first word of the message: the outcome, or for a comparison without a claim whether the variants differ."""
-    return f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else WORDS[verdict.outcome]
+    return (
+        f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else STATES[verdict.outcome].upper()
+    )
 
 
 def claimed(claim: Claim) -> str:

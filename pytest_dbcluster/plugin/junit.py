@@ -26,7 +26,7 @@ def said(answers: Iterable[Any]) -> list[dict[str, str]]:
     return [
         {
             "text": f"{answer.text} {answer.load}",
-            "result": f"{answer.verdict.outcome.value} {wording.estimate(answer.verdict)}",
+            "result": f"{wording.STATES[answer.verdict.outcome]} {wording.estimate(answer.verdict)}",
             "message": redact(answer.message),
         }
         for answer in answers

@@ -24,8 +24,8 @@ def words(answer, **changes):
     return message(answer, **given_)
 
 
-FAILED = """\
-FAILED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 18, seed 813
+REFUTED = """\
+REFUTED flush_2.beats(default, by=0.5)   metric throughput   8 pairs x 2 x 2 s = 40 s, look 2 of 18, seed 813
   measured 1.30x (1.27 .. 1.33), Hodges-Lehmann, sequential 99.9 % interval   claimed more than 1.50x   -> \
 interval lies below the claim
   noise: pair sd 3.0 %, could see differences >= 10.6 % (power .8); halves 1.30x / 1.30x, order AB / BA 1.04x, \
@@ -50,7 +50,7 @@ def test_the_message_of_a_failure_is_whole():
         extra=["durability: flush=2"],
     )
 
-    assert text == FAILED
+    assert text == REFUTED
 
 
 def test_an_inconclusive_message_says_what_would_decide():

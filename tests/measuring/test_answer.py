@@ -39,7 +39,7 @@ def test_a_claim_that_fails_raises_its_whole_message():
         bool(answer)
     assert isinstance(caught.value, AssertionError)
     assert str(caught.value) == answer.message
-    assert str(caught.value).startswith("FAILED flush_2.beats(default)   metric throughput   8 pairs x 2 x ")
+    assert str(caught.value).startswith("REFUTED flush_2.beats(default)   metric throughput   8 pairs x 2 x ")
 
 
 def test_a_claim_that_is_open_raises_undecided():

@@ -112,7 +112,7 @@ def test_a_refuted_claim_shows_its_whole_message(run):
     result.stdout.fnmatch_lines(
         [
             "*_ test_flush _*",
-            "FAILED flush_2.beats(galera3) *, seed *",
+            "REFUTED flush_2.beats(galera3) *, seed *",
             "  measured 0.*x (0.* .. 0.*)*-> interval lies below the claim",
             "  noise: pair sd *",
             "  error of this verdict <= 1 in 2000*",
@@ -146,7 +146,7 @@ def test_the_short_summary_and_junit_know_every_outcome(run, pytester):
     [case] = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
 
     result.stdout.fnmatch_lines(["FAILED test_*::test_flush*"])
-    assert case.find("failure").text.startswith("FAILED flush_2.beats(galera3)")
+    assert case.find("failure").text.startswith("REFUTED flush_2.beats(galera3)")
 
 
 def test_a_log_has_plain_lines(run):

@@ -143,7 +143,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
     """Ratio with interval, noise, error, seed, durability and the variables that differ."""
     said = section(result, "test_fails")
 
-    assert said.startswith("FAILED standalone1.beats(cached)")
+    assert said.startswith("REFUTED standalone1.beats(cached)")
     assert "seed 4" in said
     assert "(Hodges-Lehmann; sequential 99.9 % interval" in said
     assert "durability: standalone1 flush=1, binlog off, one server" in said

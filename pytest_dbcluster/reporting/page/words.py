@@ -7,19 +7,17 @@ import time
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 
-STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 BESIDE = "compared"  # of a comparison that claims nothing
 SYMBOLS = {"holds": "✓", "refuted": "✗", "inconclusive": "?", BESIDE: "=", "broken": "!", "skipped": NOTHING}
 
 
 def state(record: ClaimRecord) -> str:
     """The outcome of a claim as one word: holds, refuted, inconclusive, or compared where nothing is claimed."""
-    return STATES[record.verdict.outcome] if record.asserted else BESIDE
+    return wording.STATES[record.verdict.outcome] if record.asserted else BESIDE
 
 
 def names(record: ClaimRecord) -> tuple[str, ...]:

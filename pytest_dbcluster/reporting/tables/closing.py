@@ -20,7 +20,7 @@ from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
-WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "inconclusive"}
+WORDS = wording.STATES
 BESIDE_WORDS = wording.COMPARISON_WORDS
 
 

@@ -115,7 +115,7 @@ def test_only_the_calls_are_scaled_to_ten_iterations():
     assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=10) == 26.0
 
 
-@pytest.mark.parametrize("word", ["holds", "FAILS", "inconclusive"])
+@pytest.mark.parametrize("word", ["holds", "refuted", "inconclusive"])
 def test_the_line_of_a_verdict_is_known(word):
     """It is the line that the terminal writes for a claim, not one of its progress."""
     line = f"  {word}  flush_2.beats(galera3)  mysqlslap write c50  1.5 (1.2 .. 1.9), published 7.41, 20 pairs, 13 s\n"
