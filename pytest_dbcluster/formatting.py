@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+ELLIPSIS = "..."
 NO_INTERVAL = "no interval yet"
 NOTHING = "-"  # a figure that was not measured
 DIGITS = 17  # significant ones that tell every two floats apart
@@ -96,6 +97,14 @@ def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def elided(text: str, width: int) -> str:
+    """The text in ``width`` characters at most: of a longer one the middle is left out, ``a_long_n...me_of_it``."""
+    if len(text) <= width:
+        return text
+    kept = max(0, width - len(ELLIPSIS))
+    return f"{text[: kept - kept // 2]}{ELLIPSIS[:width]}{text[len(text) - kept // 2 :]}"
 
 
 def printable(text: str, *, lines: bool = False) -> str:

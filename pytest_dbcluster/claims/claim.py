@@ -76,6 +76,11 @@ class Claim:
         return low - self.apart, high + self.apart
 
     @property
+    def ratios(self) -> tuple[float, ...]:
+        """The finite ends of ``bounds`` as ratios, in rising order."""
+        return tuple(sorted({as_ratio(math.exp(bound)) for bound in self.bounds if math.isfinite(bound)}))
+
+    @property
     def limits(self) -> tuple[float, ...]:
         """The ratios at which the answer changes: the finite ends of the three ranges above, in rising order.
 

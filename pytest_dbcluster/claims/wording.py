@@ -159,11 +159,15 @@ def needs(verdict: Verdict, seconds: float) -> str:
         maximum = critical_values.LOOKS[-1]
         advice = f", but no run draws more than {maximum}: try longer rounds" if verdict.needed_pairs > maximum else ""
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
-    if verdict.needed_margin is not None:
-        ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
+    ways += [margin] if (margin := needed_margin(verdict)) else []
     if verdict.claim.apart:
         ways.append("more instances of each variant (measure(..., instances=4))")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"
+
+
+def needed_margin(verdict: Verdict) -> str:
+    """The margin with which an inconclusive guard would hold; empty where there is none."""
+    return "" if verdict.needed_margin is None else f"a margin >= {_fraction(verdict.needed_margin)}"
 
 
 def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
@@ -173,9 +177,10 @@ def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, 
     ``/s`` for speeds, ``ms`` for latencies, and empty for counters.
     """
     if claim.kind == "differs":
-        between = f"between {names[0]} and {names[1]}"
-        differ = f"{names[0]} and {names[1]} differ{_of(metric, unit)}"
-        return differ if outcome is not Outcome.INCONCLUSIVE else f"no difference {between}{_of(metric, unit)} is shown"
+        by = by_metric(metric, unit)
+        if outcome is Outcome.INCONCLUSIVE:
+            return f"no difference between {names[0]} and {names[1]}{by} is shown"
+        return f"{names[0]} and {names[1]} differ{by}"
     if outcome is Outcome.INCONCLUSIVE:
         return f"not decided: whether {said(claim, names, metric, unit)}"
     return said(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
@@ -184,7 +189,7 @@ def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, 
 def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bool = True) -> str:
     """What the claim says, or with ``true=False`` the opposite."""
     candidate, baseline = names[0], names[1]
-    no, of, share = "" if true else "not ", _of(metric, unit), f"{100 * claim.margin:.4g} %"
+    no, of, share = "" if true else "not ", by_metric(metric, unit), f"{100 * claim.margin:.4g} %"
     match claim.kind:
         case "no_slower_than":
             return f"{candidate} is {no}less than {share} slower than {baseline}{of}"
@@ -204,6 +209,6 @@ def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bo
     return f"{candidate} is {no}{faster} than {baseline}{of}"
 
 
-def _of(metric: str, unit: str) -> str:
+def by_metric(metric: str, unit: str) -> str:
     """The metric, where it is not simply the speed: ``, by p95``."""
     return "" if unit == "/s" and metric == "throughput" else f", by {metric}"

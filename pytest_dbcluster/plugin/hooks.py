@@ -392,11 +392,11 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the closing table; then make the page, because a table that is printed cannot be lost any more."""
+    """Print all verdicts; then make the page, because what is printed cannot be lost any more."""
     if SESSION in config.stash:
-        config.stash[SESSION].report.summary(terminalreporter)
-        if line := config.stash[SESSION].page():
-            terminalreporter.write_line(line)
+        session = config.stash[SESSION]
+        session.report.summary(terminalreporter)
+        session.report.last_lines(terminalreporter, session.page())
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

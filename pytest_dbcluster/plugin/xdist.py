@@ -258,11 +258,10 @@ class Controller:
                 self.pytest_testnodedown(given["node"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the closing table; then make the page."""
+        """Print all verdicts; then make the page."""
         if self.report:
             self.report.summary(terminalreporter)
-            if line := self.report.page():
-                terminalreporter.write_line(line)
+            self.report.last_lines(terminalreporter, self.report.page())
 
     def pytest_unconfigure(self) -> None:
         """Remove the shared directory."""

@@ -51,7 +51,11 @@ def test_a_claim_that_holds_passes(run, pytester):
     assert result.ret == 0
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["*= performance claims =*", "claim * ratio (99.9 %) *", "flush_2.beats(galera3)*holds*", "1 claim: 1 hold"]
+        [
+            "*= performance claims =*",
+            "✓ holds  flush_2 is 1.*x as fast as galera3   mysqlslap write",
+            "*1 holds*report: *",
+        ]
     )
 
 
@@ -82,7 +86,10 @@ def test_an_undecided_claim_is_neither_pass_nor_failure(run):
     result = run("--db-max-pairs=8", **UNDECIDED)
 
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*= inconclusive: neither pass nor failure =*", "*cap of 8 pairs; needs *"])
+    command = "    pytest test_*.py::test_flush --db-budget 120"
+    result.stdout.fnmatch_lines(
+        ["*= inconclusive: neither pass nor failure =*", "*cap of 8 pairs", "*needs about * s more, * pairs*", command]
+    )
     result.stdout.fnmatch_lines(["*= 1 inconclusive in *"])
     assert "I" in [line.split(" ")[0] for line in result.outlines]
 
@@ -157,7 +164,8 @@ def test_a_log_has_plain_lines(run):
         [
             "   mysqlslap write   warm-up   * 0.* s, * 0.* s",
             "   mysqlslap write   pair 1 of at most 160   * s*next look 4   1 of 120 s",
-            "  holds  flush_2.beats(galera3)  mysqlslap write  1.* (*..*), * pairs, * s",
+            "  ✓ holds  flush_2 is 1.*x as fast as galera3   mysqlslap write",
+            "           99.9 %: 1.* .. 1.*   1/2  *┼*●* 4",
         ]
     )
 

@@ -85,6 +85,16 @@ def test_an_interval_that_bounds_nothing_is_said():
     assert formatting.interval(0.5, math.inf) == "0.50 .. inf"
 
 
+@given(st.text(max_size=40), st.integers(0, 50))
+def test_a_text_that_is_too_long_loses_its_middle(text, width):
+    """What fits stays as it is; of the rest beginning and end are kept."""
+    short = formatting.elided(text, width)
+
+    assert len(short) == min(len(text), width)
+    assert short == text or width < 4 or (short[0], short[width // 2 : width // 2 + 1]) == (text[0], ".")
+    assert formatting.elided("a_long_name_of_a_variant", 13) == "a_lon...riant"
+
+
 @pytest.mark.parametrize(
     ("seconds", "shown"),
     [(-3, "0 s"), (42, "42 s"), (420, "7 min"), (5 * 3600, "5 h"), (3 * 86400, "3 d"), (89, "89 s"), (90, "2 min")],

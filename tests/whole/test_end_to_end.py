@@ -145,7 +145,7 @@ def test_a_failed_claim_shows_what_was_measured(result):
 
     assert said.startswith("REFUTED standalone1.beats(cached)")
     assert "seed 4" in said
-    assert "(Hodges-Lehmann; sequential 99.9 % interval" in said
+    assert ", Hodges-Lehmann, sequential 99.9 % interval" in said
     assert "durability: standalone1 flush=1, binlog off, one server" in said
     assert "query_cache_type: ON -> OFF" in said
 

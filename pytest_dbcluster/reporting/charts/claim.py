@@ -9,14 +9,14 @@ from typing import Any
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, estimators, intervals, wording
-from pytest_dbcluster.claims.claim import STALLS, Verdict, as_ratio
+from pytest_dbcluster.claims.claim import STALLS, Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables import states
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
@@ -68,8 +68,7 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
 
 
 def _title(record: ClaimRecord) -> str:
-    word = closing.WORDS[record.verdict.outcome] if record.asserted else "beside"
-    return f"{record.text}, {record.load}: {word}, {wording.estimate(record.verdict)}"
+    return f"{record.text}, {record.load}: {states.state(record)}, {wording.estimate(record.verdict)}"
 
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
@@ -234,4 +233,4 @@ def bounds(record: ClaimRecord) -> list[float]:
     """The finite bounds of the claim as ratios; empty for a claim about stalls, which counts, and without a claim."""
     if record.verdict.claim.kind == STALLS or not record.asserted:
         return []
-    return sorted({as_ratio(math.exp(bound)) for bound in record.verdict.claim.bounds if not math.isinf(bound)})
+    return list(record.verdict.claim.ratios)

@@ -25,7 +25,7 @@ class Count:
     @property
     def word(self) -> str:
         """The state as a word after the number: 1 holds, 2 hold."""
-        return "hold" if self.state == "holds" and self.number != 1 else self.state
+        return words.counted(self.state, self.number).split()[1]
 
 
 @dataclasses.dataclass(frozen=True)

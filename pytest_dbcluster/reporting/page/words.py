@@ -1,4 +1,4 @@
-"""Words: sentences and numbers of the page."""
+"""Words: sentences and numbers of the page. Those for states are the terminal's (``tables/states.py``)."""
 
 from __future__ import annotations
 
@@ -9,15 +9,10 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables.states import SYMBOLS as SYMBOLS
+from pytest_dbcluster.reporting.tables.states import counted as counted
+from pytest_dbcluster.reporting.tables.states import state as state
 from pytest_dbcluster.rounds import metrics
-
-BESIDE = "compared"  # of a comparison that claims nothing
-SYMBOLS = {"holds": "✓", "refuted": "✗", "inconclusive": "?", BESIDE: "=", "broken": "!", "skipped": NOTHING}
-
-
-def state(record: ClaimRecord) -> str:
-    """The outcome of a claim as one word: holds, refuted, inconclusive, or compared where nothing is claimed."""
-    return wording.STATES[record.verdict.outcome] if record.asserted else BESIDE
 
 
 def names(record: ClaimRecord) -> tuple[str, ...]:

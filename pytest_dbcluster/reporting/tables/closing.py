@@ -14,36 +14,50 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import curves
+from pytest_dbcluster.reporting.tables import curves, states
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
-COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
-WORDS = wording.STATES
 BESIDE_WORDS = wording.COMPARISON_WORDS
 
 
-def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:
+DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
+BESIDE, BROKEN = "measured beside, not asserted", "broken: says nothing about speed"
+TITLES = {"holds": DECIDED, "refuted": DECIDED, "inconclusive": OPEN, states.COMPARED: BESIDE, "broken": BROKEN}
+
+
+def blocks(
+    records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = (), tests: Sequence[TestDocument] = ()
+) -> list[Block]:
     """The blocks of the closing table that have rows, in the order in which they are shown.
 
-    First the claims that hold or fail, then inconclusive claims, comparisons that assert nothing, the seconds of
-    published command lines, and one block for each curve in ``drawn``.
+    First the claims that hold or are refuted, then inconclusive claims, comparisons that assert nothing, the tests that
+    no claim shows, the seconds of published command lines, and one block for each curve in ``drawn``.
     """
-    asserted = [record for record in records if record.asserted]
-    kinds = (
-        ("performance claims", [record for record in asserted if not _inconclusive(record)]),
-        ("inconclusive: neither pass nor failure", [record for record in asserted if _inconclusive(record)]),
-        ("measured beside, not asserted", [record for record in records if not record.asserted]),
-    )
-    releases = len({record.release for record in records}) > 1
-    claims = [_block(title, rows, releases) for title, rows in kinds if rows]
+    releases = several(records)
+    titles = dict.fromkeys(TITLES.values())
+    claims = [_block(title, rows, releases) for title in titles if (rows := of_title(title, records))]
+    left = [Row((test.test, test.outcome, test.reason)) for test in states.unclaimed(records, tests)]
+    without = [Block("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
+    return [*claims, *without, *tables(records, drawn)]
+
+
+def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[Block]:
+    """The blocks about other figures than the verdicts: seconds of published command lines, and curves."""
     published = paper_block(records)
-    return [*claims, *([published] if published else []), *map(curves.block, drawn)]
+    return [*([published] if published else []), *map(curves.block, drawn)]
 
 
-def _inconclusive(record: ClaimRecord) -> bool:
-    return record.verdict.outcome is Outcome.INCONCLUSIVE
+def of_title(title: str, records: Sequence[ClaimRecord]) -> list[ClaimRecord]:
+    """The records that stand under this one of TITLES."""
+    return [record for record in records if TITLES[states.state(record)] == title]
+
+
+def several(records: Sequence[ClaimRecord]) -> bool:
+    """Whether the run has several releases, so that each claim says on which one it was measured."""
+    return len({record.release for record in records}) > 1
 
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
@@ -61,26 +75,33 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         *([record.release] if releases else []),
         wording.estimate(verdict),
         formatting.NOTHING if record.published is None else formatting.ratio(record.published),
-        (WORDS if record.asserted else BESIDE_WORDS)[verdict.outcome],
+        word(record),
         str(verdict.pairs),
         f"{record.measured_seconds:.0f}",
     )
-    return Row(cells, COLOURS[verdict.outcome] if record.asserted else "", "; ".join(_remarks(record)))
+    return Row(cells, states.COLOURS.get(states.state(record), ""), "; ".join(_remarks(record)))
+
+
+def word(record: ClaimRecord) -> str:
+    """The verdict as one word: of a comparison that claims nothing, whether the variants differ."""
+    return states.state(record) if record.asserted else BESIDE_WORDS[record.verdict.outcome]
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
-    """What stands below a row: why a claim is inconclusive, its open loop, bottleneck, drain and void blocks."""
+    """What stands below a row: why a claim is inconclusive, and what ``remarks`` says."""
     verdict = record.verdict
-    remarks = []
-    if record.asserted and _inconclusive(record):
-        remarks.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
+    below = []
+    if states.state(record) == "inconclusive":
+        below.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
     if interval := guarded(record):
-        remarks.append(f"a guard holds by its 90 % interval: {interval}")
-    if record.arrival_rate:
-        remarks.append(record.arrival_rate.line)
-    if record.limited:
-        remarks.append(record.limited)
-    return [*remarks, *drained(record), *notes.void_line(record.void)]
+        below.append(f"a guard holds by its 90 % interval: {interval}")
+    return [*below, *remarks(record)]
+
+
+def remarks(record: ClaimRecord) -> list[str]:
+    """What there is to say about the rounds of a claim: open loop, bottleneck, drain, void blocks."""
+    rate = [record.arrival_rate.line] if record.arrival_rate else []
+    return [*rate, *filter(None, [record.limited]), *drained(record), *notes.void_line(record.void)]
 
 
 def drained(record: ClaimRecord) -> list[str]:
@@ -110,12 +131,11 @@ def guarded(record: ClaimRecord) -> str:
 def one_line(record: ClaimRecord) -> str:
     """The result of one claim on one line, printed as soon as the claim is answered."""
     verdict = record.verdict
-    words = WORDS if record.asserted else BESIDE_WORDS
     published = "" if record.published is None else f", published {formatting.ratio(record.published)}"
-    reason = f": {verdict.reason}" if record.asserted and _inconclusive(record) else ""
+    reason = f": {verdict.reason}" if states.state(record) == "inconclusive" else ""
     guard = f", 90 % ({interval})" if (interval := guarded(record)) else ""
     return (
-        f"{words[verdict.outcome]}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
+        f"{word(record)}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
         f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
     )
 
@@ -129,15 +149,9 @@ def legend(records: Sequence[ClaimRecord]) -> str:
     )
 
 
-def total(records: Sequence[ClaimRecord]) -> str:
-    """The number of claims by outcome, and of comparisons that assert nothing: ``3 claims: 2 hold, 1 fail``."""
-    outcomes = [record.verdict.outcome for record in records if record.asserted]
-    words = ("hold", "fail", "inconclusive")
-    counts = [(outcomes.count(outcome), word) for outcome, word in zip(Outcome, words, strict=True)]
-    answers = ", ".join(f"{count} {word}" for count, word in counts if count)
-    claims = [f"{formatting.counted(len(outcomes), 'claim')}: {answers}"] if outcomes else []
-    beside = [f"{len(records) - len(outcomes)} measured beside"] if len(outcomes) < len(records) else []
-    return "; ".join([*claims, *beside])
+def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
+    """The number of claims, and of tests that no claim shows, by state: ``2 hold, 1 refuted, 1 broken``."""
+    return ", ".join(states.counted(state, number) for state, number in states.counts(records, tests).items())
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> Block | None:

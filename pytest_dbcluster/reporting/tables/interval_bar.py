@@ -8,6 +8,7 @@ are too coarse for that, the marks move apart.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -81,7 +82,7 @@ def _places(values: Sequence[float], bounds: Sequence[float], scale: tuple[int, 
         power = math.log2(value) if value > 0 else -math.inf
         share = min(1.0, max(0.0, (power - first) / (last - first)))
         places[value] = round(share * (cells - 1))
-    apart = [one in bounds or other in bounds for one, other in zip(order, order[1:], strict=False)]
+    apart = [one in bounds or other in bounds for one, other in itertools.pairwise(order)]
     for number, step in enumerate(apart):
         places[order[number + 1]] = max(places[order[number + 1]], places[order[number]] + step)
     places[order[-1]] = min(places[order[-1]], cells - 1)

@@ -6,9 +6,12 @@ import re
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support.records import beside, drained, failed, record, undecided
+
+BROKEN = TestDocument("t.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)
 
 
 def lines(records, width=100):
@@ -141,12 +144,20 @@ def test_one_line_says_the_verdict():
 
 
 def test_the_total_counts_every_kind():
-    """The total counts claims by outcome; a comparison that asserts nothing is not a claim."""
-    assert closing.total([record()]) == "1 claim: 1 hold"
-    assert closing.total([record(), failed(), undecided(), beside()]) == (
-        "3 claims: 1 hold, 1 fail, 1 inconclusive; 1 measured beside"
+    """The total counts claims, comparisons and broken tests by their state."""
+    assert closing.total([record()]) == "1 holds"
+    assert closing.total([record(), record(), failed(), undecided(), beside()], [BROKEN]) == (
+        "2 hold, 1 refuted, 1 inconclusive, 1 compared, 1 broken"
     )
-    assert closing.total([beside(), beside()]) == "2 measured beside"
+    assert closing.total([beside(), beside()]) == "2 compared"
+
+
+def test_a_test_without_a_verdict_is_a_row():
+    """In ``summary.md`` a broken test has its outcome and its reason."""
+    [_, block] = closing.blocks([record()], (), [BROKEN])
+
+    assert block.title == "tests without a verdict"
+    assert [row.cells for row in block.rows] == [("t.py::test_broken", "broken", "RuntimeError: node2 has no disk")]
 
 
 def test_the_legend_names_the_level():

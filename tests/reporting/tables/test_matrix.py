@@ -96,7 +96,7 @@ def test_what_could_not_be_told_is_an_error():
     died = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="node node1 was ended by SIGKILL")
     made = matrix.matrix([on(OLD)], [died])
 
-    assert cells(made) == [("1.30x holds", "error [1]")]
+    assert cells(made) == [("1.30x holds", "broken [1]")]
     assert below(made) == ["[1] node node1 was ended by SIGKILL"]
     assert matrix.block(made)[0].rows[0].colour == "red"
 
