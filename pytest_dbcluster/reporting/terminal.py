@@ -27,6 +27,7 @@ from pytest_dbcluster.rounds.round import Round
 
 # In a log, the minimum seconds between two lines about one claim; looks are always shown.
 LOG_SECONDS = 2.0
+NAME_OF_WORKER = 4  # characters that "[gw10] " takes more than the indent of a line
 REPORT = "report: "  # how the line about the page begins
 
 
@@ -56,6 +57,11 @@ class Reporter:
     def _follows(self) -> bool:
         """Whether the output is a terminal, where a line can be rewritten."""
         return bool(self._terminal.isatty)
+
+    @property
+    def _width(self) -> int:
+        """The characters of a line."""
+        return int(self._config.get_terminal_writer().fullwidth)
 
     def _uncaptured(self) -> AbstractContextManager[None]:
         capture = self._config.pluginmanager.getplugin("capturemanager")
@@ -96,7 +102,7 @@ class Reporter:
             self.line(f"  {event.load}  {_pair(event)}  {event.round.variant}  void: {event.round.void}")
         shown = f"{event.round.variant} {_result(event.round)}"
         if self._follows:
-            self._follow("  ".join(["", event.load, _pair(event), shown, *_so_far(event)]))
+            self._follow(_progress(event, shown, "  ", self._width - 1))
             return
         self._rounds.append(shown)
         if not event.last:
@@ -104,7 +110,7 @@ class Reporter:
         rounds, self._rounds = ", ".join(self._rounds), []
         if self._due(event):
             self._written = self._clock()
-            self.line("   ".join(["", event.load, _pair(event), rounds, *_so_far(event)]))
+            self.line(_progress(event, rounds, "   ", self._width))
 
     def _due(self, event: RoundProgress) -> bool:
         """Whether a log gets a line now: for warm-up, first pair and looks; else LOG_SECONDS after the last one."""
@@ -115,7 +121,7 @@ class Reporter:
         if not self._live:
             self._fresh_line()
         with self._uncaptured():
-            self._terminal.rewrite(printable(text)[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
+            self._terminal.rewrite(printable(text), erase=True)
             self._terminal.flush()
         self._live = True
 
@@ -128,12 +134,13 @@ class Reporter:
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
-            self.line(f"{before}{record.message}")
+            lines = [line for text in record.message.splitlines() for line in _wrapped(text, self._width - len(before))]
+            self.line(before + "\n".join(lines))
         elif verbosity > -2:
             screen = Screen.of(self._config)
-            shown = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)
-            lines = entries.lines([shown], screen.width - len(before), ascii_only=screen.ascii_only)
-            for number, (line, colour) in enumerate(lines):
+            entry = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)
+            shown = entries.lines([entry], screen.width - len(before), ascii_only=screen.ascii_only)
+            for number, (line, colour) in enumerate(shown):
                 self.line(f"{' ' * len(before) if number else before}{line}", colour)
 
 
@@ -151,6 +158,11 @@ class Distant(Reporter):
     @property
     def _follows(self) -> bool:
         return False
+
+    @property
+    def _width(self) -> int:
+        """The characters of a line without the name of this worker, which takes the place of the indent."""
+        return super()._width - NAME_OF_WORKER
 
     def line(self, text: str, colour: str = "") -> None:
         """Send one line."""
@@ -173,16 +185,25 @@ def _pair(event: RoundProgress) -> str:
     return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
-def _so_far(event: RoundProgress) -> list[str]:
-    """The ratio at the last look, the pair of the next look, and the measured seconds used of the budget."""
-    if event.warm_up:
-        return []
-    words = [event.estimate] if event.estimate else []
-    if event.next_look is not None:
-        words.append(f"next look {event.next_look}")
-    if event.budget is not None:
-        words.append(f"{event.measured:.0f} of {event.budget:.0f} s")
-    return words
+def _progress(event: RoundProgress, rounds: str, gap: str, width: int) -> str:
+    """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
+
+    Of a line that is wider than ``width``, the cap is left out, then the next look, the seconds, and the rounds.
+    """
+    pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
+    look = "" if event.next_look is None or event.warm_up else f"next look {event.next_look}"
+    used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
+    ratio = "" if event.warm_up else event.estimate
+    forms = (
+        (pair, rounds, ratio, look, used),
+        (brief, rounds, ratio, look, used),
+        (brief, rounds, ratio, used),
+        (brief, rounds, ratio),
+        (brief, ratio or rounds, used),
+        (brief, ratio or rounds),
+    )
+    lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]
+    return next((line for line in lines if len(line) <= width), elided(lines[-1], width))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -258,7 +279,10 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
 
 def _wrapped(text: str, width: int) -> list[str]:
     """The text in lines of this width; what has no spaces, such as a path, may be wider."""
-    return textwrap.wrap(printable(text), width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    return textwrap.wrap(
+        printable(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def last_lines(total: str, page: str, width: int) -> list[str]:

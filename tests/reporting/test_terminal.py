@@ -20,11 +20,11 @@ from tests.support.records import beside, failed, record, undecided
 class Screen:
     """A terminal reporter that keeps what was written; ``shown`` is what one would see."""
 
-    def __init__(self, *, isatty):
+    def __init__(self, *, isatty, fullwidth=100):
         self.isatty = isatty
         self.shown = [""]
         self.colours = []
-        self.fullwidth = 100
+        self.fullwidth = fullwidth
         self._file = types.SimpleNamespace(encoding="utf-8")
 
     @property
@@ -94,15 +94,13 @@ def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
 
 def test_a_terminal_follows_the_claim_on_one_line():
     """Each round replaces the line: load, pair, variant, seconds, ratio, next look, time used."""
-    screen = Screen(isatty=True)
+    screen = Screen(isatty=True, fullwidth=120)
     show = reporter(screen)
     show.progress(event(last=False))
     show.progress(event("flush_2", seconds=0.204))
 
     assert screen.shown == [
-        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)  next look 8  12 of 120 s"[
-            :99
-        ]
+        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)  next look 8  12 of 120 s"
     ]
 
 
@@ -138,9 +136,31 @@ def test_the_end_of_a_test_clears_the_followed_line():
     assert screen.shown == [""]
 
 
+@pytest.mark.parametrize("isatty", [True, False])
+def test_a_narrow_line_of_progress_keeps_the_ratio(isatty):
+    """First the cap is left out, then the next look, the seconds, and the rounds; in the end the middle of the rest."""
+    shown, widths = [], (103, 90, 78, 68, 55, 40)
+    for width in widths:
+        screen = Screen(isatty=isatty, fullwidth=width)
+        reporter(screen).progress(event("flush_2", seconds=0.204, pair=8))
+        shown.append(screen.shown[0])
+
+    parts = ("of at most", "next look", "of 120 s", "0.204 s", "1.26x (1.14")
+    assert [[part in line for part in parts] for line in shown] == [
+        [False, True, True, True, True],
+        [False, False, True, True, True],
+        [False, False, False, True, True],
+        [False, False, True, False, True],
+        [False, False, False, False, True],
+        [False, False, False, False, False],
+    ]
+    assert all(len(line) <= width for line, width in zip(shown, widths, strict=True))
+    assert "..." in shown[-1]
+
+
 def test_a_log_has_a_line_for_a_block():
     """In a log the rounds of a pair share a plain line."""
-    screen = Screen(isatty=False)
+    screen = Screen(isatty=False, fullwidth=120)
     show = reporter(screen)
     show.progress(event(last=False, pair=1, ratio=None))
     assert screen.shown == [""]
@@ -230,6 +250,19 @@ def test_verbose_shows_the_whole_message():
     reporter(screen, verbosity=1).claim(record())
 
     assert screen.shown[0].endswith("\n  all of the message")
+
+
+def test_the_whole_message_fits_the_terminal():
+    """Its long lines are wrapped, with an indent that shows where each begins."""
+    screen = Screen(isatty=False, fullwidth=80)
+    made = dataclasses.replace(record(), message="HOLDS a.beats(b)\n  " + "measured and measured again " * 9)
+    reporter(screen, verbosity=1).claim(made)
+    lines = screen.shown[0].splitlines()
+
+    assert lines[0] == "  HOLDS a.beats(b)"
+    assert lines[1].startswith("  measured")
+    assert all(line.startswith("    ") for line in lines[2:])
+    assert max(map(len, lines)) <= 80
 
 
 BROKEN = TestDocument("suites/test_flush.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)

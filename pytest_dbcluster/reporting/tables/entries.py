@@ -76,7 +76,7 @@ def of_claim(
         load=record.load,
         details=(*_details(record, low, high, level), *([record.release] if release else [])),
         bar="" if verdict.claim.kind == STALLS else interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters),
-        below=(*_why(record, command, remarks=remarks), *(closing.remarks(record) if remarks else [])),
+        below=(*(closing.remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
         command=command,
     )
 
@@ -204,7 +204,7 @@ def lines(entries: Sequence[Entry], width: int, *, ascii_only: bool = False) -> 
     right = max((len(entry.bar) for entry in entries), default=0)
     right = max(right, max((len(entry.load) for entry in entries if len(entry.load) <= room // 3), default=0))
     least = room - right - len(GAP)
-    texts = [text for entry in entries for text in (entry.headline, GAP.join(entry.details))]
+    texts = [text for entry in entries for text in (entry.headline, _wrapped(entry.details, least, room)[0])]
     column = max((len(text) for text in texts if len(text) <= least), default=least)
     symbols = states.ASCII_SYMBOLS if ascii_only else states.SYMBOLS
     shown: list[Line] = []
