@@ -28,6 +28,7 @@ from pytest_dbcluster.rounds.round import Round
 # In a log, the minimum seconds between two lines about one claim; looks are always shown.
 LOG_SECONDS = 2.0
 NAME_OF_WORKER = 4  # characters that "[gw10] " takes more than the indent of a line
+PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and what holds it together
 REPORT = "report: "  # how the line about the page begins
 
 
@@ -278,11 +279,11 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of this width; what has no spaces, such as a path, may be wider."""
+    """The text in lines of this width; what has no spaces, such as a path, may be wider. A pip command stays whole."""
     indent = " " * (len(text) - len(text.lstrip()) + 2)
-    return textwrap.wrap(
-        printable(text), width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-    )
+    glued = printable(text).replace(PIP, PIP.replace(" ", GLUE))
+    lines = textwrap.wrap(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(GLUE, " ") for line in lines]
 
 
 def last_lines(total: str, page: str, width: int) -> list[str]:

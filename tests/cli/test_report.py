@@ -51,8 +51,8 @@ def test_two_runs_have_one_page_and_one_table(run, tmp_path, capsys):
 
     assert main.main(["report", *words, "--output", str(tmp_path / "both.html")]) == 0
     printed = capsys.readouterr().out
-    assert printed.splitlines()[0].endswith(f"{OLD}       mariadb:10.11 10.11.19")
-    assert "1.30 (" in printed
+    assert printed.splitlines()[0].endswith(f"{OLD}        mariadb:10.11 10.11.19")
+    assert "1.30x (" in printed
     assert f'<th scope="col">{OLD}</th>' in (tmp_path / "both.html").read_text()
 
     assert main.main(["report", *words, "--output", str(tmp_path / "both.md")]) == 0

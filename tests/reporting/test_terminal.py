@@ -309,6 +309,15 @@ def test_the_last_line_counts_and_names_the_page(tmp_path, monkeypatch):
     )
 
 
+def test_a_command_in_a_note_is_not_broken():
+    """It can be copied, wherever the line ends."""
+    for words in range(4, 14):
+        screen, note = Screen(isatty=False), f"{'no ' * words}charts: pip install 'pytest-dbcluster[plots]' helps"
+        terminal.summary(screen, [record()], [note], terminal.Screen(50))
+
+        assert sum("pip install 'pytest-dbcluster[plots]'" in line for line in screen.shown) == 1
+
+
 def test_without_a_page_the_last_line_counts():
     """Why there is none stands above, in lines that fit."""
     why = "no page: RuntimeError: a word that is long and says little " * 3
