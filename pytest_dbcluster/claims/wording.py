@@ -21,6 +21,11 @@ STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE
 COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
 
 
+def counted(word: str, number: int) -> str:
+    """A number of claims or tests with their state: ``1 holds``, ``2 hold``, ``1 broken``."""
+    return f"{number} {'hold' if word == 'holds' and number != 1 else word}"
+
+
 def message(
     verdict: Verdict,
     *,

@@ -7,7 +7,7 @@ import random
 from pytest_dbcluster.claims.claim import beats, differs, no_slower_than
 from pytest_dbcluster.claims.pairs import Pairs
 from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered, judge_stalls
-from pytest_dbcluster.claims.wording import message
+from pytest_dbcluster.claims.wording import counted, message
 from tests.support.pairs import orders
 from tests.support.pairs import pairs as made
 
@@ -154,3 +154,9 @@ def test_the_message_of_a_comparison_beside_speaks_of_no_claim():
     assert words(judge(differs(), noise(0.3, 0.02, 20))).startswith("differ  a against b   metric throughput")
     assert unclear.startswith("unclear  a against b   metric throughput")
     assert "   claimed nothing   -> cap of 20 pairs" in unclear
+
+
+def test_a_number_agrees_with_its_word():
+    """One holds, two hold."""
+    assert [counted("holds", number) for number in (1, 2)] == ["1 holds", "2 hold"]
+    assert counted("broken", 2) == "2 broken"

@@ -10,7 +10,6 @@ from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables.states import SYMBOLS as SYMBOLS
-from pytest_dbcluster.reporting.tables.states import counted as counted
 from pytest_dbcluster.reporting.tables.states import state as state
 from pytest_dbcluster.rounds import metrics
 

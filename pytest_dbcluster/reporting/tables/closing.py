@@ -151,7 +151,7 @@ def legend(records: Sequence[ClaimRecord]) -> str:
 
 def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
     """The number of claims, and of tests that no claim shows, by state: ``2 hold, 1 refuted, 1 broken``."""
-    return ", ".join(states.counted(state, number) for state, number in states.counts(records, tests).items())
+    return ", ".join(wording.counted(state, number) for state, number in states.counts(records, tests).items())
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> Block | None:

@@ -31,8 +31,3 @@ def counts(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -
     """The number of claims and of ``unclaimed`` tests in each state that occurs, in the order of SYMBOLS."""
     found = Counter([*map(state, records), *(test.outcome for test in unclaimed(records, tests))])
     return {word: found[word] for word in SYMBOLS if found[word]}
-
-
-def counted(word: str, number: int) -> str:
-    """A number of claims or tests with their state: ``1 holds``, ``2 hold``, ``1 broken``."""
-    return f"{number} {'hold' if word == 'holds' and number != 1 else word}"

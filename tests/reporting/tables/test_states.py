@@ -32,9 +32,3 @@ def test_a_test_that_no_claim_shows_is_counted():
 
     assert [test.test for test in states.unclaimed([open_, record()], tests)] == ["b", "a"]
     assert states.counts([open_, record(), record()], tests) == {"holds": 2, "inconclusive": 2, "broken": 1}
-
-
-def test_a_number_agrees_with_its_word():
-    """One holds, two hold."""
-    assert [states.counted("holds", number) for number in (1, 2)] == ["1 holds", "2 hold"]
-    assert states.counted("broken", 2) == "2 broken"
