@@ -1,8 +1,7 @@
-"""The closing table: the result of every claim, shown at the end of the terminal output and in ``summary.md``.
+"""The closing table: the result of every claim, in ``summary.md``; the terminal shows its rows as ``entries``.
 
-``blocks`` makes the table from the records of a run. ``layout`` formats the blocks; ``terminal.summary`` prints them;
-``results_directory.Results.finish`` writes them as Markdown. ``one_line`` is the same result on one line, printed as
-soon as a claim is answered.
+``blocks`` makes the table from the records of a run, which ``results_directory.Results.finish`` writes as Markdown.
+``tables`` are those of its blocks that the terminal prints as they are. ``one_line`` is one result, for Allure.
 """
 
 from __future__ import annotations
@@ -21,8 +20,7 @@ from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 BESIDE_WORDS = wording.COMPARISON_WORDS
-
-
+# The titles under which claims and tests stand, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
 BESIDE, BROKEN = "measured beside, not asserted", "broken: says nothing about speed"
 TITLES = {"holds": DECIDED, "refuted": DECIDED, "inconclusive": OPEN, states.COMPARED: BESIDE, "broken": BROKEN}
@@ -129,7 +127,7 @@ def guarded(record: ClaimRecord) -> str:
 
 
 def one_line(record: ClaimRecord) -> str:
-    """The result of one claim on one line, printed as soon as the claim is answered."""
+    """The result of one claim on one line."""
     verdict = record.verdict
     published = "" if record.published is None else f", published {formatting.ratio(record.published)}"
     reason = f": {verdict.reason}" if states.state(record) == "inconclusive" else ""
