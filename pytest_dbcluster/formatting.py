@@ -1,13 +1,71 @@
-"""Sizes, durations, counts, texts of others and file names as text, and the type of progress reports."""
+"""Ratios, sizes, durations, counts, texts of others and file names as text, and the type of progress reports."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
 
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"))
+ELLIPSIS = "..."
+NO_INTERVAL = "no interval yet"
+NOTHING = "-"  # a figure that was not measured
+DIGITS = 17  # significant ones that tell every two floats apart
+EXACT = 1e-9  # two bounds that are as close as this are the same
+PLAIN = 1e6  # from here on, numbers have an exponent
+
+
+def ratio(value: float, limits: Sequence[float] = ()) -> str:
+    """A ratio: ``1.84x``, and a dash where there is none. It is the one form of a ratio wherever people read.
+
+    Two decimals around 1, else three significant digits; and as many more as it takes to show the ratio on its own side
+    of each of ``limits``, such as the bound of a claim. What is equal to a limit is shown as equal.
+    """
+    return NOTHING if math.isnan(value) else f"{_digits(value, limits)}x"
+
+
+def bound(value: float) -> str:
+    """The bound of a claim as a ratio: ``1.00x``, ``0.945x``; rounded only where six decimals are not enough."""
+    exact = (text for digits in range(2, 7) if abs(float(text := f"{value:.{digits}f}") - value) < EXACT)
+    return f"{next(exact, f'{value:.5g}')}x"
+
+
+def interval(low: float, high: float, limits: Sequence[float] = ()) -> str:
+    """The interval of a ratio: ``1.18 .. 3.08``; ``no interval yet`` where it bounds nothing. ``limits``: as in ratio.
+
+    So the text contains a limit if the interval contains it, and excludes it if the interval excludes it.
+    """
+    if math.isnan(low) or math.isnan(high) or (low == 0 and math.isinf(high)):
+        return NO_INTERVAL
+    return f"{_digits(low, limits)} .. {_digits(high, limits)}"
+
+
+def with_interval(value: float, low: float, high: float, limits: Sequence[float] = ()) -> str:
+    """A ratio with its interval: ``1.84x (1.18 .. 3.08)``; ``limits``: as in ratio. A dash where there is no ratio."""
+    return NOTHING if math.isnan(value) else f"{ratio(value, limits)} ({interval(low, high, limits)})"
+
+
+def _digits(value: float, limits: Sequence[float]) -> str:
+    """The number with the digits that ``ratio`` describes."""
+    for more in range(DIGITS):
+        text = _number(value, more)
+        if all(_side(float(text), limit) == _side(value, limit) for limit in limits):
+            return text
+    return repr(value)
+
+
+def _number(value: float, more: int) -> str:
+    """The number with ``more`` digits than usual."""
+    if 0.0995 <= value < 99.5:
+        return f"{value:.{2 + more}f}"
+    text = f"{value:.{3 + more}g}"
+    return f"{float(text):.0f}" if "e+" in text and value < PLAIN else text
+
+
+def _side(value: float, limit: float) -> int:
+    return (value > limit) - (value < limit)
 
 
 def size(count: int) -> str:
@@ -39,6 +97,14 @@ def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
     return f"{number} {noun}{'' if number == 1 else plural}"
+
+
+def elided(text: str, width: int) -> str:
+    """The text in ``width`` characters at most: of a longer one the middle is left out, ``a_long_n...me_of_it``."""
+    if len(text) <= width:
+        return text
+    kept = max(0, width - len(ELLIPSIS))
+    return f"{text[: kept - kept // 2]}{ELLIPSIS[:width]}{text[len(text) - kept // 2 :]}"
 
 
 def printable(text: str, *, lines: bool = False) -> str:

@@ -76,6 +76,21 @@ class Claim:
         return low - self.apart, high + self.apart
 
     @property
+    def ratios(self) -> tuple[float, ...]:
+        """The finite ends of ``bounds`` as ratios, in rising order."""
+        return tuple(sorted({as_ratio(math.exp(bound)) for bound in self.bounds if math.isfinite(bound)}))
+
+    @property
+    def limits(self) -> tuple[float, ...]:
+        """The ratios at which the answer changes: the finite ends of the three ranges above, in rising order.
+
+        On which side of them a ratio lies is what its text must show, so no number is rounded across one.
+        """
+        ranges = (self.bounds, self.hold_bounds, self.fail_bounds)
+        ends = {math.exp(end) for some in ranges for end in some if math.isfinite(end)}
+        return tuple(sorted({as_ratio(end) for end in ends}))
+
+    @property
     def margins(self) -> list[float]:
         """The margins of speed or time, as absolute log ratios; none for a claim without one or about a counter."""
         if self.kind == "lower":
@@ -112,6 +127,11 @@ class Claim:
         names: as in ``call``.
         """
         return dataclasses.replace(self, margin=0.0).call(names, metric, usual="")
+
+
+def as_ratio(value: float) -> float:
+    """The ratio without the last digits, which are wrong where it is the exponential of a logarithm."""
+    return float(f"{value:.12g}")
 
 
 class Outcome(enum.Enum):

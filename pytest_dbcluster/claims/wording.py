@@ -8,14 +8,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import cluster_difference, critical_values, power
-from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict
+from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict, as_ratio
 from pytest_dbcluster.claims.critical_values import GUARD_BOUND
 
 SHARES = (0.1, 0.2)  # of stalled rounds, for which the message says how often they are missed
+EQUAL = (1.0,)  # the ratio of what does not differ
 LATENCY = "ms"  # a unit in which lower values are faster
-WORDS = {Outcome.HOLDS: "HOLDS", Outcome.FAILS: "FAILED", Outcome.INCONCLUSIVE: "INCONCLUSIVE"}
+# The words for the outcomes of claims wherever people read.
+STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
 COMPARISON_WORDS = {Outcome.HOLDS: "differ", Outcome.FAILS: "differ", Outcome.INCONCLUSIVE: "unclear"}
+
+
+def counted(word: str, number: int) -> str:
+    """A number of claims or tests with their state: ``1 holds``, ``2 hold``, ``1 broken``."""
+    return f"{number} {'hold' if word == 'holds' and number != 1 else word}"
 
 
 def message(
@@ -61,44 +69,44 @@ def message(
 
 def _word(verdict: Verdict) -> str:
     """The first word of the message: the outcome, or for a comparison without a claim whether the variants differ."""
-    return f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else WORDS[verdict.outcome]
-
-
-def percent(ratio: float) -> str:
-    """A ratio as a signed difference, and from double on as a multiple."""
-    if math.isnan(ratio):
-        return "unknown"
-    if math.isinf(ratio):
-        return "unbounded"
-    if ratio >= 2:
-        return f"x{ratio:.3g}"
-    difference = round((ratio - 1) * 100, 1) + 0.0
-    return f"{difference:+.1f} %" if abs(difference) < 10 else f"{difference:+.0f} %"
+    return (
+        f"{COMPARISON_WORDS[verdict.outcome]} " if verdict.claim.kind == "differs" else STATES[verdict.outcome].upper()
+    )
 
 
 def claimed(claim: Claim) -> str:
     """The range of ratios that a claim asserts, printed like the measured ratio."""
-    low, high = map(math.exp, claim.bounds)
+    low, high = (as_ratio(math.exp(bound)) for bound in claim.bounds)
     if claim.kind == STALLS:
         return "no more stalls than the other"
     if claim.kind == "differs":
         return "nothing"
     if claim.guard and math.isfinite(high):
-        return f"between {percent(low)} and {percent(high)}"
-    return f"more than {percent(low)}" if math.isinf(high) else f"less than {percent(high)}"
+        return f"between {formatting.bound(low)} and {formatting.bound(high)}"
+    return f"more than {formatting.bound(low)}" if math.isinf(high) else f"less than {formatting.bound(high)}"
 
 
 def _estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, and for a guard also the 90 % interval that lets it hold."""
-    sequential = f"sequential {100 * (1 - 2 * verdict.alpha):.4g} % interval {_range(verdict.low, verdict.high)}"
-    guard = f"; 90 % {_range(verdict.decided_low, verdict.decided_high)}" if verdict.claim.guard else ""
     estimator = "totals" if verdict.claim.kind == "lower" else "Hodges-Lehmann"
-    return f"{percent(verdict.ratio)} ({estimator}; {sequential}{guard})"
+    return f"{estimate(verdict)}, {estimator}, sequential {level(verdict)} interval{decided(verdict)}"
 
 
-def _range(low: float, high: float) -> str:
-    """An interval of ratios, ``+3.1 % .. +9.0 %``."""
-    return "not bounded yet" if low == 0 and math.isinf(high) else f"{percent(low)} .. {percent(high)}"
+def estimate(verdict: Verdict) -> str:
+    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured."""
+    return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
+
+
+def level(verdict: Verdict) -> str:
+    """The confidence level of the sequential interval: 1 - 2 alpha, because alpha is the error of one side."""
+    return f"{100 * (1 - 2 * verdict.alpha):.4g} %"
+
+
+def decided(verdict: Verdict) -> str:
+    """The 90 % interval of a guard, after a comma; empty for other claims."""
+    if not verdict.claim.guard:
+        return ""
+    return f", 90 % {formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)}"
 
 
 def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
@@ -107,8 +115,8 @@ def _noise(verdict: Verdict, names: tuple[str, ...]) -> str:
     parts = [
         f"noise: pair sd {_fraction(verdict.pair_sd)}, "
         f"could see differences >= {_fraction(verdict.detectable)} (power .8)",
-        f"halves {percent(first)} / {percent(second)}",
-        f"order AB-BA {percent(1 + verdict.order_effect)}",
+        f"halves {formatting.ratio(first)} / {formatting.ratio(second)}",
+        f"order AB / BA {formatting.ratio(1 + verdict.order_effect, EQUAL)}",
         f"lag-1 r {'unknown' if math.isnan(verdict.lag1) else format(verdict.lag1, '+.2f')}",
     ]
     if verdict.stalls is not None:
@@ -156,11 +164,15 @@ def needs(verdict: Verdict, seconds: float) -> str:
         maximum = critical_values.LOOKS[-1]
         advice = f", but no run draws more than {maximum}: try longer rounds" if verdict.needed_pairs > maximum else ""
         ways.append(f"about {verdict.needed_pairs} pairs in all{time}{advice}")
-    if verdict.needed_margin is not None:
-        ways.append(f"a margin >= {_fraction(verdict.needed_margin)}")
+    ways += [margin] if (margin := needed_margin(verdict)) else []
     if verdict.claim.apart:
         ways.append("more instances of each variant (measure(..., instances=4))")
     return " or ".join(ways) or "something else: no number of pairs is known to decide it"
+
+
+def needed_margin(verdict: Verdict) -> str:
+    """The margin with which an inconclusive guard would hold; empty where there is none."""
+    return "" if verdict.needed_margin is None else f"a margin >= {_fraction(verdict.needed_margin)}"
 
 
 def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
@@ -170,9 +182,10 @@ def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, 
     ``/s`` for speeds, ``ms`` for latencies, and empty for counters.
     """
     if claim.kind == "differs":
-        between = f"between {names[0]} and {names[1]}"
-        differ = f"{names[0]} and {names[1]} differ{_of(metric, unit)}"
-        return differ if outcome is not Outcome.INCONCLUSIVE else f"no difference {between}{_of(metric, unit)} is shown"
+        by = by_metric(metric, unit)
+        if outcome is Outcome.INCONCLUSIVE:
+            return f"no difference between {names[0]} and {names[1]}{by} is shown"
+        return f"{names[0]} and {names[1]} differ{by}"
     if outcome is Outcome.INCONCLUSIVE:
         return f"not decided: whether {said(claim, names, metric, unit)}"
     return said(claim, names, metric, unit, true=outcome is Outcome.HOLDS)
@@ -181,7 +194,7 @@ def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, 
 def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bool = True) -> str:
     """What the claim says, or with ``true=False`` the opposite."""
     candidate, baseline = names[0], names[1]
-    no, of, share = "" if true else "not ", _of(metric, unit), f"{100 * claim.margin:.4g} %"
+    no, of, share = "" if true else "not ", by_metric(metric, unit), f"{100 * claim.margin:.4g} %"
     match claim.kind:
         case "no_slower_than":
             return f"{candidate} is {no}less than {share} slower than {baseline}{of}"
@@ -201,6 +214,6 @@ def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bo
     return f"{candidate} is {no}{faster} than {baseline}{of}"
 
 
-def _of(metric: str, unit: str) -> str:
+def by_metric(metric: str, unit: str) -> str:
     """The metric, where it is not simply the speed: ``, by p95``."""
     return "" if unit == "/s" and metric == "throughput" else f", by {metric}"

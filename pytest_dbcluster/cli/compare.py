@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.cli.comparison import WIDEST, Compared, Comparison, Result, overall, slower, told_margin
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError
@@ -226,7 +227,7 @@ def _cells(answer: Answer) -> tuple[str, str, str, str]:
     unit = metrics.unit(answer.metric)
     shown = [f"{value:.4g} {unit}" if unit else f"{value:.4g}" for value in values]
     verdict = answer.verdict
-    return answer.metric, shown[0], shown[1], f"{verdict.ratio:.2f} ({verdict.low:.2f} .. {verdict.high:.2f})"
+    return answer.metric, shown[0], shown[1], wording.estimate(verdict)
 
 
 def _says(answer: Answer) -> str:

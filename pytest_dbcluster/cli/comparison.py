@@ -220,5 +220,5 @@ class _Lines:
     line: Report
 
     def __call__(self, event: RoundProgress) -> None:
-        if event.last and not event.warm_up and event.ratio is not None and event.pair == event.next_look:
-            self.line(f"{event.load}: pair {event.pair}, {event.ratio:.2f} ({event.low:.2f} .. {event.high:.2f})")
+        if event.last and not event.warm_up and event.estimate and event.pair == event.next_look:
+            self.line(f"{event.load}: pair {event.pair}, {event.estimate}")

@@ -11,7 +11,7 @@ from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
-from pytest_dbcluster.claims.wording import message
+from pytest_dbcluster.claims.wording import STATES, message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -133,4 +133,4 @@ class Answer:
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:
-        return f"<{self.text}: {self.verdict.outcome.value}>"
+        return f"<{self.text}: {STATES[self.verdict.outcome]}>"

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster import calls, registry
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
@@ -128,7 +129,11 @@ class Every:
     def _text(self, messages: Sequence[tuple[object, str]]) -> str:
         """The number of points of each outcome, then these messages, each with its value."""
         outcomes = [outcome for _, outcome in self._outcomes()]
-        counts = [f"{outcomes.count(outcome)} {outcome.value}" for outcome in Outcome if outcome in outcomes]
+        counts = [
+            wording.counted(wording.STATES[outcome], outcomes.count(outcome))
+            for outcome in Outcome
+            if outcome in outcomes
+        ]
         head = f"{self.curve.load} at {len(outcomes)} values of {self.curve.field}: {', '.join(counts)}"
         return "\n".join([head, *(f"{self.curve.field}={value}: {message}" for value, message in messages)])
 
@@ -138,7 +143,7 @@ class Every:
         return [*answered, *((value, Outcome.INCONCLUSIVE) for value, _ in self.missing)]
 
     def __repr__(self) -> str:
-        outcomes = ", ".join(f"{value}: {outcome.value}" for value, outcome in self._outcomes())
+        outcomes = ", ".join(f"{value}: {wording.STATES[outcome]}" for value, outcome in self._outcomes())
         return f"<every {self.curve.field} of {self.curve.load}: {outcomes}>"
 
 

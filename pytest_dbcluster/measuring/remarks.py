@@ -8,9 +8,10 @@ import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.wording import percent
+from pytest_dbcluster.claims.wording import EQUAL
 from pytest_dbcluster.rounds import ledger_summary, load_generator, pairing
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
@@ -39,19 +40,15 @@ def carry_over_lines(names: Sequence[str], carried: Sequence[CarryOver | None]) 
 def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> str:
     if found is None:
         return f"carry-over not known: too few rounds of {candidate} and {baseline} after each other"
-    ends = f"99 % interval {percent(1 + found.low)} .. {percent(1 + found.high)}"
-    without = f"without carry-over {percent(found.ratio)}"
-    if not found.warned:
-        slower = percent(1 + found.slower)
-        return f"carry-over: rounds after {candidate} take {slower} against rounds after {baseline} ({ends}); {without}"
-    first, second, ratio = candidate, baseline, 1 + found.slower
-    if found.high < 0:
-        first, second, ratio = baseline, candidate, 1 / ratio
-        ends = f"99 % interval {percent(1 / (1 + found.high))} .. {percent(1 / (1 + found.low))}"
-    return (
-        f"warning: carry-over: rounds after {first} are {percent(ratio).lstrip('+')} slower than rounds after {second} "
-        f"({ends}); {without}. {HELP.format(first=first)}"
-    )
+    without = f"without carry-over {formatting.ratio(found.ratio, EQUAL)}"
+    first, second = candidate, baseline
+    times = 1 + found.slower, 1 + found.low, 1 + found.high
+    if found.warned and found.high < 0:
+        first, second = baseline, candidate
+        times = 1 / times[0], 1 / times[2], 1 / times[1]
+    shown = formatting.with_interval(*times, EQUAL)
+    took = f"carry-over: rounds after {first} take {shown} the time of rounds after {second}, 99 % interval; {without}"
+    return f"warning: {took}. {HELP.format(first=first)}" if found.warned else took
 
 
 def drains(rounds: Rounds) -> dict[str, float]:
@@ -109,7 +106,7 @@ def drain_line(rounds: Rounds, metric: str) -> list[str]:
         return [f"{line}; includes all repetitions and the rows that populated their tables, so no ratio includes it"]
     word = "included" if metric in DRAINED else "left out"
     ratios = [
-        f"{fast} / {slow} {percent(speed_ratio(rounds[fast], rounds[slow], other))}"
+        f"{fast} / {slow} {formatting.ratio(speed_ratio(rounds[fast], rounds[slow], other), EQUAL)}"
         for fast, slow in itertools.pairwise(rounds)
     ]
     return [f"{line}; with it {word} {', '.join(ratios)}"]
@@ -122,8 +119,8 @@ def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[st
     """
     if len(means) < maximum or means[-1] > means[-2] - steady:
         return []
-    faster = percent(estimators.factor(means[-2] - means[-1]))
-    return [f"warm-up ended after {maximum} blocks; the last block was still {faster} faster than the one before"]
+    faster = formatting.ratio(estimators.factor(means[-2] - means[-1]), EQUAL)
+    return [f"warm-up ended after {maximum} blocks; the last block was still {faster} as fast as the one before"]
 
 
 def repeat_line(times: int) -> list[str]:

@@ -419,12 +419,12 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Print the closing table; then make the page, because a table that is printed cannot be lost any more."""
+    """Print all verdicts; then make the page, because what is printed cannot be lost any more."""
     if SESSION in config.stash:
-        config.stash[SESSION].report.summary(terminalreporter)
-        if line := config.stash[SESSION].page():
-            terminalreporter.write_line(line)
-        for line in config.stash[SESSION].report.github():
+        session = config.stash[SESSION]
+        session.report.summary(terminalreporter)
+        session.report.last_lines(terminalreporter, session.page())
+        for line in session.report.github():
             terminalreporter.write_line(line)
 
 

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from xml.etree import ElementTree
 
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.redaction import redact
-from pytest_dbcluster.reporting.tables import closing, matrix
+from pytest_dbcluster.reporting.tables import matrix
 
 CLAIMS = "dbcluster_claims"  # attribute of the report of a teardown: the claims of the test
 OURS = "dbcluster_"  # the names of our properties begin with it, but for that of the release
@@ -25,16 +26,11 @@ def said(answers: Iterable[Any]) -> list[dict[str, str]]:
     return [
         {
             "text": f"{answer.text} {answer.load}",
-            "result": f"{answer.verdict.outcome.value} {_interval(answer.verdict)}".strip(),
+            "result": f"{wording.STATES[answer.verdict.outcome]} {wording.estimate(answer.verdict)}",
             "message": redact(answer.message),
         }
         for answer in answers
     ]
-
-
-def _interval(verdict: Any) -> str:
-    numbers = [closing.number(value) for value in (verdict.ratio, verdict.low, verdict.high)]
-    return f"{numbers[0]} ({numbers[1]} .. {numbers[2]})"
 
 
 class JUnit:

@@ -261,10 +261,11 @@ class Controller:
                 self.pytest_testnodedown(given["node"])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Print the closing table; then make the page."""
+        """Print all verdicts; then make the page."""
         if self.report:
             self.report.summary(terminalreporter)
-            for line in filter(None, [self.report.page(), *self.report.github()]):
+            self.report.last_lines(terminalreporter, self.report.page())
+            for line in self.report.github():
                 terminalreporter.write_line(line)
 
     def pytest_unconfigure(self) -> None:

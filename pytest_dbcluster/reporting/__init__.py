@@ -7,8 +7,8 @@ each claim as a step of its test, and shows it in the test's description.
 
 Look here for:
 
-- The closing table, which ends the terminal output and ``summary.md``: ``tables/closing.py`` makes its rows,
-  ``tables/layout.py`` formats them, ``terminal.py`` prints them.
+- The lines of a claim in the terminal: ``tables/entries.py`` makes them, ``terminal.py`` prints them. The closing table
+  of ``summary.md``: ``tables/closing.py`` makes its rows, ``tables/layout.py`` formats them.
 - The table of claims by release (``matrix.csv``): ``tables/matrix.py``. The table of a curve: ``tables/curves.py``.
 - ``ClaimRecord`` and ``CurveRecord``, and how they are made: ``records``.
 - The typed documents that are written to and read from the results directory: ``schema`` for claims and curves,

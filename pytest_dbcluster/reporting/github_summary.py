@@ -17,12 +17,13 @@ from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.page import sources, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables.states import COMPARED
 from pytest_dbcluster.reporting.unwritten import Unwritten, append
 
 LIMIT = 1_000_000  # bytes; GitHub's is 1024 KiB
 STEP_SUMMARY, OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"  # environment variables that name files
 LEVELS = {"refuted": "error", "broken": "error", "inconclusive": "warning"}
-ORDER = ("refuted", "inconclusive", "holds", words.BESIDE)
+ORDER = ("refuted", "inconclusive", "holds", COMPARED)
 BAR, SPAN = 21, math.log(8)  # characters of an interval's bar, which reaches from 1/8 to 8
 COUNTED = ("holds", "refuted", "inconclusive", "broken", "skipped")
 

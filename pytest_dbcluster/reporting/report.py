@@ -18,12 +18,13 @@ from pytest_dbcluster.reporting import github_summary, schema, terminal, unwritt
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.history import record_history
 from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
-from pytest_dbcluster.reporting.tables import curves, matrix
+from pytest_dbcluster.reporting.tables import closing, curves, matrix
 
 WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's messages
 
@@ -64,7 +65,10 @@ class Reporting(Protocol):
         """Write what GitHub Actions reads, after ``page``; return its annotations and what failed, a line each."""
 
     def summary(self, terminal_reporter: Any) -> None:
-        """Print the closing table."""
+        """Print all verdicts."""
+
+    def last_lines(self, terminal_reporter: Any, page: str) -> None:
+        """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
 
 
 class Report:
@@ -157,7 +161,8 @@ class Report:
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
         overridden = list(dict.fromkeys(overridden))
-        self._closing = [*overridden, *self._results.finish(self.records, overridden, self.curves, self._matrix())]
+        made = self._results.finish(self.records, overridden, self.curves, self._matrix(), self._tests())
+        self._closing = [*overridden, *made]
         allure_results.finish(self._config, [*self.records, *self.curves], self._matrix())
         self._add_to_history()
 
@@ -202,10 +207,21 @@ class Report:
         return matrix.matrix(self.records, matrix.ended(reports.stats) if reports else ())
 
     def summary(self, terminal_reporter: Any) -> None:
-        """Print the closing table, when anything was measured."""
-        width = self._config.get_terminal_writer().fullwidth
-        closing = [*self._closing, *unwritten.of(self._config).lines()]
-        terminal.summary(terminal_reporter, self.records, closing, width, self.curves, self._matrix())
+        """Print all verdicts, when anything was measured."""
+        notes = [*self._closing, *unwritten.of(self._config).lines()]
+        screen = terminal.Screen.of(self._config)
+        terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), self._tests())
+
+    def last_lines(self, terminal_reporter: Any, page: str) -> None:
+        """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
+        width = terminal.Screen.of(self._config).width
+        for line in terminal.last_lines(closing.total(self.records, self._tests()), page, width):
+            terminal_reporter.write_line(line)
+
+    def _tests(self) -> Sequence[TestDocument]:
+        """The tests of the run that have ended."""
+        recorder = run_recorder.of(self._config)
+        return recorder.document.tests if recorder else ()
 
 
 class Relay:
@@ -271,6 +287,9 @@ class Relay:
         return ()
 
     def summary(self, terminal_reporter: Any) -> None:
+        """Do nothing: the output of a worker is not shown."""
+
+    def last_lines(self, terminal_reporter: Any, page: str) -> None:
         """Do nothing: the output of a worker is not shown."""
 
 

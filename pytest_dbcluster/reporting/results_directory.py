@@ -24,6 +24,7 @@ from pytest_dbcluster.reporting import rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
 from pytest_dbcluster.reporting.unwritten import Unwritten, append, write
@@ -216,26 +217,33 @@ class Results:
         notes: Sequence[str],
         curves: Sequence[CurveRecord] = (),
         releases: matrix.Matrix | None = None,
+        tests: Sequence[TestDocument] = (),
     ) -> list[str]:
         """Write ``summary.md`` and ``matrix.csv``; return the lines that tell the user where the results are.
 
         Writes nothing and returns no lines when nothing was measured. ``notes`` are added at the end of the summary.
+        tests: those of the run that have ended.
         """
         if not records and not curves:
             return []
-        blocks = [layout.markdown(block) for block in closing.blocks(records, curves)]
+        blocks = [layout.markdown(block) for block in closing.blocks(records, curves, tests)]
         if releases is not None:
             self._write(self.directory / matrix.FILE, matrix.as_csv(releases))
             blocks.append(matrix.markdown(releases))
         about = [f"- {name}: {value}" for name, value in about_run([*records, *curves]).items()]
-        total = [closing.total(records) + ".", "", closing.legend(records) + ".", ""] if records else []
+        total = [closing.total(records, tests) + ".", "", closing.legend(records) + ".", ""] if records else []
         lines = [*blocks, *total, *about]
         lines += [f"- {note}" for note in notes]
         self._write(self.directory / SUMMARY, "\n".join(lines) + "\n")
         return [
-            f"results: {self.directory}/{{{SUMMARY},{schema.CLAIMS}}}",
+            f"results: {near(self.directory)}/{{{SUMMARY},{schema.CLAIMS}}}",
             *([] if drawing.available() else [drawing.MISSING]),
         ]
+
+
+def near(path: Path) -> Path:
+    """The path as it is typed: below the working directory without that directory's own path, which may be long."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def _existing(path: Path) -> Path | None:

@@ -1,24 +1,35 @@
-"""The terminal: the progress of a claim, its verdict on one line, and the closing table (``summary``).
+"""The terminal: the progress of a claim, its verdict, and all verdicts at the end (``summary``, ``last_lines``).
 
-This module prints; ``tables/closing.py`` makes the closing table.
+This module prints; ``tables/entries.py`` makes the lines of a claim.
 """
 
 from __future__ import annotations
 
+import codecs
+import dataclasses
+import locale
+import sys
 import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import printable
+from pytest_dbcluster.formatting import elided, printable
 from pytest_dbcluster.measuring.progress import RoundProgress
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import closing, layout, matrix
+from pytest_dbcluster.reporting.results_directory import near
+from pytest_dbcluster.reporting.tables import closing, entries, layout, matrix, states
+from pytest_dbcluster.reporting.tables.entries import Entry
 from pytest_dbcluster.rounds.round import Round
 
 # In a log, the minimum seconds between two lines about one claim; looks are always shown.
 LOG_SECONDS = 2.0
+NAME_OF_WORKER = 4  # characters that "[gw10] " takes more than the indent of a line
+PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and what holds it together
+REPORT = "report: "  # how the line about the page begins
 
 
 class Reporter:
@@ -47,6 +58,11 @@ class Reporter:
     def _follows(self) -> bool:
         """Whether the output is a terminal, where a line can be rewritten."""
         return bool(self._terminal.isatty)
+
+    @property
+    def _width(self) -> int:
+        """The characters of a line."""
+        return int(self._config.get_terminal_writer().fullwidth)
 
     def _uncaptured(self) -> AbstractContextManager[None]:
         capture = self._config.pluginmanager.getplugin("capturemanager")
@@ -87,7 +103,7 @@ class Reporter:
             self.line(f"  {event.load}  {_pair(event)}  {event.round.variant}  void: {event.round.void}")
         shown = f"{event.round.variant} {_result(event.round)}"
         if self._follows:
-            self._follow("  ".join(["", event.load, _pair(event), shown, *_so_far(event)]))
+            self._follow(_progress(event, shown, "  ", self._width - 1))
             return
         self._rounds.append(shown)
         if not event.last:
@@ -95,7 +111,7 @@ class Reporter:
         rounds, self._rounds = ", ".join(self._rounds), []
         if self._due(event):
             self._written = self._clock()
-            self.line("   ".join(["", event.load, _pair(event), rounds, *_so_far(event)]))
+            self.line(_progress(event, rounds, "   ", self._width))
 
     def _due(self, event: RoundProgress) -> bool:
         """Whether a log gets a line now: for warm-up, first pair and looks; else LOG_SECONDS after the last one."""
@@ -106,7 +122,7 @@ class Reporter:
         if not self._live:
             self._fresh_line()
         with self._uncaptured():
-            self._terminal.rewrite(printable(text)[: self._config.get_terminal_writer().fullwidth - 1], erase=True)
+            self._terminal.rewrite(printable(text), erase=True)
             self._terminal.flush()
         self._live = True
 
@@ -115,14 +131,18 @@ class Reporter:
         self._rounds = []
 
     def claim(self, record: ClaimRecord, before: str = "  ") -> None:
-        """Show one answered claim: one line, with ``-v`` the whole message, with ``-qq`` nothing."""
+        """Show one answered claim: answer and interval, with ``-v`` the whole message, with ``-qq`` nothing."""
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
-            self.line(f"{before}{record.message}")
+            lines = [line for text in record.message.splitlines() for line in _wrapped(text, self._width - len(before))]
+            self.line(before + "\n".join(lines))
         elif verbosity > -2:
-            colour = closing.COLOURS[record.verdict.outcome] if record.asserted else ""
-            self.line(f"{before}{closing.one_line(record)}", colour)
+            screen = Screen.of(self._config)
+            entry = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)
+            shown = entries.lines([entry], screen.width - len(before), ascii_only=screen.ascii_only)
+            for number, (line, colour) in enumerate(shown):
+                self.line(f"{' ' * len(before) if number else before}{line}", colour)
 
 
 class Distant(Reporter):
@@ -139,6 +159,11 @@ class Distant(Reporter):
     @property
     def _follows(self) -> bool:
         return False
+
+    @property
+    def _width(self) -> int:
+        """The characters of a line without the name of this worker, which takes the place of the indent."""
+        return super()._width - NAME_OF_WORKER
 
     def line(self, text: str, colour: str = "") -> None:
         """Send one line."""
@@ -161,40 +186,113 @@ def _pair(event: RoundProgress) -> str:
     return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
-def _so_far(event: RoundProgress) -> list[str]:
-    """The ratio at the last look, the pair of the next look, and the measured seconds used of the budget."""
-    if event.warm_up:
-        return []
-    words = []
-    if event.ratio is not None and event.low is not None and event.high is not None:
-        words.append(closing.with_interval(event.ratio, event.low, event.high))
-    if event.next_look is not None:
-        words.append(f"next look {event.next_look}")
-    if event.budget is not None:
-        words.append(f"{event.measured:.0f} of {event.budget:.0f} s")
-    return words
+def _progress(event: RoundProgress, rounds: str, gap: str, width: int) -> str:
+    """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
+
+    Of a line that is wider than ``width``, the cap is left out, then the next look, the seconds, and the rounds.
+    """
+    pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
+    look = "" if event.next_look is None or event.warm_up else f"next look {event.next_look}"
+    used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
+    ratio = "" if event.warm_up else event.estimate
+    forms = (
+        (pair, rounds, ratio, look, used),
+        (brief, rounds, ratio, look, used),
+        (brief, rounds, ratio, used),
+        (brief, rounds, ratio),
+        (brief, ratio or rounds, used),
+        (brief, ratio or rounds),
+    )
+    lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]
+    return next((line for line in lines if len(line) <= width), elided(lines[-1], width))
+
+
+@dataclasses.dataclass(frozen=True)
+class Screen:
+    """Where lines are shown.
+
+    width: in characters. ascii_only: whether it shows no other letters. located: a node id of the run -> as it is typed
+    in the directory in which pytest was started.
+    """
+
+    width: int = 100
+    ascii_only: bool = False
+    located: Callable[[str], str] = str
+
+    @classmethod
+    def of(cls, config: Any) -> Screen:
+        """The terminal or log of this run of pytest."""
+        writer = config.get_terminal_writer()
+        file = getattr(writer, "_file", sys.stdout)  # pytest's own, which says with which letters it writes
+        names = (getattr(file, "encoding", None) or "ascii", locale.getencoding())
+        ascii_only = any(codecs.lookup(name).name != "utf-8" for name in names)
+        return cls(writer.fullwidth, ascii_only, config.cwd_relative_nodeid)
 
 
 def summary(
     reporter: Any,
     records: Sequence[ClaimRecord],
     notes: Sequence[str],
-    width: int = 100,
+    screen: Screen,
     curves: Sequence[CurveRecord] = (),
     releases: matrix.Matrix | None = None,
+    tests: Sequence[TestDocument] = (),
 ) -> None:
-    """Print the closing table, then the matrix of releases, the total, and ``notes``; nothing without records.
+    """Print each claim and each test that no claim shows, the tables of ``closing``, the matrix, and ``notes``.
 
-    The blocks of the closing table are those of ``tables/closing.py``, ``width`` characters wide.
+    Nothing where there is none of them. No line is wider than the screen, but for commands and paths.
     """
-    if not records and not curves:
+    if not records and not curves and not states.unclaimed(records, tests):
         return
-    for block in closing.blocks(records, curves):
-        reporter.write_sep("=", block.title)
-        for line, colour in layout.text(block, width):
-            reporter.write_line(printable(line), **({colour: True} if colour else {}))
-    matrix.show(reporter, releases, width)
+    for title, shown in _blocks(records, tests, screen):
+        reporter.write_sep("=", title)
+        _write(reporter, entries.lines(shown, screen.width, ascii_only=screen.ascii_only))
+    for block in closing.tables(records, curves):
+        reporter.write_sep("=", elided(block.title, screen.width - 4))
+        _write(reporter, [(elided(line, screen.width), colour) for line, colour in layout.text(block, screen.width)])
+    matrix.show(reporter, releases, screen.width)
     reporter.write_line("")
-    total = (closing.total(records), *textwrap.wrap(closing.legend(records), width)) if records else ()
-    for line in (*total, *notes):
-        reporter.write_line(printable(line))
+    for note in notes:
+        _write(reporter, [(line, "") for line in _wrapped(note, screen.width)])
+
+
+def _blocks(
+    records: Sequence[ClaimRecord], tests: Sequence[TestDocument], screen: Screen
+) -> Iterator[tuple[str, list[Entry]]]:
+    """The titles under which there is something, each with its entries."""
+    left = states.unclaimed(records, tests)
+    for title in dict.fromkeys(closing.TITLES.values()):
+        shown = [
+            entries.of_claim(
+                record, release=closing.several(records), ascii_only=screen.ascii_only, located=screen.located
+            )
+            for record in closing.of_title(title, records)
+        ]
+        shown += [entries.of_test(test) for test in left if closing.TITLES[test.outcome] == title]
+        if shown:
+            yield title, shown
+
+
+def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
+    for line, colour in lines:
+        reporter.write_line(printable(line), **({colour: True} if colour else {}))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of this width; what has no spaces, such as a path, may be wider. A pip command stays whole."""
+    indent = " " * (len(text) - len(text.lstrip()) + 2)
+    glued = printable(text).replace(PIP, PIP.replace(" ", GLUE))
+    lines = textwrap.wrap(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    return [line.replace(GLUE, " ") for line in lines]
+
+
+def last_lines(total: str, page: str, width: int) -> list[str]:
+    """The number of claims and tests by state, and right of it, or below where it is too long, where the page is.
+
+    page: the line of ``Report.page``; one that says why there is no page stands above.
+    """
+    if not page.startswith(REPORT):
+        return [*_wrapped(page, width), *filter(None, [total])]
+    page = f"{REPORT}{near(Path(page.removeprefix(REPORT)))}"
+    space = width - len(total) - len(page)
+    return [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]

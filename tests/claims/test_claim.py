@@ -1,5 +1,6 @@
 """Claims: what they mean, which margins they take, and how they print."""
 
+import dataclasses
 import math
 
 import pytest
@@ -67,12 +68,12 @@ def test_an_absurd_margin_is_refused_with_its_range(make, margin, text):
 @pytest.mark.parametrize(
     ("claim", "call", "says"),
     [
-        (beats(), "a.beats(b)", "more than +0.0 %"),
-        (beats(by=1.5), "a.beats(b, by=1.5)", "more than x2.5"),
-        (no_slower_than(by=0.05), "a.no_slower_than(b, by=0.05)", "more than -5.0 %"),
-        (same_as(within=0.1), "a.same_as(b, within=0.1)", "between -10 % and +11 %"),
-        (scales(at_least=1.5), "a.scales(b, at_least=1.5)", "more than +50 %"),
-        (lower(by=0.5), 'a.lower("fsyncs", than=b, by=0.5)', "less than -50 %"),
+        (beats(), "a.beats(b)", "more than 1.00x"),
+        (beats(by=1.5), "a.beats(b, by=1.5)", "more than 2.50x"),
+        (no_slower_than(by=0.05), "a.no_slower_than(b, by=0.05)", "more than 0.95x"),
+        (same_as(within=0.1), "a.same_as(b, within=0.1)", "between 0.90x and 1.1111x"),
+        (scales(at_least=1.5), "a.scales(b, at_least=1.5)", "more than 1.50x"),
+        (lower(by=0.5), 'a.lower("fsyncs", than=b, by=0.5)', "less than 0.50x"),
         (differs(), "a against b", "nothing"),
     ],
 )
@@ -103,3 +104,20 @@ def test_bounds_are_logs_of_the_margin():
 def test_a_comparison_beside_names_an_unusual_metric():
     """As a claim does, in words of its own."""
     assert differs().call(("a", "b"), "p95", "throughput") == "a against b (p95)"
+
+
+@pytest.mark.parametrize(
+    ("claim", "limits"),
+    [
+        (beats(), (1.0,)),
+        (beats(by=0.055), (1.055,)),
+        (no_slower_than(by=0.05), (0.95,)),
+        (same_as(within=0.2), (0.8, 1.25)),
+        (lower(by=0.5), (0.5,)),
+        (differs(), (1.0,)),
+        (dataclasses.replace(beats(), apart=math.log(1.25)), (0.8, 1.0, 1.25)),
+    ],
+)
+def test_the_limits_are_the_ratios_at_which_the_answer_changes(claim, limits):
+    """On separate clusters also those between which a difference of equal clusters can explain what was measured."""
+    assert claim.limits == limits

@@ -39,7 +39,7 @@ def test_a_claim_that_fails_raises_its_whole_message():
         bool(answer)
     assert isinstance(caught.value, AssertionError)
     assert str(caught.value) == answer.message
-    assert str(caught.value).startswith("FAILED flush_2.beats(default)   metric throughput   8 pairs x 2 x ")
+    assert str(caught.value).startswith("REFUTED flush_2.beats(default)   metric throughput   8 pairs x 2 x ")
 
 
 def test_a_claim_that_is_open_raises_undecided():
@@ -243,7 +243,7 @@ def test_a_message_warns_of_a_variant_that_slows_what_follows_it():
 
     assert answer.carried.warned
     assert answer.carried.slower == pytest.approx(0.1, abs=0.03)
-    assert "\n  warning: carry-over: rounds after flush_2 are " in answer.message
+    assert "\n  warning: carry-over: rounds after flush_2 take " in answer.message
 
     counted = FakeSource(("default", "flush_2"), noisy(1.0, 0.8), lambda number: {"fsyncs_per_commit": 3.0 - number})
     default, flush_2 = series(source=counted)

@@ -57,13 +57,13 @@ def test_every_point_is_asked_before_the_first_answer_counts():
     """One that fails in the middle loses no other; the text has its message, and counts all."""
     made = sweep(2.0, 0.5, 3.0)
     every = made.every(lambda one, other: other.beats(one))
-    assert repr(every) == "<every threads of load: 1: holds, 2: fails, 4: holds>"
+    assert repr(every) == "<every threads of load: 1: holds, 2: refuted, 4: holds>"
 
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_ = str(caught.value).splitlines()
-    assert head == "load at 3 values of threads: 2 holds, 1 fails"
-    assert first.startswith("threads=2: FAILED other.beats(one)")
+    assert head == "load at 3 values of threads: 2 hold, 1 refuted"
+    assert first.startswith("threads=2: REFUTED other.beats(one)")
     assert all(answer.read for point in made.points for answer in point.measurement.answers)
 
 
@@ -86,7 +86,7 @@ def test_a_failure_weighs_more_than_an_open_point():
     """The failed one is shown first."""
     every = sweep(1.0, 0.1, sd=0.2, cap=8).every(lambda one, other: other.beats(one))
 
-    with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: FAILED .*\nthreads=1: INCONCLUSIVE "):
+    with pytest.raises(ClaimFailed, match=r"(?s)\nthreads=2: REFUTED .*\nthreads=1: INCONCLUSIVE "):
         bool(every)
 
 
@@ -94,13 +94,13 @@ def test_a_point_that_was_not_drawn_opens_the_curve_and_loses_no_other():
     """The run's time was used before it: a claim that failed at another point still fails."""
     made = sweep(0.5, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")
     every = made.every(lambda one, other: other.beats(one))
-    assert repr(every) == "<every threads of load: 1: fails, 2: inconclusive>"
+    assert repr(every) == "<every threads of load: 1: refuted, 2: inconclusive>"
 
     with pytest.raises(ClaimFailed) as caught:
         bool(every)
     head, first, *_, last = str(caught.value).splitlines()
-    assert head == "load at 2 values of threads: 1 fails, 1 inconclusive"
-    assert first.startswith("threads=1: FAILED ")
+    assert head == "load at 2 values of threads: 1 refuted, 1 inconclusive"
+    assert first.startswith("threads=1: REFUTED ")
     assert last == "threads=2: load of 2: no time; nothing was drawn"
 
     made = sweep(3.0, 3.0, run_over=lambda: "no time" if made.points[0].measurement.pairs >= 8 else "")

@@ -47,7 +47,7 @@ def test_a_backlog_is_not_free():
     assert remarks.drained_ratio(claimed) == 1.0
     assert remarks.drain_line(claimed, "throughput") == [
         "drain until all nodes are equal (medians): async 0.600 s, galera3 0.000 s; "
-        "with it included async / galera3 +0.0 %"
+        "with it included async / galera3 1.00x"
     ]
 
 
@@ -55,7 +55,7 @@ def test_a_claim_with_the_drain_says_what_it_is_without():
     """The other ratio is always the one that stands beside."""
     [line] = remarks.drain_line({"async": ASYNC, "galera3": GALERA}, "drained_throughput")
 
-    assert line.endswith("; with it left out async / galera3 x2.5")
+    assert line.endswith("; with it left out async / galera3 2.50x")
 
 
 def test_a_claim_about_a_counter_has_no_other_ratio():
@@ -85,7 +85,7 @@ def test_an_order_has_a_ratio_for_each_step():
     slow = rounds("slow", [3.0] * 3, [0.0] * 3)
     [line] = remarks.drain_line({"async": ASYNC, "galera3": GALERA, "slow": slow}, "throughput")
 
-    assert line.endswith("with it included async / galera3 +0.0 %, galera3 / slow x3")
+    assert line.endswith("with it included async / galera3 1.00x, galera3 / slow 3.00x")
 
 
 def test_what_does_not_drain_has_no_line():
@@ -134,8 +134,8 @@ def test_a_carry_over_is_shown_beside_the_ratio_without_it():
     found = CarryOver(0.004, -0.008, 0.016, 1.051)
 
     assert remarks.carry_over_lines(["flush_2", "default"], [found]) == [
-        "carry-over: rounds after flush_2 take +0.4 % against rounds after default "
-        "(99 % interval -0.8 % .. +1.6 %); without carry-over +5.1 %"
+        "carry-over: rounds after flush_2 take 1.004x (0.99 .. 1.02) the time of rounds after default, "
+        "99 % interval; without carry-over 1.05x"
     ]
     assert remarks.carry_over_lines(["flush_2", "default"], [None]) == [
         "carry-over not known: too few rounds of flush_2 and default after each other"
@@ -150,8 +150,8 @@ def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
     [reverse] = remarks.carry_over_lines(["default", "flush_2"], [other])
 
     assert line.startswith(
-        "warning: carry-over: rounds after flush_2 are 4.2 % slower than rounds after default "
-        "(99 % interval +2.1 % .. +6.0 %); without carry-over +3.0 %. flush_2 leaves work behind"
+        "warning: carry-over: rounds after flush_2 take 1.04x (1.02 .. 1.06) the time of rounds after default, "
+        "99 % interval; without carry-over 1.03x. flush_2 leaves work behind"
     )
     assert reverse == line
     assert "settle" in line

@@ -57,7 +57,7 @@ def test_a_claim_that_fails_is_a_failure_with_its_message(run):
     result = run(FAILS)
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["FAILED v0.beats(v1)*metric throughput*seed 5", "*Hodges-Lehmann*", "*error of this*"])
+    result.stdout.fnmatch_lines(["REFUTED v0.beats(v1)*throughput*seed 5", "*Hodges-Lehmann*", "*error of this*"])
 
 
 def test_two_measurements_of_a_test_have_orders_of_their_own(run):
@@ -425,7 +425,7 @@ def test_an_answer_compared_with_true_is_the_answer(run, source, outcome):
 
     assert result.parseoutcomes() == {outcome: 1}
     if outcome == "failed":
-        result.stdout.fnmatch_lines(["FAILED v0.beats(v1)*metric throughput*"])
+        result.stdout.fnmatch_lines(["REFUTED v0.beats(v1)*metric throughput*"])
 
 
 def test_the_list_of_fixtures_names_every_claim(run):

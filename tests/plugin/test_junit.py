@@ -67,7 +67,7 @@ def test_a_test_has_the_message_of_each_of_its_claims(cases, workers):
 
     assert "HOLDS other.beats(galera3)" in faster
     assert "HOLDS other.no_slower_than(galera3, by=0.1)" in faster
-    assert "FAILED galera3.beats(other)" in output(tests["test_slower"])
+    assert "REFUTED galera3.beats(other)" in output(tests["test_slower"])
     assert "claimed more than" in faster
     assert output(tests["test_plain"]) == ""
     assert properties(tests["test_faster"]) == {}
@@ -81,7 +81,7 @@ def test_the_family_that_allows_properties_has_one_for_each_claim(cases):
 
     assert found["other.no_slower_than(galera3, by=0.1) mysqlslap write"].startswith("holds 1.")
     assert found["other.beats(galera3) mysqlslap write"].startswith("holds 1.")
-    assert properties(tests["test_slower"])["galera3.beats(other) mysqlslap read"].startswith("fails 0.6")
+    assert properties(tests["test_slower"])["galera3.beats(other) mysqlslap read"].startswith("refuted 0.6")
 
 
 def test_what_pytest_writes_itself_stays(cases):
@@ -93,4 +93,4 @@ def test_what_pytest_writes_itself_stays(cases):
     assert "HOLDS other.beats(galera3)" in faster
     # pytest's short summary repeats the first line, cut at the terminal's width or, in CI, whole.
     shown, _, _ = result.stdout.str().partition("short test summary info")
-    assert shown.count("FAILED galera3.beats(other)   metric throughput   8 pairs") == 1
+    assert shown.count("REFUTED galera3.beats(other)   metric throughput   8 pairs") == 1

@@ -51,7 +51,11 @@ def test_a_claim_that_holds_passes(run, pytester):
     assert result.ret == 0
     result.assert_outcomes(passed=1)
     result.stdout.fnmatch_lines(
-        ["*= performance claims =*", "claim * ratio (99.9 %) *", "flush_2.beats(galera3)*holds*", "1 claim: 1 hold"]
+        [
+            "*= performance claims =*",
+            "✓ holds  flush_2 is 1.*x as fast as galera3   mysqlslap write",
+            "*1 holds*report: *",
+        ]
     )
 
 
@@ -82,7 +86,10 @@ def test_an_undecided_claim_is_neither_pass_nor_failure(run):
     result = run("--db-max-pairs=8", **UNDECIDED)
 
     assert result.ret == 0
-    result.stdout.fnmatch_lines(["*= inconclusive: neither pass nor failure =*", "*cap of 8 pairs; needs *"])
+    command = "    pytest test_*.py::test_flush --db-budget 120"
+    result.stdout.fnmatch_lines(
+        ["*= inconclusive: neither pass nor failure =*", "*cap of 8 pairs", "*needs about * s more, * pairs*", command]
+    )
     result.stdout.fnmatch_lines(["*= 1 inconclusive in *"])
     assert "I" in [line.split(" ")[0] for line in result.outlines]
 
@@ -112,8 +119,8 @@ def test_a_refuted_claim_shows_its_whole_message(run):
     result.stdout.fnmatch_lines(
         [
             "*_ test_flush _*",
-            "FAILED flush_2.beats(galera3) *, seed *",
-            "  measured -* %*-> interval lies below the claim",
+            "REFUTED flush_2.beats(galera3) *, seed *",
+            "  measured 0.*x (0.* .. 0.*)*-> interval lies below the claim",
             "  noise: pair sd *",
             "  error of this verdict <= 1 in 2000*",
             "  carry-over: rounds after flush_2 take *",
@@ -146,7 +153,7 @@ def test_the_short_summary_and_junit_know_every_outcome(run, pytester):
     [case] = ElementTree.parse(pytester.path / "junit.xml").getroot().iter("testcase")
 
     result.stdout.fnmatch_lines(["FAILED test_*::test_flush*"])
-    assert case.find("failure").text.startswith("FAILED flush_2.beats(galera3)")
+    assert case.find("failure").text.startswith("REFUTED flush_2.beats(galera3)")
 
 
 def test_a_log_has_plain_lines(run):
@@ -156,8 +163,9 @@ def test_a_log_has_plain_lines(run):
     result.stdout.fnmatch_lines(
         [
             "   mysqlslap write   warm-up   * 0.* s, * 0.* s",
-            "   mysqlslap write   pair 1 of at most 160   * s*next look 4   1 of 120 s",
-            "  holds  flush_2.beats(galera3)  mysqlslap write  1.* (*..*), * pairs, * s",
+            "   mysqlslap write   pair 1   * s*next look 4   1 of 120 s",
+            "  ✓ holds  flush_2 is 1.*x as fast as galera3   mysqlslap write",
+            "           99.9 %: 1.* .. 1.*   1/2  *┼*●* 4",
         ]
     )
 

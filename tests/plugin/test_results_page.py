@@ -40,12 +40,19 @@ def suite(pytester, monkeypatch):
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
-def test_the_last_line_names_the_page(suite, workers):
-    """It says what was refuted, and lists what broke."""
+def test_the_last_line_counts_and_names_the_page(suite, workers):
+    """Broken tests are counted too. The page says what was refuted, and lists what broke."""
     result = suite.runpytest_subprocess(*WORDS, *workers)
     page = suite.path / "reports" / "latest" / "index.html"
 
-    result.stdout.fnmatch_lines([f"report: {page}"])
+    result.stdout.fnmatch_lines(
+        [
+            "*= broken: says nothing about speed =*",
+            "! broken  test_suite.py::test_broken",
+            "          RuntimeError: node2 has no disk",
+            f"1 refuted, 1 broken{' ' * 148}report: reports/latest/index.html",
+        ]
+    )
     assert "None of 1 claims holds" not in page.read_text()
     assert "1 is refuted: galera3 is not faster than other (mysqlslap read); 1 test is broken." in page.read_text()
     assert "node2 has no disk" in page.read_text()
@@ -60,7 +67,9 @@ def test_a_page_that_fails_loses_nothing(suite):
     result = suite.runpytest_subprocess(*WORDS)
     latest = suite.path / "reports" / "latest"
 
-    result.stdout.fnmatch_lines(["*performance claims*", "no page: ZeroDivisionError: *; the results are complete*"])
+    result.stdout.fnmatch_lines(
+        ["*performance claims*", "no page: ZeroDivisionError: *; the results are*", "1 refuted, 1 broken"]
+    )
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert (latest / "claims.jsonl").exists()
     assert not (latest / "index.html").exists()
@@ -142,4 +151,4 @@ def test_without_matplotlib_a_line_says_what_to_install(suite):
     result = suite.runpytest_subprocess(*WORDS, "-k", "slower")
 
     result.stdout.fnmatch_lines(["no charts and no page: matplotlib is not installed; pip install *"])
-    result.stdout.no_fnmatch_line("report: *")
+    result.stdout.no_fnmatch_line("*report: *")

@@ -279,7 +279,7 @@ def test_a_file_that_cannot_be_written_ends_no_test(pytester, suite):
     result = pytester.runpytest_subprocess(*WORDS, "-p", "plug", "-k", "test_faster or test_slower")
 
     result.assert_outcomes(passed=1, failed=1, deselected=8)
-    result.stdout.fnmatch_lines(["*NOT WRITTEN: */run.json: No space left on device*"])
+    result.stdout.fnmatch_lines(["NOT WRITTEN:*", "*/run.json:*", "*No space left on device*"])
     claims = (pytester.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
     assert [json.loads(line)["verdict"]["outcome"] for line in claims] == ["holds", "fails"]
     assert not (pytester.path / "reports" / "latest" / "run.json").exists()

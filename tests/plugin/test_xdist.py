@@ -78,13 +78,15 @@ def test_every_cluster_is_on_one_worker_and_every_result_in_front(made_up):
     assert {len(one) for one in ran.values()} == {1}
     assert ran["test_a"] == ran["test_c"] != ran["test_b"]
 
-    result.stdout.fnmatch_lines(["expected time: *6 tests*", "*performance claims*", "6 claims: 6 hold"])
+    result.stdout.fnmatch_lines(["expected time: *6 tests*", "*performance claims*", "6 hold  *report: *"])
     assert sum(line.startswith("expected time") for line in result.outlines) == 1
     assert any(
         line.startswith(("[gw0] mysqlslap write   pair 1", "[gw1] mysqlslap write   pair 1"))
         for line in result.outlines
     )
-    assert sum("holds  other.beats(" in line for line in result.outlines) == 6
+    shown = [line for line in result.outlines if "✓ holds  other is " in line]
+    assert sum(line.startswith(("[gw0] ✓ holds", "[gw1] ✓ holds")) for line in shown) == 6
+    assert sum(line.startswith("✓ holds") for line in shown) == 6
 
     latest = made_up.path / "reports" / "latest"
     claims = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]
@@ -152,7 +154,7 @@ def test_the_clusters_of_a_group_end_with_it(made_up):
     result.assert_outcomes(passed=8)
     [[worker]] = {tuple(one) for one in processes(made_up).values()}
     ended = f"[gw0] {worker} ended a group"
-    shown = [line for line in result.outlines if line == ended or "holds  other.beats(" in line]
+    shown = [line for line in result.outlines if line == ended or line.startswith("[gw0] ✓ holds  other is ")]
     assert [line == ended for line in shown] == [False] * 4 + [True] + [False] * 2 + [True] + [False] * 2
 
 
@@ -201,7 +203,11 @@ def test_a_crashed_worker_loses_its_own_test_alone(made_up):
 
     result.assert_outcomes(passed=5, failed=1)
     result.stdout.fnmatch_lines(
-        ["*worker 'gw?' crashed while running 'test_a.py::test_dies'*", "*= curve: Load,*", "5 claims: 5 hold"]
+        [
+            "*worker 'gw?' crashed while running 'test_a.py::test_dies'*",
+            "*= curve: Load,*",
+            "5 hold, 1 broken  *report: *",
+        ]
     )
     assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 2
 

@@ -4,23 +4,28 @@ import dataclasses
 import types
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting import terminal
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
+from pytest_dbcluster.reporting.tables import matrix
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
-from tests.support.records import failed, record, undecided
+from tests.support.records import beside, failed, record, undecided
 
 
 class Screen:
     """A terminal reporter that keeps what was written; ``shown`` is what one would see."""
 
-    def __init__(self, *, isatty):
+    def __init__(self, *, isatty, fullwidth=100):
         self.isatty = isatty
         self.shown = [""]
         self.colours = []
-        self.fullwidth = 100
+        self.fullwidth = fullwidth
+        self._file = types.SimpleNamespace(encoding="utf-8")
 
     @property
     def width_of_current_line(self):
@@ -57,7 +62,10 @@ def reporter(screen, verbosity=0, clock=lambda: 0.0):
     """A Reporter on this screen."""
     plugins = types.SimpleNamespace(getplugin={"terminalreporter": screen, "capturemanager": None}.get)
     config = types.SimpleNamespace(
-        pluginmanager=plugins, get_verbosity=lambda: verbosity, get_terminal_writer=lambda: screen
+        pluginmanager=plugins,
+        get_verbosity=lambda: verbosity,
+        get_terminal_writer=lambda: screen,
+        cwd_relative_nodeid=str,
     )
     return terminal.Reporter(config, clock)
 
@@ -75,7 +83,7 @@ def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
     show = reporter(screen)
     show.line("waiting: \x1b[2J\nhere")
     show.progress(event("\x1b[31mred", void="\x9b2J"))
-    terminal.summary(screen, [record()], ["a note\x1b[0m"])
+    terminal.summary(screen, [record()], ["a note\x1b[0m"], terminal.Screen())
 
     shown = "".join(screen.shown)
     assert all(letter.isprintable() or letter == "\n" for letter in shown)
@@ -86,15 +94,13 @@ def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
 
 def test_a_terminal_follows_the_claim_on_one_line():
     """Each round replaces the line: load, pair, variant, seconds, ratio, next look, time used."""
-    screen = Screen(isatty=True)
+    screen = Screen(isatty=True, fullwidth=120)
     show = reporter(screen)
     show.progress(event(last=False))
     show.progress(event("flush_2", seconds=0.204))
 
     assert screen.shown == [
-        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26 (1.14 .. 1.39)  next look 8  12 of 120 s"[
-            :99
-        ]
+        "  mysqlslap write c50  pair 7 of at most 160  flush_2 0.204 s  1.26x (1.14 .. 1.39)  next look 8  12 of 120 s"
     ]
 
 
@@ -130,9 +136,31 @@ def test_the_end_of_a_test_clears_the_followed_line():
     assert screen.shown == [""]
 
 
+@pytest.mark.parametrize("isatty", [True, False])
+def test_a_narrow_line_of_progress_keeps_the_ratio(isatty):
+    """First the cap is left out, then the next look, the seconds, and the rounds; in the end the middle of the rest."""
+    shown, widths = [], (103, 90, 78, 68, 55, 40)
+    for width in widths:
+        screen = Screen(isatty=isatty, fullwidth=width)
+        reporter(screen).progress(event("flush_2", seconds=0.204, pair=8))
+        shown.append(screen.shown[0])
+
+    parts = ("of at most", "next look", "of 120 s", "0.204 s", "1.26x (1.14")
+    assert [[part in line for part in parts] for line in shown] == [
+        [False, True, True, True, True],
+        [False, False, True, True, True],
+        [False, False, False, True, True],
+        [False, False, True, False, True],
+        [False, False, False, False, True],
+        [False, False, False, False, False],
+    ]
+    assert all(len(line) <= width for line, width in zip(shown, widths, strict=True))
+    assert "..." in shown[-1]
+
+
 def test_a_log_has_a_line_for_a_block():
     """In a log the rounds of a pair share a plain line."""
-    screen = Screen(isatty=False)
+    screen = Screen(isatty=False, fullwidth=120)
     show = reporter(screen)
     show.progress(event(last=False, pair=1, ratio=None))
     assert screen.shown == [""]
@@ -190,7 +218,7 @@ def test_quiet_shows_no_rounds():
     show.progress(event())
     assert screen.shown == [""]
     show.claim(record())
-    assert screen.shown[0].startswith("  holds  flush_2.beats(galera3)")
+    assert screen.shown[0].startswith("  ✓ holds  flush_2 is 1.30x as fast as galera3")
 
     quieter = Screen(isatty=False)
     reporter(quieter, verbosity=-2).claim(record())
@@ -198,13 +226,22 @@ def test_quiet_shows_no_rounds():
 
 
 @pytest.mark.parametrize(("made", "colour"), [(record, "green"), (failed, "red"), (undecided, "yellow")])
-def test_a_verdict_is_one_coloured_line(made, colour):
-    """After a claim its verdict stands on one line; the whole message belongs to the failure and the report."""
+def test_a_verdict_is_a_coloured_line_with_its_interval(made, colour):
+    """After a claim come answer and interval; the whole message belongs to the failure and the report."""
     screen = Screen(isatty=False)
     reporter(screen).claim(made())
 
-    assert len(screen.shown) == 2
+    assert len(screen.shown) == (4 if made is undecided else 3)
     assert screen.colours == [colour]
+
+
+def test_the_verdict_of_a_worker_names_the_worker():
+    """Its lines stand below each other."""
+    screen = Screen(isatty=False)
+    reporter(screen).claim(record(), "[gw0] ")
+
+    assert screen.shown[0].startswith("[gw0] ✓ holds  flush_2 is 1.30x")
+    assert screen.shown[1].startswith("               99.9 %: 1.18")
 
 
 def test_verbose_shows_the_whole_message():
@@ -215,19 +252,115 @@ def test_verbose_shows_the_whole_message():
     assert screen.shown[0].endswith("\n  all of the message")
 
 
-def test_the_summary_ends_with_the_total_and_the_notes():
-    """The total of claims by outcome and the notes follow the blocks."""
-    screen = Screen(isatty=False)
-    terminal.summary(screen, [record(), undecided()], ["an overridden option"], 100)
+def test_the_whole_message_fits_the_terminal():
+    """Its long lines are wrapped, with an indent that shows where each begins."""
+    screen = Screen(isatty=False, fullwidth=80)
+    made = dataclasses.replace(record(), message="HOLDS a.beats(b)\n  " + "measured and measured again " * 9)
+    reporter(screen, verbosity=1).claim(made)
+    lines = screen.shown[0].splitlines()
 
-    assert screen.shown[0] == "= performance claims"
-    assert "2 claims: 1 hold, 1 inconclusive" in screen.shown
+    assert lines[0] == "  HOLDS a.beats(b)"
+    assert lines[1].startswith("  measured")
+    assert all(line.startswith("    ") for line in lines[2:])
+    assert max(map(len, lines)) <= 80
+
+
+BROKEN = TestDocument("suites/test_flush.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)
+
+
+def test_the_summary_has_a_title_for_each_kind_and_ends_with_the_notes():
+    """Claims that are decided, inconclusive ones, comparisons, and broken tests; the notes follow."""
+    screen = Screen(isatty=False)
+    terminal.summary(
+        screen, [beside(), undecided(), record()], ["an overridden option"], terminal.Screen(), tests=[BROKEN]
+    )
+
+    assert [line for line in screen.shown if line.startswith("= ") and "compared" not in line] == [
+        "= performance claims",
+        "= inconclusive: neither pass nor failure",
+        "= measured beside, not asserted",
+        "= broken: says nothing about speed",
+    ]
+    assert "! broken  suites/test_flush.py::test_broken" in screen.shown
     assert screen.shown[-2:] == ["an overridden option", ""]
+
+
+def test_a_run_in_which_everything_broke_says_so():
+    """It has no claim, and no row of a table."""
+    screen = Screen(isatty=False)
+    terminal.summary(screen, [], [], terminal.Screen(), tests=[BROKEN])
+
+    assert screen.shown[0] == "= broken: says nothing about speed"
+
+
+def test_the_last_line_counts_and_names_the_page(tmp_path, monkeypatch):
+    """The path is short where it lies below the directory of the user, and has its own line where both are long."""
+    monkeypatch.chdir(tmp_path)
+    page = f"report: {tmp_path}/reports/latest/index.html"
+    [line] = terminal.last_lines("1 holds, 1 refuted, 7 inconclusive, 1 broken", page, 80)
+
+    assert len(line) == 80
+    assert line.split("  ")[0] == "1 holds, 1 refuted, 7 inconclusive, 1 broken"
+    assert line.endswith("   report: reports/latest/index.html")
+    long = "10 hold, 10 refuted, 17 inconclusive, 4 compared, 11 broken"
+    assert terminal.last_lines(long, page, 80) == [long, "report: reports/latest/index.html"]
+    assert terminal.last_lines("1 holds", "report: /elsewhere/index.html", 80)[0].endswith(
+        "report: /elsewhere/index.html"
+    )
+
+
+def test_a_command_in_a_note_is_not_broken():
+    """It can be copied, wherever the line ends."""
+    for words in range(4, 14):
+        screen, note = Screen(isatty=False), f"{'no ' * words}charts: pip install 'pytest-dbcluster[plots]' helps"
+        terminal.summary(screen, [record()], [note], terminal.Screen(50))
+
+        assert sum("pip install 'pytest-dbcluster[plots]'" in line for line in screen.shown) == 1
+
+
+def test_without_a_page_the_last_line_counts():
+    """Why there is none stands above, in lines that fit."""
+    why = "no page: RuntimeError: a word that is long and says little " * 3
+
+    assert terminal.last_lines("1 holds", why, 80)[-1] == "1 holds"
+    assert max(map(len, terminal.last_lines("1 holds", why, 80))) <= 80
+    assert terminal.last_lines("1 holds", "", 80) == ["1 holds"]
+    assert terminal.last_lines("", "", 80) == []
+
+
+@pytest.mark.parametrize(
+    ("encoding", "of_locale", "ascii_only"),
+    [("utf-8", "UTF-8", False), ("UTF8", "utf-8", False), ("ascii", "UTF-8", True), ("utf-8", "ANSI_X3.4-1968", True)],
+)
+def test_letters_are_those_of_the_terminal(monkeypatch, encoding, of_locale, ascii_only):
+    """ASCII alone where the output or the locale has no UTF-8: with LC_ALL=C, Python writes UTF-8 all the same."""
+    monkeypatch.setattr("locale.getencoding", lambda: of_locale)
+    writer = types.SimpleNamespace(fullwidth=90, _file=types.SimpleNamespace(encoding=encoding))
+    config = types.SimpleNamespace(get_terminal_writer=lambda: writer, cwd_relative_nodeid=str)
+
+    assert terminal.Screen.of(config) == terminal.Screen(90, ascii_only, str)
+
+
+NAMES = st.text("abcdefghij_xyz", min_size=1, max_size=150)
+
+
+@given(NAMES, NAMES, st.integers(80, 130))
+def test_no_line_of_the_closing_output_is_wider_than_the_terminal(name, load, width):
+    """Claims, titles, the matrix of releases, broken tests, notes and the last lines; commands alone may be wider."""
+    screen = Screen(isatty=False)
+    made = [make(candidate=name, load=load) for make in (record, failed, undecided, beside)]
+    made += [dataclasses.replace(one, release="mariadb:11.8 11.8.3") for one in made]
+    broken = dataclasses.replace(BROKEN, test=f"test_x.py::{name}[mariadb:11.8]", reason=f"{load} {name}")
+    shown = matrix.matrix(made, [])
+    terminal.summary(screen, made, [f"a note on {name} of {load} " * 3], terminal.Screen(width), (), shown, [broken])
+    lines = [line for line in screen.shown if not line.startswith("    pytest ")]
+
+    assert max(map(len, lines)) <= width
 
 
 def test_a_run_without_claims_has_no_summary():
     """A run without records prints no closing table."""
     screen = Screen(isatty=False)
-    terminal.summary(screen, [], ["a note"], 100)
+    terminal.summary(screen, [], ["a note"], terminal.Screen())
 
     assert screen.shown == [""]

@@ -1,10 +1,98 @@
-"""Sizes, durations and counts in messages."""
+"""Ratios, sizes, durations and counts in messages."""
 
 from __future__ import annotations
 
+import math
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import claim as claims
+
+MARGINS = st.integers(1, 9999).map(lambda tenth: tenth / 10000)
+RATIOS = st.floats(0, exclude_min=True, allow_infinity=True, allow_nan=False)
+NEAR = st.floats(-1e-3, 1e-3).map(math.exp)
+
+
+@st.composite
+def limits_and_ends(draw):
+    """The limits of a claim, on one cluster or on separate ones, and three ratios, mostly near a limit, in order."""
+    make = draw(st.sampled_from([claims.beats, claims.no_slower_than, claims.same_as, claims.lower, claims.ordered]))
+    apart = draw(st.sampled_from([0.0, 0.055]))
+    limits = claims.Claim(make(draw(MARGINS)).kind, draw(MARGINS), apart).limits
+    near = st.builds(lambda limit, times: limit * times, st.sampled_from(limits), NEAR)
+    return limits, sorted(draw(st.lists(near | RATIOS | st.sampled_from(limits), min_size=3, max_size=3)))
+
+
+def sides(values, limit):
+    """For each value whether it lies below, on or above the limit."""
+    return [(value > limit) - (value < limit) for value in values]
+
+
+@given(limits_and_ends())
+@example(((1.0,), [0.84, 0.92, 0.9973]))
+@example(((1.0,), [0.84, 0.92, math.nextafter(1, 0)]))
+@example(((0.95, 1.0 / 0.95), [0.0, 1.0, math.inf]))
+def test_a_printed_interval_contains_a_bound_exactly_if_the_true_one_does(made):
+    """No end, and no estimate, is rounded onto or across a bound; the printed estimate lies in the printed interval."""
+    limits, (low, value, high) = made
+    ratio, _, rest = formatting.with_interval(value, low, high, limits).partition("x (")
+    shown = [] if rest.startswith("no") else [float(end) for end in rest.rstrip(")").split(" .. ")]
+
+    for limit in limits:
+        assert sides([float(ratio)], limit) == sides([value], limit)
+        assert sides(shown, limit) == (sides([low, high], limit) if shown else [])
+    assert not shown or shown[0] <= float(ratio) <= shown[1]
+
+
+@given(st.floats(1e-300, 1e300) | st.floats(0.01, 100))
+def test_a_ratio_is_rounded_to_half_a_percent(value):
+    """Of itself, or of 1 where it is between a tenth and 1: two decimals there, three digits elsewhere."""
+    half_percent = 0.0051 if 0.0995 <= value < 1 else 0.0051 * value
+
+    assert float(formatting.ratio(value).removesuffix("x")) == pytest.approx(value, rel=0, abs=half_percent)
+
+
+@pytest.mark.parametrize(
+    ("value", "limits", "shown"),
+    [
+        *[(1.264, [], "1.26x"), (0.00342, [], "0.00342x"), (12.345, [], "12.35x"), (123.4, [], "123x")],
+        *[(1234.5, [], "1230x"), (1.5e9, [], "1.5e+09x"), (math.inf, [], "infx"), (math.nan, [1.0], "-")],
+        *[(0.9973, [1.0], "0.997x"), (0.99996, [1.0], "0.99996x"), (1.0000001, [1.0], "1.0000001x")],
+        *[(1.0, [1.0], "1.00x"), (1.234, [1.0], "1.23x"), (0.9048, [0.9], "0.905x"), (0.000167, [1.0], "0.000167x")],
+    ],
+)
+def test_a_ratio_has_the_digits_it_needs(value, limits, shown):
+    """Two decimals around 1, else three digits, and more where a bound is near."""
+    assert formatting.ratio(value, limits) == shown
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(1.0, "1.00x"), (1.5, "1.50x"), (0.945, "0.945x"), (1.0005, "1.0005x"), (1 / 0.9, "1.1111x"), (250.0, "250.00x")],
+)
+def test_a_bound_is_not_rounded(value, shown):
+    """What a test has claimed is shown with all its digits."""
+    assert formatting.bound(value) == shown
+
+
+def test_an_interval_that_bounds_nothing_is_said():
+    """Before the first look there is a ratio and no interval; without pairs there is nothing."""
+    assert formatting.with_interval(1.26, 0.0, math.inf) == "1.26x (no interval yet)"
+    assert formatting.with_interval(math.nan, math.nan, math.nan) == "-"
+    assert formatting.interval(0.5, math.inf) == "0.50 .. inf"
+
+
+@given(st.text(max_size=40), st.integers(0, 50))
+def test_a_text_that_is_too_long_loses_its_middle(text, width):
+    """What fits stays as it is; of the rest beginning and end are kept."""
+    short = formatting.elided(text, width)
+
+    assert len(short) == min(len(text), width)
+    assert short == text or width < 4 or (short[0], short[width // 2 : width // 2 + 1]) == (text[0], ".")
+    assert formatting.elided("a_long_name_of_a_variant", 13) == "a_lon...riant"
 
 
 @pytest.mark.parametrize(

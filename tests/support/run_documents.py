@@ -4,7 +4,7 @@ from pytest_dbcluster.reporting.documents.run_document import FORMAT, MachineDoc
 
 TESTS = (
     TestDocument("test_flush.py::test_flush_2[write]", "holds", "", 24.5),
-    TestDocument("test_flush.py::test_flush_2[update]", "refuted", "FAILS flush_2.beats(galera3)", 31.0),
+    TestDocument("test_flush.py::test_flush_2[update]", "refuted", "REFUTED flush_2.beats(galera3)", 31.0),
     TestDocument("test_flush.py::test_flush_2[mixed]", "inconclusive", "INCONCLUSIVE flush_2.beats(galera3)", 120.0),
     TestDocument("test_flush.py::test_nodes", "broken", "node2 ended on its own", 3.0),
     TestDocument("test_flush.py::test_router", "skipped", "no mysqlrouter on PATH", 0.0),

@@ -143,9 +143,9 @@ def test_a_failed_claim_shows_what_was_measured(result):
     """Ratio with interval, noise, error, seed, durability and the variables that differ."""
     said = section(result, "test_fails")
 
-    assert said.startswith("FAILED standalone1.beats(cached)")
+    assert said.startswith("REFUTED standalone1.beats(cached)")
     assert "seed 4" in said
-    assert "(Hodges-Lehmann; sequential 99.9 % interval" in said
+    assert ", Hodges-Lehmann, sequential 99.9 % interval" in said
     assert "durability: standalone1 flush=1, binlog off, one server" in said
     assert "query_cache_type: ON -> OFF" in said
 
@@ -185,14 +185,15 @@ def test_bad_input_is_one_sentence(result, test, words):
 
 def test_what_lay_under_every_cluster_is_named_where_it_lost(result):
     """The spec's own option wins over --db-cnf, and the line that lost is printed."""
-    assert "innodb_io_capacity_300: innodb_io_capacity = 300 overrides 250 of --db-cnf" in result.stdout
+    said = " ".join(result.stdout.split())
+    assert "innodb_io_capacity_300: innodb_io_capacity = 300 overrides 250 of --db-cnf" in said
 
 
 def test_what_concerns_another_host_is_said_once(result, place):
     """The file of --db-cnf includes one below --db-cnf-root; its port and skip-networking reach no server."""
     line = "2 lines of site.cnf concern the host the file came from and were left out: port (old/etc/host.cnf:2), "
 
-    assert result.stdout.count(line) == 1
+    assert " ".join(result.stdout.split()).count(line) == 1  # a long sentence takes several lines
 
 
 def test_a_curve_of_real_servers_is_kept(result, place):

@@ -63,7 +63,7 @@ def test_warm_up_that_never_ends_is_said():
     source = two(fixed(*(10 * 2**n for n in range(5) for _ in range(2)), 160))
     slow, fast = series_of(measurement(source))
 
-    line = "\n  warm-up ended after 5 blocks; the last block was still +100 % faster than the one before"
+    line = "\n  warm-up ended after 5 blocks; the last block was still 2.00x as fast as the one before"
     assert line in fast.against(slow).message
 
 

@@ -20,6 +20,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.allure import description
@@ -278,16 +280,16 @@ def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> 
 
 def _parameters(record: ClaimRecord) -> dict[str, str]:
     """The parameters of a claim's step, by name."""
-    published = {} if record.published is None else {"published": closing.number(record.published)}
+    published = {} if record.published is None else {"published": formatting.ratio(record.published)}
     return {
         "candidate": record.candidate,
         "baseline": record.baseline,
         "metric": record.metric,
         "release": record.release,
         "profile": record.profile,
-        "ratio": closing.estimate(record),
+        "ratio": wording.estimate(record.verdict),
         **published,
-        **({} if record.drained is None else {"ratio with drain": closing.number(record.drained)}),
+        **({} if record.drained is None else {"ratio with drain": formatting.ratio(record.drained)}),
         **{f"durability of {name}": text for name, text in record.durability.items()},
     }
 

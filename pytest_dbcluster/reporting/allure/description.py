@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from html import escape
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.page import claim_view, words
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -94,7 +95,7 @@ def _claim(record: ClaimRecord) -> str:
     """The answer in words, then its figures as two tables."""
     guarded = closing.guarded(record)
     state, level = words.state(record), f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
-    published = "" if record.published is None else closing.number(record.published)
+    published = "" if record.published is None else formatting.ratio(record.published)
     figures = {
         "claim": record.text,
         "load": record.load,

@@ -7,7 +7,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from pytest_dbcluster.claims import critical_values, estimators, intervals
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import critical_values, estimators, intervals, wording
 from pytest_dbcluster.claims.claim import STALLS, Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
@@ -15,7 +16,7 @@ from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables import states
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
@@ -75,8 +76,7 @@ def svg(record: ClaimRecord, name: str = "claim", *, titled: bool = True) -> str
 
 
 def _title(record: ClaimRecord) -> str:
-    word = closing.WORDS[record.verdict.outcome] if record.asserted else "beside"
-    return f"{record.text}, {record.load}: {word}, {closing.estimate(record)}"
+    return f"{record.text}, {record.load}: {states.state(record)}, {wording.estimate(record.verdict)}"
 
 
 def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
@@ -225,14 +225,14 @@ def _draw_lines(axes: Any, record: ClaimRecord, scale: scales.Scale) -> None:
         axes.axhspan(max(low, scale.low), min(high, scale.high), color=MARGIN, alpha=0.22, linewidth=0, zorder=0)
         for bound in allowed:
             axes.axhline(
-                bound, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label=f"claim: {closing.number(bound)}"
+                bound, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label=f"claim: {formatting.bound(bound)}"
             )
     elif record.asserted:
         axes.axhline(1.0, color=GRID, linewidth=0.9)
     else:
         axes.axhline(1.0, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label="equal: 1.00")
     if record.published is not None:
-        label = f"published: {closing.number(record.published)}"
+        label = f"published: {formatting.ratio(record.published)}"
         if not scale.low < record.published < scale.high:
             label += ", above" if record.published > scale.high else ", below"
         axes.axhline(record.published, color=PUBLISHED, linewidth=1.4, linestyle=":", label=label)
@@ -242,4 +242,4 @@ def bounds(record: ClaimRecord) -> list[float]:
     """The finite bounds of the claim as ratios; empty for a claim about stalls, which counts, and without a claim."""
     if record.verdict.claim.kind == STALLS or not record.asserted:
         return []
-    return sorted({math.exp(bound) for bound in record.verdict.claim.bounds if not math.isinf(bound)})
+    return list(record.verdict.claim.ratios)

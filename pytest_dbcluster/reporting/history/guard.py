@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting.history.drift import LEAST, Drift, Point, drift
 from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.history_file import History
@@ -24,9 +25,10 @@ class Judged:
     def line(self) -> str:
         """A warning in one sentence, with the command that answers it."""
         percent = f"{100 * math.expm1(self.drift.change):+.0f} %"
+        now = formatting.ratio(self.entry.ratio)
         runs = f"in the last {self.drift.runs} runs"
         if self.subject == RATIO:
-            what = f"the ratio is {self.entry.ratio:.2f}, {percent} against {self.before:.2f} {runs}"
+            what = f"the ratio is {now}, {percent} against {formatting.ratio(self.before)} {runs}"
         else:
             what = f"{self.subject} itself changed by {percent}, relative to the anchor, against its level {runs}"
         where = f"{self.entry.load}, {self.entry.release}"

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator, Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.reporting.charts import drawing
@@ -98,9 +99,9 @@ def table(history: History, wanted: str = "") -> str:
         compared = next(one for one in judged(history, last.run) if one.entry == last and one.subject == RATIO)
         before, change = "-", "too few runs"
         if compared.drift.known:
-            before, change = f"{compared.before:.2f}", f"{100 * math.expm1(compared.drift.change):+.0f} %"
+            before, change = formatting.ratio(compared.before), f"{100 * math.expm1(compared.drift.change):+.0f} %"
         drifted = f"{change} DRIFT" if compared.drift.warns else change
-        ratio = f"{last.ratio:.2f} ({last.low:.2f} .. {last.high:.2f})"
+        ratio = formatting.with_interval(last.ratio, last.low, last.high, [1.0])
         rows.append((item.claim_id, item.release, str(len(item.entries)), day(last), ratio, before, drifted))
     return layout.plain(("claim", "release", "runs", "last", "ratio", "before", "change"), rows)
 

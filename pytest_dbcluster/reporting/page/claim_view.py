@@ -7,8 +7,11 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
+from pytest_dbcluster.claims.wording import EQUAL
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim as claim_chart
@@ -87,7 +90,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         measured=words.ratio(record),
         interval=words.interval(record),
         level=f"{100 * (1 - 2 * verdict.alpha):.4g} %",
-        published="" if record.published is None else closing.number(record.published),
+        published="" if record.published is None else formatting.ratio(record.published),
         difference=difference(record),
         needs=needs(record),
         medians=medians(record),
@@ -112,7 +115,7 @@ def difference(record: ClaimRecord) -> str:
     verdict, published = record.verdict, record.published
     if published is None or not math.isfinite(verdict.ratio):
         return ""
-    times = f"measured is {closing.number(verdict.ratio / published)} times the published ratio"
+    times = f"measured is {formatting.ratio(verdict.ratio / published, EQUAL)} the published ratio"
     if verdict.low == 0 and math.isinf(verdict.high):
         return times
     inside = verdict.low <= published <= verdict.high
@@ -135,8 +138,8 @@ def medians(record: ClaimRecord) -> Table:
             values = [value for value in rounds_csv.values(record, name) if math.isfinite(value)]
         except ConfigError:
             values = []
-        spread = f"{words.figure(min(values))} .. {words.figure(max(values))}" if values else words.NOTHING
-        median = words.figure(statistics.median(values)) if values else words.NOTHING
+        spread = f"{words.figure(min(values))} .. {words.figure(max(values))}" if values else NOTHING
+        median = words.figure(statistics.median(values)) if values else NOTHING
         rows.append((name, median, spread, str(len(many)), str(void.count(name))))
     return Table(
         ("variant", f"median, {metrics.label(record.metric)}", "rounds, least .. most", "rounds", "void"), tuple(rows)
@@ -155,10 +158,10 @@ def _why(record: ClaimRecord, moved: Sequence[causes.Cause]) -> Table | None:
     rows = []
     for cause in moved:
         name = f"{cause.name} per {cause.per}" if cause.per else cause.name
-        ends = f"{words.apart(cause.low, [1.0])} .. {words.apart(cause.high, [1.0])}"
+        ends = formatting.interval(cause.low, cause.high, EQUAL)
         bounded = claim_chart.bounded(cause.low, cause.high)
         values = words.figure(cause.baseline), words.figure(cause.candidate)
-        said = closing.number(cause.ratio) if cause.moved else f"{closing.number(cause.ratio)}, not shown to differ"
+        said = formatting.ratio(cause.ratio, EQUAL) + ("" if cause.moved else ", not shown to differ")
         rows.append((name, *values, said, ends if bounded else "no interval yet"))
     return (
         Table(("counter or resource", record.baseline, record.candidate, "ratio", "interval"), tuple(rows))
@@ -182,7 +185,7 @@ def _nodes(record: ClaimRecord) -> Table | None:
         cells = []
         for many in record.rounds.values():
             used = [drawn.samples[name] for drawn in many if name in drawn.samples]
-            cells.append(words.figure(statistics.median(used)) if used else words.NOTHING)
+            cells.append(words.figure(statistics.median(used)) if used else NOTHING)
         rows.append((name.removeprefix("cpu_"), *cells))
     return Table(("node, cores used", *record.rounds), tuple(rows)) if rows else None
 

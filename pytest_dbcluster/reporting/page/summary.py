@@ -6,6 +6,7 @@ import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import duration, gibibytes
 from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT
 from pytest_dbcluster.reporting.page import words
@@ -28,7 +29,7 @@ class Count:
     @property
     def word(self) -> str:
         """The state as a word after the number: 1 holds, 2 hold."""
-        return "hold" if self.state == "holds" and self.number != 1 else self.state
+        return wording.counted(self.state, self.number).split()[1]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,36 +1,17 @@
-"""Words: sentences and numbers of the page."""
+"""Words: sentences and numbers of the page. Those for states are the terminal's (``tables/states.py``)."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
-from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing
+from pytest_dbcluster.reporting.tables.states import SYMBOLS as SYMBOLS
+from pytest_dbcluster.reporting.tables.states import state as state
 from pytest_dbcluster.rounds import metrics
-
-STATES = {Outcome.HOLDS: "holds", Outcome.FAILS: "refuted", Outcome.INCONCLUSIVE: "inconclusive"}
-BESIDE = "compared"  # of a comparison that claims nothing
-NOTHING = "-"
-SYMBOLS = {
-    "holds": "✓",
-    "refuted": "✗",
-    "inconclusive": "?",
-    BESIDE: "=",
-    "broken": "!",
-    "cut short": "/",
-    "skipped": NOTHING,
-}
-MOST_DIGITS = 6
-
-
-def state(record: ClaimRecord) -> str:
-    """The outcome of a claim as one word: holds, refuted, inconclusive, or compared where nothing is claimed."""
-    return STATES[record.verdict.outcome] if record.asserted else BESIDE
 
 
 def names(record: ClaimRecord) -> tuple[str, ...]:
@@ -48,35 +29,14 @@ def sentence(record: ClaimRecord) -> str:
 
 
 def ratio(record: ClaimRecord) -> str:
-    """The measured ratio: ``1.84``; a dash where nothing was measured."""
-    value = record.verdict.ratio
-    return NOTHING if math.isnan(value) else apart(value, claim_chart.bounds(record))
+    """The measured ratio: ``1.84x``; a dash where nothing was measured."""
+    return formatting.ratio(record.verdict.ratio, record.verdict.claim.limits)
 
 
 def interval(record: ClaimRecord) -> str:
     """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs."""
     verdict = record.verdict
-    if not claim_chart.bounded(verdict.low, verdict.high):
-        return "no interval yet"
-    limits = claim_chart.bounds(record) or [1.0]
-    return f"{apart(verdict.low, limits)} .. {apart(verdict.high, limits)}"
-
-
-def apart(value: float, limits: Sequence[float]) -> str:
-    """A ratio as the closing table shows it, with more digits where rounding would move it onto or across a limit.
-
-    What is equal to a limit in five digits is shown as equal.
-    """
-    short = text = closing.number(value)
-    digits = 2
-    while digits < MOST_DIGITS and any(_side(float(text), limit) != _side(value, limit) for limit in limits):
-        digits += 1
-        text = f"{value:.{digits}f}"
-    return text if digits < MOST_DIGITS else short
-
-
-def _side(value: float, limit: float) -> int:
-    return (value > limit) - (value < limit)
+    return formatting.interval(verdict.low, verdict.high, verdict.claim.limits)
 
 
 def figure(value: float) -> str:

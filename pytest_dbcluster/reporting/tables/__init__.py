@@ -1,9 +1,11 @@
 """Tables: rows and columns made from records, and their layout as text or Markdown.
 
 - ``closing``: the closing table of a run (claims, inconclusive claims, comparisons, published seconds, curves).
+- ``entries``: the claims of that table as the terminal shows them. ``interval_bar``: the bar of an interval in them.
+- ``states``: the words and symbols for how claims and tests end.
 - ``matrix``: claims by release, for a run on several releases.
 - ``curves``: the table and the CSV of a curve.
 - ``layout``: aligns and wraps a ``Block`` of rows for a terminal, or writes it as Markdown.
 """
 
-__all__ = ["closing", "curves", "layout", "matrix"]
+__all__ = ["closing", "curves", "entries", "interval_bar", "layout", "matrix", "states"]

@@ -1,13 +1,11 @@
-"""The closing table: the result of every claim, shown at the end of the terminal output and in ``summary.md``.
+"""The closing table: the result of every claim, in ``summary.md``; the terminal shows its rows as ``entries``.
 
-``blocks`` makes the table from the records of a run. ``layout`` formats the blocks; ``terminal.summary`` prints them;
-``results_directory.Results.finish`` writes them as Markdown. ``one_line`` is the same result on one line, printed as
-soon as a claim is answered.
+``blocks`` makes the table from the records of a run, which ``results_directory.Results.finish`` writes as Markdown.
+``tables`` are those of its blocks that the terminal prints as they are. ``one_line`` is one result, for Allure.
 """
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 
@@ -15,48 +13,56 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.measuring import remarks as notes
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
-from pytest_dbcluster.reporting.tables import curves
+from pytest_dbcluster.reporting.tables import curves, states
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
-COLOURS = {Outcome.HOLDS: "green", Outcome.FAILS: "red", Outcome.INCONCLUSIVE: "yellow"}
-WORDS = {Outcome.HOLDS: "holds", Outcome.FAILS: "FAILS", Outcome.INCONCLUSIVE: "inconclusive"}
 BESIDE_WORDS = wording.COMPARISON_WORDS
+# The titles under which claims and tests stand, by their state.
+DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
+BESIDE, BROKEN = "measured beside, not asserted", "broken: says nothing about speed"
+TITLES = {"holds": DECIDED, "refuted": DECIDED, "inconclusive": OPEN, states.COMPARED: BESIDE, "broken": BROKEN}
 
 
-def blocks(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = ()) -> list[Block]:
+def blocks(
+    records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord] = (), tests: Sequence[TestDocument] = ()
+) -> list[Block]:
     """The blocks of the closing table that have rows, in the order in which they are shown.
 
-    First the claims that hold or fail, then inconclusive claims, comparisons that assert nothing, the seconds of
-    published command lines, and one block for each curve in ``drawn``.
+    First the claims that hold or are refuted, then inconclusive claims, comparisons that assert nothing, the tests that
+    no claim shows, the seconds of published command lines, and one block for each curve in ``drawn``.
     """
-    asserted = [record for record in records if record.asserted]
-    kinds = (
-        ("performance claims", [record for record in asserted if not _inconclusive(record)]),
-        ("inconclusive: neither pass nor failure", [record for record in asserted if _inconclusive(record)]),
-        ("measured beside, not asserted", [record for record in records if not record.asserted]),
-    )
-    releases = len({record.release for record in records}) > 1
-    claims = [_block(title, rows, releases) for title, rows in kinds if rows]
+    releases = several(records)
+    titles = dict.fromkeys(TITLES.values())
+    claims = [_block(title, rows, releases) for title in titles if (rows := of_title(title, records))]
+    left = [Row((test.test, test.outcome, test.reason)) for test in states.unclaimed(records, tests)]
+    without = [Block("tests without a verdict", ("test", "outcome", "reason"), tuple(left))] if left else []
+    return [*claims, *without, *tables(records, drawn)]
+
+
+def tables(records: Sequence[ClaimRecord], drawn: Sequence[CurveRecord]) -> list[Block]:
+    """The blocks about other figures than the verdicts: seconds of published command lines, and curves."""
     published = paper_block(records)
-    return [*claims, *([published] if published else []), *map(curves.block, drawn)]
+    return [*([published] if published else []), *map(curves.block, drawn)]
 
 
-def _inconclusive(record: ClaimRecord) -> bool:
-    return record.verdict.outcome is Outcome.INCONCLUSIVE
+def of_title(title: str, records: Sequence[ClaimRecord]) -> list[ClaimRecord]:
+    """The records that stand under this one of TITLES."""
+    return [record for record in records if TITLES[states.state(record)] == title]
+
+
+def several(records: Sequence[ClaimRecord]) -> bool:
+    """Whether the run has several releases, so that each claim says on which one it was measured."""
+    return len({record.release for record in records}) > 1
 
 
 def _block(title: str, records: Sequence[ClaimRecord], releases: bool) -> Block:
     """One row for each record; with a column for the release where the run has several."""
-    level = f"ratio ({_level(records[0])})"
+    level = f"ratio ({wording.level(records[0].verdict)})"
     columns = ("claim", "load", *(["release"] if releases else []), level, "published", "verdict", "pairs", "seconds")
     return Block(title, columns, tuple(_row(record, releases) for record in records))
-
-
-def _level(record: ClaimRecord) -> str:
-    """The confidence level of the interval: 1 - 2 alpha, because alpha is the error of one side."""
-    return f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
 
 
 def _row(record: ClaimRecord, releases: bool) -> Row:
@@ -65,28 +71,35 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
         record.text,
         record.load,
         *([record.release] if releases else []),
-        estimate(record),
-        "-" if record.published is None else number(record.published),
-        (WORDS if record.asserted else BESIDE_WORDS)[verdict.outcome],
+        wording.estimate(verdict),
+        formatting.NOTHING if record.published is None else formatting.ratio(record.published),
+        word(record),
         str(verdict.pairs),
         f"{record.measured_seconds:.0f}",
     )
-    return Row(cells, COLOURS[verdict.outcome] if record.asserted else "", "; ".join(_remarks(record)))
+    return Row(cells, states.COLOURS.get(states.state(record), ""), "; ".join(_remarks(record)))
+
+
+def word(record: ClaimRecord) -> str:
+    """The verdict as one word: of a comparison that claims nothing, whether the variants differ."""
+    return states.state(record) if record.asserted else BESIDE_WORDS[record.verdict.outcome]
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
-    """What stands below a row: why a claim is inconclusive, its open loop, bottleneck, drain and void blocks."""
+    """What stands below a row: why a claim is inconclusive, and what ``remarks`` says."""
     verdict = record.verdict
-    remarks = []
-    if record.asserted and _inconclusive(record):
-        remarks.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
+    below = []
+    if states.state(record) == "inconclusive":
+        below.append(f"{verdict.reason}; needs {wording.needs(verdict, record.measured_seconds)}")
     if interval := guarded(record):
-        remarks.append(f"a guard holds by its 90 % interval: {interval}")
-    if record.arrival_rate:
-        remarks.append(record.arrival_rate.line)
-    if record.limited:
-        remarks.append(record.limited)
-    return [*remarks, *drained(record), *notes.void_line(record.void)]
+        below.append(f"a guard holds by its 90 % interval: {interval}")
+    return [*below, *remarks(record)]
+
+
+def remarks(record: ClaimRecord) -> list[str]:
+    """What there is to say about the rounds of a claim: open loop, bottleneck, drain, void blocks."""
+    rate = [record.arrival_rate.line] if record.arrival_rate else []
+    return [*rate, *filter(None, [record.limited]), *drained(record), *notes.void_line(record.void)]
 
 
 def drained(record: ClaimRecord) -> list[str]:
@@ -94,18 +107,12 @@ def drained(record: ClaimRecord) -> list[str]:
 
     Empty where the drain does not change the ratio as shown, or where the metric includes the drain already.
     """
-    if record.drained is None or record.metric not in DRAINED or number(record.drained) == number(record.verdict.ratio):
+    if record.drained is None or record.metric not in DRAINED:
+        return []
+    if (with_drain := formatting.ratio(record.drained)) == formatting.ratio(record.verdict.ratio):
         return []
     drains = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
-    return [f"with the drain included {number(record.drained)} ({drains})"]
-
-
-def estimate(record: ClaimRecord) -> str:
-    """The measured ratio candidate / baseline with its interval; ``-`` where no pair was measured."""
-    verdict = record.verdict
-    if math.isnan(verdict.ratio):
-        return "-"
-    return with_interval(verdict.ratio, verdict.low, verdict.high)
+    return [f"with the drain included {with_drain} ({drains})"]
 
 
 def guarded(record: ClaimRecord) -> str:
@@ -116,51 +123,33 @@ def guarded(record: ClaimRecord) -> str:
     verdict = record.verdict
     if not (record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS):
         return ""
-    return f"{number(verdict.decided_low)} .. {number(verdict.decided_high)}"
-
-
-def with_interval(ratio: float, low: float, high: float) -> str:
-    """A ratio with its interval: ``1.26 (1.20 .. 1.33)``; ``(no interval yet)`` before there are enough pairs."""
-    if low == 0 and math.isinf(high):
-        return f"{number(ratio)} (no interval yet)"
-    return f"{number(ratio)} ({number(low)} .. {number(high)})"
-
-
-def number(value: float) -> str:
-    """A ratio with two decimals around 1, else with three significant digits: 1.26, 0.0034, 123."""
-    return f"{value:.2f}" if 0.0995 <= value < 99.5 else f"{value:.3g}"
+    return formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)
 
 
 def one_line(record: ClaimRecord) -> str:
-    """The result of one claim on one line, printed as soon as the claim is answered."""
+    """The result of one claim on one line."""
     verdict = record.verdict
-    words = WORDS if record.asserted else BESIDE_WORDS
-    published = "" if record.published is None else f", published {number(record.published)}"
-    reason = f": {verdict.reason}" if record.asserted and _inconclusive(record) else ""
+    published = "" if record.published is None else f", published {formatting.ratio(record.published)}"
+    reason = f": {verdict.reason}" if states.state(record) == "inconclusive" else ""
     guard = f", 90 % ({interval})" if (interval := guarded(record)) else ""
     return (
-        f"{words[verdict.outcome]}  {record.text}  {record.load}  {estimate(record)}{guard}{published}, "
+        f"{word(record)}  {record.text}  {record.load}  {wording.estimate(verdict)}{guard}{published}, "
         f"{verdict.pairs} pairs, {record.measured_seconds:.0f} s{reason}"
     )
 
 
 def legend(records: Sequence[ClaimRecord]) -> str:
     """The line below the table that explains the column ``ratio``."""
+    level = wording.level(records[0].verdict)
     return (
         "ratio: speed of the first named / speed of the other; for .lower() the counter instead of the speed, for a "
-        f"percentile the inverse of the latencies; in brackets the {_level(records[0])} interval of all looks together"
+        f"percentile the inverse of the latencies; in brackets the {level} interval of all looks together"
     )
 
 
-def total(records: Sequence[ClaimRecord]) -> str:
-    """The number of claims by outcome, and of comparisons that assert nothing: ``3 claims: 2 hold, 1 fail``."""
-    outcomes = [record.verdict.outcome for record in records if record.asserted]
-    words = ("hold", "fail", "inconclusive")
-    counts = [(outcomes.count(outcome), word) for outcome, word in zip(Outcome, words, strict=True)]
-    answers = ", ".join(f"{count} {word}" for count, word in counts if count)
-    claims = [f"{formatting.counted(len(outcomes), 'claim')}: {answers}"] if outcomes else []
-    beside = [f"{len(records) - len(outcomes)} measured beside"] if len(outcomes) < len(records) else []
-    return "; ".join([*claims, *beside])
+def total(records: Sequence[ClaimRecord], tests: Sequence[TestDocument] = ()) -> str:
+    """The number of claims, and of tests that no claim shows, by state: ``2 hold, 1 refuted, 1 broken``."""
+    return ", ".join(wording.counted(state, number) for state, number in states.counts(records, tests).items())
 
 
 def paper_block(records: Sequence[ClaimRecord]) -> Block | None:

@@ -2,7 +2,7 @@
 
 ``matrix`` makes it; ``show`` prints it after the closing table; ``write`` saves it as ``matrix.csv``. A claim that
 compares releases has no column, so only the closing table has it. A cell without a ratio has a dash where the test was
-skipped or ended before the claim, and ``error`` where the test broke. Its number refers to the reasons below.
+skipped or ended before the claim, and ``broken`` where the test broke. Its number refers to the reasons below.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting.documents.claim_id import bare
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing, layout
+from pytest_dbcluster.reporting.tables import closing, layout, states
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 
 RELEASE = "db_release"  # the property of a measuring test's report that names its release
@@ -28,7 +28,8 @@ FILE = "matrix.csv"
 TITLE = "matrix: speed ratio and verdict of each claim on each release"
 BEFORE = ("claim", "load")  # left of the releases
 CSV = ("test", *BEFORE, "metric", "release", "version", "ratio", "low", "high", "verdict", "why")
-SKIPPED, BROKEN, NOT_REACHED = "skipped", "error", "not reached"
+SKIPPED, BROKEN, NOT_REACHED = "skipped", "broken", "not reached"
+WORST = (BROKEN, "refuted", "inconclusive", "holds")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -172,7 +173,7 @@ def word(cell: Cell) -> str:
     """The verdict in the words of the closing table; SKIPPED, BROKEN or NOT_REACHED for a cell without a record."""
     if cell.record is None:
         return cell.word
-    return (closing.WORDS if cell.record.asserted else closing.BESIDE_WORDS)[cell.record.verdict.outcome]
+    return closing.word(cell.record)
 
 
 def block(made: Matrix) -> tuple[Block, list[str]]:
@@ -192,20 +193,17 @@ def block(made: Matrix) -> tuple[Block, list[str]]:
 
 
 def _shown(cell: Cell, reasons: Sequence[str]) -> str:
-    """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``error [2]``."""
+    """``1.26 holds``, ``0.98 inconclusive``, ``- [1]``, ``broken [2]``."""
     if cell.record is None:
         return f"{BROKEN if cell.word == BROKEN else '-'} [{reasons.index(cell.why) + 1}]" if cell.word else ""
-    ratio = cell.record.verdict.ratio
-    return word(cell) if math.isnan(ratio) else f"{closing.number(ratio)} {word(cell)}"
+    ratio, limits = cell.record.verdict.ratio, cell.record.verdict.claim.limits
+    return word(cell) if math.isnan(ratio) else f"{formatting.ratio(ratio, limits)} {word(cell)}"
 
 
 def _colour(claim: MatrixRow) -> str:
     """The colour of the worst outcome of a row; empty where nothing was asserted."""
-    outcomes = {cell.record.verdict.outcome for cell in claim.cells if cell.record and cell.record.asserted}
-    if any(cell.word == BROKEN for cell in claim.cells):
-        return closing.COLOURS[Outcome.FAILS]
-    worst = [outcome for outcome in (Outcome.FAILS, Outcome.INCONCLUSIVE, Outcome.HOLDS) if outcome in outcomes]
-    return closing.COLOURS[worst[0]] if worst else ""
+    found = {word(cell) for cell in claim.cells}
+    return next((states.COLOURS[state] for state in WORST if state in found), "")
 
 
 def parts(whole: Block, width: int) -> list[Block]:

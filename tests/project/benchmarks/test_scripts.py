@@ -24,8 +24,10 @@ from benchmarks.noise_replay import read_trace
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting.tables import entries
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.workloads.mysqlslap import MODES, MySQLSlap
+from tests.support.records import failed, record, undecided
 
 MACHINE = {"cpu": "2 x any", "release": "10.11.19"}
 SCRIPTS = [path.stem for path in (Path(__file__).parents[3] / "benchmarks").glob("*.py") if path.stem != "__init__"]
@@ -117,12 +119,13 @@ def test_only_the_calls_are_scaled_to_ten_iterations():
     assert time_to_verdict.scaled(wall=26.0, calls=20.0, iterations=10) == 26.0
 
 
-@pytest.mark.parametrize("word", ["holds", "FAILS", "inconclusive"])
+@pytest.mark.parametrize("word", ["holds", "refuted", "inconclusive"])
 def test_the_line_of_a_verdict_is_known(word):
     """It is the line that the terminal writes for a claim, not one of its progress."""
-    line = f"  {word}  flush_2.beats(galera3)  mysqlslap write c50  1.5 (1.2 .. 1.9), published 7.41, 20 pairs, 13 s\n"
+    made = {"holds": record, "refuted": failed, "inconclusive": undecided}[word]()
+    [(line, _), *_] = entries.lines([entries.of_claim(made)], 80)
 
-    assert first_verdict.VERDICT.match(line)
+    assert first_verdict.VERDICT.match(f"  {line}\n")
     assert not first_verdict.VERDICT.match("  mysqlslap write c50   pair 6 of at most 160   galera3 0.4 s\n")
 
 

@@ -87,7 +87,7 @@ def test_a_claim_is_a_step_with_its_figures(run, pytester):
     parameters = {one["name"]: one["value"] for one in step["parameters"]}
 
     assert re.fullmatch(
-        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\d \(.*\), 8 pairs, \d s", step["name"]
+        r"holds  flush_2\.beats\(galera3\)  mysqlslap write  1\.\d\dx \(.*\), 8 pairs, \d s", step["name"]
     )
     assert step["status"] == "passed"
     assert parameters["candidate"] == "flush_2"

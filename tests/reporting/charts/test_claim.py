@@ -48,8 +48,8 @@ def test_a_chart_names_what_it_shows():
     """Claim, load, verdict, both variants, claimed and published ratio, interval and axes are text."""
     shown = words(claim.svg(record(published=1.5)))
 
-    assert any(text.startswith("flush_2.beats(galera3), mysqlslap write c50: holds, 1.30 (") for text in shown)
-    for text in ("galera3", "flush_2", "claim: 1.00", "published: 1.50", "99.9 % interval", "pairs of rounds"):
+    assert any(text.startswith("flush_2.beats(galera3), mysqlslap write c50: holds, 1.30x (") for text in shown)
+    for text in ("galera3", "flush_2", "claim: 1.00x", "published: 1.50x", "99.9 % interval", "pairs of rounds"):
         assert text in shown
     assert "seconds since the first round began" in shown
 
@@ -72,7 +72,7 @@ def test_a_published_ratio_far_away_leaves_the_intervals_readable():
     """It is named with its direction; on the axis it would press all intervals into one line."""
     shown = words(claim.svg(record(published=50.0)))
 
-    assert "published: 50.00, above" in shown
+    assert "published: 50.00x, above" in shown
     assert "2" in shown or "1.5" in shown
     assert "32" not in shown
 
@@ -81,7 +81,7 @@ def test_a_guard_shows_both_margins_and_the_interval_that_decides():
     """A guard has two edges, and holds by its 90 % interval."""
     shown = words(claim.svg(undecided(claim=claims.same_as(within=0.1))))
 
-    assert {"claim: 0.90", "claim: 1.11", "90 % interval"} <= set(shown)
+    assert {"claim: 0.90x", "claim: 1.1111x", "90 % interval"} <= set(shown)
 
 
 def test_a_comparison_claims_nothing():

@@ -25,7 +25,7 @@ def test_the_file_is_there_when_the_run_begins(tmp_path, recorder):
 
 def test_of_the_parts_of_a_test_the_worst_counts(tmp_path, recorder):
     """Its seconds are those of all parts; a refuted claim stays refuted when the teardown breaks."""
-    for outcome, reason in (("passed", ""), ("refuted", "FAILS"), ("broken", "teardown")):
+    for outcome, reason in (("passed", ""), ("refuted", "REFUTED"), ("broken", "teardown")):
         recorder.part("a", outcome, reason, 1.5)
     recorder.part("b", "holds", "", 1.0)
     recorder.part("b", "broken", "teardown", 1.0)
@@ -33,7 +33,7 @@ def test_of_the_parts_of_a_test_the_worst_counts(tmp_path, recorder):
     recorder.ended("a")
 
     ended = [(test.test, test.outcome, test.reason, test.seconds) for test in read_run(tmp_path).tests]
-    assert ended == [("b", "broken", "teardown", 2.0), ("a", "refuted", "FAILS", 4.5)]
+    assert ended == [("b", "broken", "teardown", 2.0), ("a", "refuted", "REFUTED", 4.5)]
 
 
 def test_a_release_gets_its_version_when_it_is_known(tmp_path, recorder):

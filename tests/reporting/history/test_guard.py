@@ -30,7 +30,7 @@ def test_a_ratio_that_fell_is_a_warning_with_the_command_that_answers_it():
     """The sentence names claim, load, release, both ratios, and the runs."""
     (line,) = guard.lines(judged([*STEADY, 1.2]))
 
-    assert line.startswith("DRIFT: flush_2.beats(galera3) (mysqlslap write c50, mariadb:10.11): the ratio is 1.20, -3")
+    assert line.startswith("DRIFT: flush_2.beats(galera3) (mysqlslap write c50, mariadb:10.11): the ratio is 1.20x, -3")
     assert " % against 1.8" in line
     assert line.endswith(" in the last 8 runs; measure both in one run: pytest suites/galera --db-seed=813")
 

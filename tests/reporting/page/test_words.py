@@ -18,23 +18,6 @@ def test_each_outcome_has_its_word():
     assert set(found) < set(words.SYMBOLS)
 
 
-@pytest.mark.parametrize(
-    ("value", "limits", "shown"),
-    [
-        (0.9973, [1.0], "0.997"),
-        (0.99996, [1.0], "0.99996"),
-        (1.0000001, [1.0], "1.00"),
-        (1.0, [1.0], "1.00"),
-        (1.234, [1.0], "1.23"),
-        (0.9048, [0.9], "0.905"),
-        (0.000167, [1.0], "0.000167"),
-    ],
-)
-def test_a_number_is_never_rounded_across_a_limit(value, limits, shown):
-    """An interval that ends below 1 is not shown as one that reaches it."""
-    assert words.apart(value, limits) == shown
-
-
 def test_the_interval_of_a_refuted_claim_does_not_reach_its_bound():
     """0.84 .. 1.00 would contradict the verdict."""
     made = failed()

@@ -1,15 +1,17 @@
 """The closing table: which block a claim stands in, and how it is laid out."""
 
 import dataclasses
-import math
 import re
 
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from tests.support.records import beside, drained, failed, record, undecided
+
+BROKEN = TestDocument("t.py::test_broken", "broken", "RuntimeError: node2 has no disk", 3.0)
 
 
 def lines(records, width=100):
@@ -27,8 +29,8 @@ def test_a_decided_claim_is_one_row():
 
     assert " ".join(shown[1].split()) == "claim load ratio (99.9 %) published verdict pairs seconds"
     assert shown[2].split("  ")[0] == "flush_2.beats(galera3)"
-    assert shown[2].split()[-4:] == ["7.41", "holds", "8", "7"]
-    assert "mysqlslap write c50  1.30 (1." in shown[2]
+    assert shown[2].split()[-4:] == ["7.41x", "holds", "8", "7"]
+    assert "mysqlslap write c50  1.30x (1." in shown[2]
 
 
 def test_inconclusive_claims_stand_apart():
@@ -56,7 +58,7 @@ def test_a_drain_that_changes_the_ratio_stands_below():
     """The remark has the seconds of both variants; there is none where the drain is included or changes nothing."""
     [block] = closing.blocks([drained()])
 
-    assert block.rows[0].remark == "with the drain included 0.56 (flush_2 0.500 s, galera3 0.000 s)"
+    assert block.rows[0].remark == "with the drain included 0.56x (flush_2 0.500 s, galera3 0.000 s)"
     assert closing.blocks([drained(metric="drained_throughput")])[0].rows[0].remark == ""
     assert closing.blocks([drained(drained=drained().verdict.ratio)])[0].rows[0].remark == ""
 
@@ -72,7 +74,7 @@ def test_void_blocks_stand_below():
 
 def test_what_was_measured_beside_stands_apart():
     """A comparison that asserts nothing has its own block, and no word of passing or failing."""
-    shown = lines([record(), beside()])
+    shown = lines([record(), beside()], 110)
 
     assert shown[3] == "measured beside, not asserted"
     assert shown[5].startswith("flush_2 against galera3")
@@ -110,14 +112,6 @@ def test_colours(made, colour):
     assert layout.text(block, 100)[1][1] == colour
 
 
-@pytest.mark.parametrize(
-    ("value", "text"), [(1.264, "1.26"), (0.00342, "0.00342"), (12.345, "12.35"), (123.4, "123"), (math.inf, "inf")]
-)
-def test_numbers_have_the_digits_they_need(value, text):
-    """Ratios around one have two decimals, others three digits."""
-    assert closing.number(value) == text
-
-
 def test_a_guard_that_holds_shows_the_interval_that_decided():
     """The interval of all claims may be wider than a guard that holds, so the 90 % interval is shown as well."""
     held = record(claims.no_slower_than(0.1), faster=1.0, sd=0.03, pairs=20)
@@ -130,32 +124,40 @@ def test_a_guard_that_holds_shows_the_interval_that_decided():
     assert closing.guarded(record()) == closing.guarded(undecided(claim=claims.no_slower_than(0.1))) == ""
 
 
-def test_an_interval_that_bounds_nothing_is_not_shown():
-    """Before the first look there is a ratio and no interval; without pairs there is nothing."""
-    few = undecided(pairs=3)
-    none = dataclasses.replace(few, verdict=dataclasses.replace(few.verdict, ratio=math.nan))
+def test_the_interval_of_a_refuted_claim_does_not_reach_its_bound():
+    """A bound that excludes the claim is never rounded into it: 0.84 .. 1.00 would contradict the verdict."""
+    made = failed()
+    made = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=0.92, low=0.84, high=0.9973))
 
-    assert closing.estimate(few).endswith(" (no interval yet)")
-    assert closing.estimate(none) == "-"
+    assert closing.blocks([made])[0].rows[0].cells[2] == "0.92x (0.84 .. 0.997)"
+    assert "  0.92x (0.84 .. 0.997), " in closing.one_line(made)
 
 
 def test_one_line_says_the_verdict():
     """A verdict on one line has ratio, interval, published ratio, pairs and time; an inconclusive one its reason."""
     assert closing.one_line(record(published=7.4)).startswith(
-        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30 (1."
+        "holds  flush_2.beats(galera3)  mysqlslap write c50  1.30x (1."
     )
-    assert closing.one_line(record(published=7.4)).endswith("), published 7.40, 8 pairs, 7 s")
+    assert closing.one_line(record(published=7.4)).endswith("), published 7.40x, 8 pairs, 7 s")
     assert closing.one_line(undecided()).endswith(" s: budget of 120 s of measured time used (--db-budget)")
     assert "budget" not in closing.one_line(beside())
 
 
 def test_the_total_counts_every_kind():
-    """The total counts claims by outcome; a comparison that asserts nothing is not a claim."""
-    assert closing.total([record()]) == "1 claim: 1 hold"
-    assert closing.total([record(), failed(), undecided(), beside()]) == (
-        "3 claims: 1 hold, 1 fail, 1 inconclusive; 1 measured beside"
+    """The total counts claims, comparisons and broken tests by their state."""
+    assert closing.total([record()]) == "1 holds"
+    assert closing.total([record(), record(), failed(), undecided(), beside()], [BROKEN]) == (
+        "2 hold, 1 refuted, 1 inconclusive, 1 compared, 1 broken"
     )
-    assert closing.total([beside(), beside()]) == "2 measured beside"
+    assert closing.total([beside(), beside()]) == "2 compared"
+
+
+def test_a_test_without_a_verdict_is_a_row():
+    """In ``summary.md`` a broken test has its outcome and its reason."""
+    [_, block] = closing.blocks([record()], (), [BROKEN])
+
+    assert block.title == "tests without a verdict"
+    assert [row.cells for row in block.rows] == [("t.py::test_broken", "broken", "RuntimeError: node2 has no disk")]
 
 
 def test_the_legend_names_the_level():

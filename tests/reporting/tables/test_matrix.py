@@ -51,8 +51,8 @@ def test_a_claim_is_one_row_whatever_it_ran_on():
 
     assert matrix.block(made)[0].columns == ("claim", "load", "mariadb:10.11", "mariadb:11.8", "mysql:9.7")
     assert row.cells[:2] == ("flush_2.beats(galera3)", "mysqlslap write c50")
-    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "inconclusive", "FAILS"]
-    assert row.cells[2] == "1.30 holds"
+    assert [cell.split()[1] for cell in row.cells[2:]] == ["holds", "inconclusive", "refuted"]
+    assert row.cells[2] == "1.30x holds"
 
 
 def test_the_exact_versions_stand_below():
@@ -96,7 +96,7 @@ def test_what_could_not_be_told_is_an_error():
     died = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="node node1 was ended by SIGKILL")
     made = matrix.matrix([on(OLD)], [died])
 
-    assert cells(made) == [("1.30 holds", "error [1]")]
+    assert cells(made) == [("1.30x holds", "broken [1]")]
     assert below(made) == ["[1] node node1 was ended by SIGKILL"]
     assert matrix.block(made)[0].rows[0].colour == "red"
 
@@ -104,11 +104,11 @@ def test_what_could_not_be_told_is_an_error():
 def test_a_claim_that_a_test_did_not_reach_says_so():
     """A claim after a failing one of the same test was not reached."""
     cause = {"text": "flush_2.lower('fsyncs_per_commit', than=galera3)"}
-    end = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="FAILED flush_2.beats(galera3)")
+    end = Ended(identity(NEW), "mariadb:11.8", skipped=False, reason="REFUTED flush_2.beats(galera3)")
     made = matrix.matrix([on(OLD), on(OLD, **cause), on(NEW, failed)], [end])
 
-    assert [row[1] for row in cells(made)] == ["0.79 FAILS", "- [1]"]
-    assert below(made) == ["[1] its test ended before: FAILED flush_2.beats(galera3)"]
+    assert [row[1] for row in cells(made)] == ["0.79x refuted", "- [1]"]
+    assert below(made) == ["[1] its test ended before: REFUTED flush_2.beats(galera3)"]
 
 
 def test_what_nobody_asked_is_empty():
@@ -133,7 +133,10 @@ def test_a_claim_that_is_asked_twice_is_two_rows():
     """A claim made twice in a test has two rows, matched by number."""
     made = matrix.matrix([on(OLD), on(OLD, failed), on(NEW), on(NEW, undecided)])
 
-    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [["holds", "holds"], ["FAILS", "inconclusive"]]
+    assert [[cell.split()[1] for cell in row] for row in cells(made)] == [
+        ["holds", "holds"],
+        ["refuted", "inconclusive"],
+    ]
 
 
 def test_a_test_that_came_to_no_claim_has_a_row():
@@ -195,7 +198,7 @@ def test_plain_text_and_markdown_say_the_same():
     shown = matrix.markdown(made).splitlines()
 
     assert shown[2] == "| claim | load | mariadb:10.11 | mariadb:11.8 | mysql:9.7 |"
-    assert shown[4] == "| `flush_2.beats(galera3)` | mysqlslap write c50 | 1.30 holds | 1.30 holds | - [1] |"
+    assert shown[4] == "| `flush_2.beats(galera3)` | mysqlslap write c50 | 1.30x holds | 1.30x holds | - [1] |"
     assert shown[-2:] == [f"- releases: {OLD}, {NEW}, mysql:9.7", f"- [1] {LACKS}"]
     assert matrix.text(made).splitlines()[-1] == f"[1] {LACKS}"
 
@@ -216,7 +219,7 @@ def test_the_csv_has_a_line_for_each_claim_and_release():
 def test_reasons_come_from_the_reports_of_measuring_tests():
     """The reason is the first line of the message; tests that passed or measure nothing are left out."""
     crash = SimpleNamespace(reprcrash=SimpleNamespace(message="KeyError: 'x'\nmore"))
-    said = [("t.py", 1, f"Skipped: {LACKS}"), "FAILED a.beats(b)\n  all of it", crash, "", None]
+    said = [("t.py", 1, f"Skipped: {LACKS}"), "REFUTED a.beats(b)\n  all of it", crash, "", None]
 
     def report(longrepr, outcome="failed", *properties):
         return SimpleNamespace(nodeid="t.py::test", longrepr=longrepr, outcome=outcome, user_properties=properties)
@@ -231,6 +234,6 @@ def test_reasons_come_from_the_reports_of_measuring_tests():
         }
     )
 
-    assert [one.reason for one in found] == [LACKS, "FAILED a.beats(b)", "KeyError: 'x'", ""]
+    assert [one.reason for one in found] == [LACKS, "REFUTED a.beats(b)", "KeyError: 'x'", ""]
     assert [one.skipped for one in found] == [True, False, False, False]
     assert {one.release for one in found} == {"mysql:9.7"}

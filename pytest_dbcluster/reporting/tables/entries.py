@@ -1,0 +1,261 @@
+"""Entries: one claim, or one test without a claim, as the terminal shows it.
+
+``✓ holds  flush_2 is 1.84x as fast as galera3   mysqlslap write c50`` and below it the interval, the published ratio
+and the bar of the interval. An inconclusive claim has the command that would decide it, on a line of its own: it is the
+only line that may be wider than the terminal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import re
+import shlex
+import textwrap
+from collections.abc import Callable, Sequence
+
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import critical_values, wording
+from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict
+from pytest_dbcluster.formatting import elided, printable
+from pytest_dbcluster.reporting.documents.run_document import TestDocument
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables import closing, interval_bar, states
+from pytest_dbcluster.reporting.tables.layout import INDENT, Line
+from pytest_dbcluster.rounds import metrics
+
+GAP = "   "
+LEAST = 8  # characters of a name that is elided
+SPARE = 1.25  # the budget of a repeated claim / the seconds that its pairs are expected to take
+STEP = 10  # seconds to which such a budget is rounded up
+OWN = ("--db-budget", "--db-max-pairs", "--db-run-budget", "--db-seed")  # options that the repeated run does not take
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What the terminal shows of a claim or test.
+
+    state: a word of ``states.SYMBOLS``. headline: its first line. names: parts of the headline that may be elided
+    without losing a figure. load: stands right of the headline. details: short texts of the second line. bar: of the
+    interval, empty for none. below: sentences under them. command: what to type next, empty for nothing.
+    """
+
+    state: str
+    headline: str
+    names: tuple[str, ...] = ()
+    load: str = ""
+    details: tuple[str, ...] = ()
+    bar: str = ""
+    below: tuple[str, ...] = ()
+    command: str = ""
+
+
+def of_claim(
+    record: ClaimRecord,
+    *,
+    release: bool = False,
+    ascii_only: bool = False,
+    located: Callable[[str], str] = str,
+    remarks: bool = True,
+) -> Entry:
+    """The entry of a claim.
+
+    release: show its release. located: a node id of the run -> as it is typed here. remarks: show the sentences about
+    its rounds, and what would decide it.
+    """
+    verdict = record.verdict
+    state = states.state(record)
+    low, high, level = _deciding(verdict, holds=state == "holds")
+    bounds = verdict.claim.ratios
+    letters = interval_bar.ASCII if ascii_only else interval_bar.LINES
+    command = rerun(record, located) if remarks else ""
+    return Entry(
+        state=state,
+        headline=_headline(record),
+        names=tuple(record.rounds),
+        load=record.load,
+        details=(*_details(record, low, high, level), *([record.release] if release else [])),
+        bar="" if verdict.claim.kind == STALLS else interval_bar.bar(verdict.ratio, low, high, bounds, letters=letters),
+        below=(*(closing.remarks(record) if remarks else []), *_why(record, command, remarks=remarks)),
+        command=command,
+    )
+
+
+def of_test(test: TestDocument) -> Entry:
+    """The entry of a test that no claim shows, such as a broken one: its name and the first line of its message."""
+    return Entry(test.outcome, test.test, (), "", (), "", (test.reason,))
+
+
+def _headline(record: ClaimRecord) -> str:
+    """The answer with its figure, ``flush_2 is 1.84x as fast as galera3``, or the claim as the test writes it."""
+    verdict, unit = record.verdict, metrics.unit(record.metric)
+    kind = verdict.claim.kind
+    if kind == "ordered" or states.state(record) == "inconclusive" or math.isnan(verdict.ratio):
+        return record.text
+    if kind == STALLS:
+        return wording.said(
+            verdict.claim, (record.candidate, record.baseline), record.metric, unit, true=_holds(record)
+        )
+    ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
+    if kind == "lower":
+        return f"{record.metric} of {record.candidate} is {ratio} that of {record.baseline}"
+    return f"{record.candidate} is {ratio} as fast as {record.baseline}{wording.by_metric(record.metric, unit)}"
+
+
+def _holds(record: ClaimRecord) -> bool:
+    return record.verdict.outcome is Outcome.HOLDS
+
+
+def _deciding(verdict: Verdict, *, holds: bool) -> tuple[float, float, str]:
+    """The interval that decided, with its level: of a guard that holds the 90 % one, else the sequential one."""
+    if holds and verdict.claim.guard:
+        return verdict.decided_low, verdict.decided_high, "90 %"
+    return verdict.low, verdict.high, wording.level(verdict)
+
+
+def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[str]:
+    """Interval, bound and published ratio, each a short text."""
+    verdict = record.verdict
+    shown = formatting.interval(low, high, verdict.claim.limits)
+    between = shown if shown == formatting.NO_INTERVAL else f"{level}: {shown}"
+    ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
+    details = []
+    if verdict.claim.kind == STALLS:
+        details.append(f"stalls {_stalls(verdict)}")
+    elif verdict.claim.kind == "ordered":
+        details += [f"smallest step {ratio}", between]
+    elif states.state(record) == "inconclusive" and not math.isnan(verdict.ratio):
+        details += [ratio, between]
+    else:
+        details.append(between)
+    if verdict.claim.margin and states.state(record) in ("holds", "refuted"):
+        details.append(f"claimed {_claimed(verdict.claim)}")
+    if record.published is not None:
+        details.append(f"published {formatting.ratio(record.published)}")
+    return details
+
+
+def _claimed(claim: Claim) -> str:
+    """The range of ratios that the claim asserts, shorter than in its message: ``> 1.50x``."""
+    low, *others = map(formatting.bound, claim.ratios)
+    if others:
+        return f"{low.removesuffix('x')} .. {others[0]}"
+    return f"< {low}" if math.isinf(claim.bounds[0]) else f"> {low}"
+
+
+def _stalls(verdict: Verdict) -> str:
+    baseline, candidate = verdict.stalls or (0, 0)
+    return f"{candidate} v {baseline} of {verdict.pairs}"
+
+
+def _why(record: ClaimRecord, command: str, *, remarks: bool) -> list[str]:
+    """Why a claim is inconclusive, and what would decide it."""
+    if states.state(record) != "inconclusive":
+        return []
+    verdict = record.verdict
+    if not remarks:
+        return [verdict.reason]
+    needs = wording.needs(verdict, record.measured_seconds)
+    if not command:
+        return [f"{verdict.reason}; needs {needs}"]
+    more = formatting.duration(_seconds(record) - record.measured_seconds)
+    ways = [f"{more} more, {verdict.needed_pairs} pairs in all", wording.needed_margin(verdict)]
+    return [verdict.reason, f"needs about {' or '.join(filter(None, ways))}:"]
+
+
+def _seconds(record: ClaimRecord) -> float:
+    """The measured seconds of all pairs that would decide an inconclusive claim."""
+    verdict = record.verdict
+    return (verdict.needed_pairs or 0) * record.measured_seconds / verdict.pairs
+
+
+def rerun(record: ClaimRecord, located: Callable[[str], str] = str) -> str:
+    """The command that would decide an inconclusive claim; empty where more pairs of a run do not decide it."""
+    verdict = record.verdict
+    needed = verdict.needed_pairs
+    if states.state(record) != "inconclusive" or not needed or needed > critical_values.LOOKS[-1] or not verdict.pairs:
+        return ""
+    budget = max(STEP, STEP * math.ceil(SPARE * _seconds(record) / STEP))
+    _, _, *options = shlex.split(record.repeat)
+    return shlex.join(["pytest", located(record.test), *_others(options), "--db-budget", str(budget)])
+
+
+def _others(options: Sequence[str]) -> list[str]:
+    """The options without those of OWN, whose values may be words of their own."""
+    kept, value_follows = [], False
+    for option in options:
+        name, equals, _ = option.partition("=")
+        if option.startswith("--"):
+            value_follows = name in OWN and not equals
+            dropped = name in OWN
+        else:
+            dropped, value_follows = value_follows, False
+        kept += [] if dropped else [option]
+    return kept
+
+
+def lines(entries: Sequence[Entry], width: int, *, ascii_only: bool = False) -> list[Line]:
+    """The lines of the entries with their colours, at most ``width`` characters wide; commands may be wider.
+
+    The loads of all entries stand in one column, and so do their bars.
+    """
+    indent = max((len(entry.state) for entry in entries), default=0) + 4
+    room = max(width - indent, 3 * LEAST)
+    right = max((len(entry.bar) for entry in entries), default=0)
+    right = max(right, max((len(entry.load) for entry in entries if len(entry.load) <= room // 3), default=0))
+    least = room - right - len(GAP)
+    texts = [text for entry in entries for text in (entry.headline, _wrapped(entry.details, least, room)[0])]
+    column = max((len(text) for text in texts if len(text) <= least), default=least)
+    symbols = states.ASCII_SYMBOLS if ascii_only else states.SYMBOLS
+    shown: list[Line] = []
+    for entry in entries:
+        first, *rest = _texts(entry, room, column)
+        start = f"{symbols[entry.state]} {entry.state}".ljust(indent)
+        shown.append((f"{start}{first}", states.COLOURS.get(entry.state, "")))
+        shown += [(f"{' ' * indent}{text}".rstrip(), "") for text in rest]
+        shown += [(f"{INDENT}{entry.command}", "")] if entry.command else []
+    return shown
+
+
+def _texts(entry: Entry, room: int, column: int) -> list[str]:
+    """The lines of an entry without their indent."""
+    headline, details = _fitted(entry, room), list(map(printable, entry.details))
+    load = printable(entry.load)
+    beside = f"{headline.ljust(column)}{GAP}{load}"
+    first = beside if load and len(beside) <= room else headline
+    below_it = [load] if load and first is headline else []
+    wrapped = _wrapped(details, column if entry.bar else room, room)
+    if entry.bar:
+        with_bar = f"{wrapped[0].ljust(column)}{GAP}{entry.bar}"
+        wrapped[:1] = [with_bar] if len(with_bar) <= room else [wrapped[0], f"{' ' * column}{GAP}{entry.bar}"]
+    below = [line for text in entry.below for line in textwrap.wrap(printable(text), room)]
+    return [first, *(elided(line, room) for line in [*below_it, *wrapped] if line), *below]
+
+
+def _wrapped(details: Sequence[str], least: int, room: int) -> list[str]:
+    """The details in lines; the first is ``least`` characters wide at most if it has several, the others ``room``."""
+    texts = [""]
+    for detail in details:
+        longer = f"{texts[-1]}{GAP}{detail}" if texts[-1] else detail
+        if texts[-1] and len(longer) > (least if len(texts) == 1 else room):
+            texts.append(detail)
+        else:
+            texts[-1] = longer
+    return texts
+
+
+def _fitted(entry: Entry, room: int) -> str:
+    """The headline with its names elided as far as needed, and then itself."""
+    headline = printable(entry.headline)
+    if len(headline) <= room:
+        return headline
+    longest_first = sorted(filter(None, map(printable, entry.names)), key=len, reverse=True)
+    any_name = re.compile("|".join(map(re.escape, longest_first)) or "$^")
+    names = sorted(any_name.findall(headline), key=len)
+    left = room - len(headline) + sum(map(len, names))
+    short = {}
+    for number, name in enumerate(names):  # the shortest first: what it does not need is for the others
+        kept = min(len(name), max(LEAST, left // (len(names) - number)))
+        short[name] = elided(name, kept)
+        left -= kept
+    return elided(any_name.sub(lambda found: short[found[0]], headline), room)
