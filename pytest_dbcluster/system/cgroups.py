@@ -196,10 +196,13 @@ def _owner(path: Path) -> int | None:
 
 
 def reap() -> None:
-    """Remove the empty groups of this user's runs whose owner has ended. Never raises."""
+    """Remove the empty groups of this user's runs whose owner has ended. Never raises, and kills nothing."""
     for path in of_runs():
         if _owner(path) == os.getuid() and processes.orphaned(path) and not members(path):
-            remove(path)
+            with contextlib.suppress(OSError):  # a process has joined since: the kernel keeps its group
+                for inside in _inside(path):
+                    inside.rmdir()
+                path.rmdir()
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,7 +16,7 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.hosts import cleanup, runs, supervisor
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.system import cgroups, worker_files
-from tests.support import users
+from tests.support import groups, users
 from tests.support.run_ids import RUN_ID
 from tests.support.users import ALICE, MALLORY
 
@@ -94,8 +94,7 @@ def named(sleeping):
     if tree is None:
         pytest.skip("no tree of control groups here")
     group, inside = tree.path / f"dbcluster-{RUN_ID}-1-1", sleeping("of no run")
-    group.mkdir()
-    cgroups.write(group / "cgroup.procs", str(inside.pid))
+    groups.fill(group, inside.pid)
     assert cgroups.members(group) == [inside.pid]
     yield group, inside
     cgroups.remove(group)

@@ -35,7 +35,7 @@ def test_the_summary_begins_with_the_sentence_and_shows_every_claim(source):
 
     assert text.startswith("## 1 of 3 claims holds; 1 is refuted: flush\\_2 is not faster than galera3 ")
     assert [row.split(" | ")[0] for row in rows] == ["| ✗ refuted", "| ? inconclusive", "| ✓ holds"]
-    assert "`flush_2.beats(galera3)` | mysqlslap update c50 | mariadb:10.11 | 0.79 (" in rows[0]
+    assert "`flush_2.beats(galera3)` | mysqlslap update c50 | mariadb:10.11 | 0.79x (" in rows[0]
     assert text.count("<details>") == 2
     assert "machine: 2 x a CPU" in text
     assert "- **broken** `test_flush.py::test_nodes`: node2 ended on its own" in text

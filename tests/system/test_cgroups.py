@@ -20,6 +20,7 @@ from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cgroups
 from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
+from tests.support import groups
 from tests.support.clusters import bring_up
 from tests.support.run_ids import RUN_ID
 
@@ -221,15 +222,21 @@ def test_reaping_leaves_the_groups_of_living_runs(local):
     assert all(place.is_dir() for place in host.group.paths)
 
 
-def _filled(group, pid):
-    """Make a group that holds a process. Another run of this machine may reap it while it is empty: then once more."""
-    for _ in range(100):
-        group.mkdir(exist_ok=True)
-        with contextlib.suppress(OSError):
-            cgroups.write(group / "cgroup.procs", str(pid))
-        if pid in cgroups.members(group):
-            return
-    pytest.fail(f"{group} is removed each time, or takes no process")
+def test_a_process_that_joins_a_group_while_it_is_reaped_lives(local, monkeypatch):
+    """The group was empty when it was looked at; the kernel removes no group with a process."""
+    place = next(iter(cgroups.find(local.directory.parent).trees.values())).path
+    group = place / f"dbcluster-{RUN_ID}-{2**22 + 3}-1"
+    with subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            groups.fill(group, process.pid)
+            monkeypatch.setattr(cgroups, "members", lambda path: [])
+            cgroups.reap()
+            monkeypatch.undo()
+            assert (process.poll(), group.exists()) == (None, True)
+        finally:
+            process.kill()
+            process.wait(10)
+            cgroups.remove(group)
 
 
 def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
@@ -239,7 +246,7 @@ def test_a_group_whose_runs_directory_is_gone_is_reaped(local):
     empty, full = (place / name for name in names)
     with subprocess.Popen(["sleep", "600"]) as process:
         try:
-            _filled(full, process.pid)
+            groups.fill(full, process.pid)
             empty.mkdir(exist_ok=True)
             cgroups.reap()
             assert (empty.exists(), full.exists()) == (False, True)

@@ -14,14 +14,14 @@ from tests.support.records import beside, failed, record, undecided
 
 def ratio(made):
     """The ratio of a claim as the page shows it."""
-    return f"{made.verdict.ratio:.2f}"
+    return f"{made.verdict.ratio:.2f}x"
 
 
 def test_the_name_has_the_ratio_with_its_interval():
     """A reader of the list of tests sees the figure."""
     made = record(faster=1.84, pairs=20)
 
-    assert re.fullmatch(r"test_it: 1\.\d\d \(1\.\d\d \.\. \d\.\d\d\)", description.name("test_it", [Shown(made)]))
+    assert re.fullmatch(r"test_it: 1\.\d\dx \(1\.\d\d \.\. \d\.\d\d\)", description.name("test_it", [Shown(made)]))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,9 @@ def test_a_guard_is_named_by_the_interval_that_decided_it():
     """It holds by the 90 % interval, and may have no other yet."""
     made = record(claims.no_slower_than(0.05), faster=1.02, sd=0.01, pairs=4)
 
-    assert re.fullmatch(r"test_it: 1\.\d\d \(90 %: \d\.\d\d \.\. 1\.\d\d\)", description.name("test_it", [Shown(made)]))
+    assert re.fullmatch(
+        r"test_it: 1\.\d\dx \(90 %: \d\.\d\d \.\. 1\.\d\d\)", description.name("test_it", [Shown(made)])
+    )
     assert "<tr><th>holds by</th>" in description.html("", [Shown(made)])
 
 
@@ -69,7 +71,7 @@ def test_the_description_has_sentence_table_and_chart():
     made = record(faster=1.84, pairs=20, published=7.41)
     told = description.html("", [Shown(made, "<svg>drawn</svg>")])
     [image] = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]+)"', told)
-    texts = ["✓ holds: flush_2 is faster than galera3", "mysqlslap write c50", "99.9 %", "7.41, measured is", "<img"]
+    texts = ["✓ holds: flush_2 is faster than galera3", "mysqlslap write c50", "99.9 %", "7.41x, measured is", "<img"]
 
     assert base64.b64decode(image) == b"<svg>drawn</svg>"
     assert [told.index(text) for text in texts] == sorted(told.index(text) for text in texts)
@@ -113,7 +115,7 @@ def test_a_refuted_claim_is_one_line():
         "pytest_dbcluster.errors.ClaimFailed: FAILED a\n  b", [Shown(record()), Shown(failed())]
     )
 
-    assert re.fullmatch(r"refuted: flush_2 is not faster than galera3: 0\.\d\d \(0\.\d\d \.\. 0\.\d\d\)", said)
+    assert re.fullmatch(r"refuted: flush_2 is not faster than galera3: 0\.\d\dx \(0\.\d\d \.\. 0\.\d\d\)", said)
     assert folded == "FAILED a\n  b"
 
 

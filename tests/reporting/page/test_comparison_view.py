@@ -64,7 +64,7 @@ def test_a_claim_is_one_row_with_a_column_for_each_release(keyed):
     assert (shown.title, shown.columns) == ("Claims by release", (OLD, NEW))
     assert (row.text, row.load, row.where) == ("flush_2.beats(galera3)", "mysqlslap write c50", "")
     assert (old.symbol, old.state, new.symbol, new.state) == ("✗", "refuted", "✓", "holds")
-    assert (new.ratio, new.key) == ("1.30", "claim0")
+    assert (new.ratio, new.key) == ("1.30x", "claim0")
     assert new.interval.startswith("1.1")
     assert new.medians.endswith(" /s")
 
@@ -204,6 +204,6 @@ def test_the_view_is_a_table_of_texts_too(keyed):
     block = comparison_view.block(comparison_view.view(keyed([on(NEW), on(OLD)])))
 
     assert block.columns == ("claim", "load", OLD, NEW)
-    assert block.rows[0].cells[2].startswith("1.30 (1.1")
+    assert block.rows[0].cells[2].startswith("1.30x (1.1")
     assert ") holds, " in block.rows[0].cells[2]
     assert block.rows[0].cells[2].endswith(" /s")
