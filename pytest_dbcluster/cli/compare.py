@@ -15,8 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.claims import wording
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.cli.comparison import WIDEST, Compared, Comparison, Result, overall, slower, told_margin
 from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.errors import ConfigError
@@ -234,9 +235,11 @@ def _says(answer: Answer) -> str:
     verdict = answer.verdict
     if slower(verdict):
         return "worse"
+    if verdict.outcome is Outcome.HOLDS and verdict.low * math.exp(-verdict.claim.apart) > 1:
+        return "faster"
     margin = told_margin(verdict)
     if margin <= WIDEST:
-        return f"no worse (by {100 * margin:.2g} % at most)"
+        return f"no worse (less than {100 * margin:.2g} % slower)"
     return f"could not tell: {verdict.reason}"
 
 
@@ -245,7 +248,23 @@ def sentence(compared: Sequence[Compared], names: tuple[str, ...]) -> str:
     result = overall(compared)
     text = ENDS[result].format(baseline=names[0], candidate=names[1])
     if result is Result.NO_WORSE:
-        widest = max(told_margin(item.throughput.verdict) for item in compared if item.throughput is not None)
-        return f"{text}: slower by at most {100 * widest:.2g} % on {', '.join(item.workload for item in compared)}"
+        return f"{text}: {'; '.join(map(_in_words, compared))}"
     named = ", ".join(item.workload for item in compared if item.result is result)
     return f"{text}: {named}"
+
+
+def _in_words(item: Compared) -> str:
+    """What a comparison that is no worse says about one workload: ``1.27x as fast on tpcc w1 t4, p95 not known``."""
+    assert item.throughput is not None
+    verdict = item.throughput.verdict
+    closer = verdict if item.closer is None else item.closer.verdict
+    ratio, apart = formatting.ratio(closer.ratio, [1.0]), math.exp(-verdict.claim.apart)
+    if max(verdict.low, closer.low) * apart > 1:
+        said = f"{ratio} as fast on {item.workload}"
+    elif verdict.decided_low * apart > 1:
+        said = f"no slower on {item.workload} (measured {ratio})"
+    else:
+        said = f"less than {100 * told_margin(verdict):.2g} % slower on {item.workload} (measured {ratio})"
+    told = item.p95 is not None and told_margin(item.p95.verdict) <= WIDEST
+    asked = item.p95 is not None or bool(item.reason)
+    return f"{said}, p95 not known" if asked and not told else said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import random
+import re
 
 import pytest
 
@@ -16,6 +17,7 @@ from pytest_dbcluster.cli import compare
 from pytest_dbcluster.cli.comparison import Compared, Result, _no_slower, judged, overall, slower, told_margin
 from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -194,4 +196,37 @@ def test_every_answer_is_shown_and_raises_nothing(throughput, p95, expected):
     assert UNKNOWN.verdict.outcome is claims.Outcome.INCONCLUSIVE
     assert item.result is expected
     assert any(line.startswith("tpcc") for line in compare.table([item], ("old", "new")))
-    assert compare.sentence([item], ("old", "new")).endswith("tpcc")
+    assert "tpcc" in compare.sentence([item], ("old", "new"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "p95", "said"),
+    [
+        ((1.0, 0.8), answered(1.0, 1.0), r"new is no worse than old: no slower on tpcc \(measured 1\.2\dx\)"),
+        ((1.0, 0.8), UNKNOWN, r"new is no worse than old: no slower on tpcc \(measured 1\.2\dx\), p95 not known"),
+        (
+            (1.0, 1.0),
+            None,
+            r"new is no worse than old: less than 5 % slower on tpcc \(measured (0\.99|1\.00|1\.01)\d*x\)",
+        ),
+    ],
+    ids=["faster", "p95 unknown", "equal"],
+)
+def test_the_sentence_does_not_read_like_a_loss(seconds, p95, said):
+    """The bound of the guard is named only where the candidate may be slower; what is not known is said."""
+    throughput = answered(*seconds)
+
+    assert re.fullmatch(said, compare.sentence([Compared("tpcc", throughput, throughput, p95)], ("old", "new")))
+
+
+def test_a_candidate_that_is_certainly_faster_is_called_that():
+    """The closer look decides it; its interval lies above 1."""
+    throughput = answered(1.0, 0.8)
+    measurement = Measurement(FakeSource(("old", "new"), noisy(1.0, 0.8, sd=0.01)), Rules(seed=1))
+    old, new = series_of(measurement)
+    closer = new.against(old)
+
+    assert re.fullmatch(
+        r"new is no worse than old: 1\.2\dx as fast on tpcc",
+        compare.sentence([Compared("tpcc", throughput, closer)], ("old", "new")),
+    )
