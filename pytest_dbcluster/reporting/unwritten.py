@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from pytest_dbcluster.formatting import some
 
 NAME = "dbcluster_unwritten"
 UNDRAWN = "the chart failed with "
@@ -40,8 +43,7 @@ class Unwritten:
         lines = []
         for reason in dict.fromkeys(self.reasons.values()):
             paths = [path for path, why in self.reasons.items() if why == reason]
-            more = f" and {len(paths) - SHOWN} more" if len(paths) > SHOWN else ""
-            line = f"NOT WRITTEN: {', '.join(paths[:SHOWN])}{more}: {reason}. The verdicts above are complete"
+            line = f"NOT WRITTEN: {some(paths, SHOWN)}: {reason}. The verdicts above are complete"
             advice = "" if reason.startswith(UNDRAWN) else "; --db-results DIR takes another directory"
             lines.append(f"{line}{advice}")
         return lines
@@ -57,12 +59,13 @@ def of(config: Any) -> Unwritten:
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write a whole file. Raises OSError, and leaves no part of the file then."""
+    """Write a whole file. Raises OSError, and leaves no part of a plain file then; a device or link stays."""
     try:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError:
         with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
+            if stat.S_ISREG(path.lstat().st_mode):  # as root, /dev/full could be removed too
+                path.unlink()
         raise
 
 

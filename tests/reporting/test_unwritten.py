@@ -85,6 +85,21 @@ def test_a_full_device_is_an_error():
     for function in (unwritten.append, unwritten.write):
         with pytest.raises(OSError, match="No space left on device"):
             function(FULL, b"x")
+    assert FULL.is_char_device()
+
+
+def test_only_a_plain_file_is_removed_when_it_could_not_be_written(tmp_path, monkeypatch):
+    """A device, or what a link leads to, is not ours; a part of our own file is."""
+    plain, link, target = (tmp_path / name for name in ("plain", "link", "target"))
+    for file in (plain, target):
+        file.write_text("part")
+    link.symlink_to(target)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for file in (plain, link):
+        with pytest.raises(OSError, match="No space left"):
+            unwritten.write(file, b"x")
+
+    assert (plain.exists(), link.is_symlink(), target.exists()) == (False, True, True)
 
 
 def test_a_claim_that_could_not_be_listed_has_no_line(tmp_path, monkeypatch):

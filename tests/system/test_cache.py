@@ -155,7 +155,7 @@ def test_the_second_holder_of_a_lock_says_that_it_waits():
 
 
 def test_a_short_wait_for_a_lock_is_not_reported(monkeypatch):
-    """Another process that only reads an entry holds its lock for milliseconds; that is nobody's news."""
+    """Another process that only reads an entry holds its lock for milliseconds."""
     monkeypatch.setattr(cache, "UNTOLD", 60.0)
     lines, order = [], []
 

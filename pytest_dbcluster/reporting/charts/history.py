@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, REFUTED, SOFT
@@ -46,19 +47,7 @@ def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], na
             low, high = max(run.low, scale.low), min(run.high, scale.high)
             if low < high:
                 axes.plot([at, at], [low, high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
-        for outcome, colour in COLOURS.items():
-            some = [(at, run.ratio) for at, run in known if run.outcome == outcome]
-            if some:
-                axes.plot(
-                    [at for at, _ in some],
-                    [ratio for _, ratio in some],
-                    MARKERS[outcome],
-                    color=colour,
-                    markersize=5.2,
-                    markeredgecolor=INK,
-                    markeredgewidth=0.5,
-                    label=outcome,
-                )
+        _draw_outcomes(axes, known)
         for numbers, line, label in ((changes, "-", "new level"), (machines, ":", "another machine")):
             for number in numbers:
                 axes.axvline(number - 0.5, color=INK, linestyle=line, linewidth=1.1, label=label)
@@ -68,3 +57,20 @@ def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], na
         axes.set_ylabel("ratio of speed")
         drawing.legend(axes, 5)
         return drawn.svg()
+
+
+def _draw_outcomes(axes: Any, known: Sequence[tuple[int, Run]]) -> None:
+    """Draw the ratio of each run (its number, the run), in the colour and with the marker of its outcome."""
+    for outcome, colour in COLOURS.items():
+        some = [(at, run.ratio) for at, run in known if run.outcome == outcome]
+        if some:
+            axes.plot(
+                [at for at, _ in some],
+                [ratio for _, ratio in some],
+                MARKERS[outcome],
+                color=colour,
+                markersize=5.2,
+                markeredgecolor=INK,
+                markeredgewidth=0.5,
+                label=outcome,
+            )

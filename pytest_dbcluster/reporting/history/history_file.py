@@ -18,7 +18,6 @@ from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history.entry import ACCEPTED, CLAIM, FORMAT, KNOWN, Acceptance, Entry, SeriesKey
 
-DEFAULT = Path("reports/history.jsonl")
 SHOWN = 3  # lines that cannot be read, of which each is reported
 
 

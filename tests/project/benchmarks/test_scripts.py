@@ -229,10 +229,8 @@ def test_the_share_of_wrong_claims_is_compared_with_the_target():
     assert rows[-1] == "\n1 of 4 claims are wrong, target <= 0: not met"
 
 
-def test_the_differences_of_equal_clusters_give_f_from_eight_pairs_on():
-    """Fewer pairs of clusters are listed without it."""
+def test_the_differences_of_equal_clusters_are_listed_by_workload():
+    """The median and the largest, whichever cluster was faster; a workload without any has no row."""
     rows = equal_variants.differences_table({"write": [0.01] * 7, "key": [0.01, -0.02] * 4, "tpcc": []})
 
-    assert rows[2] == "| write | 7 | 1.0 % | 1.0 % | needs 8 pairs |"
-    assert rows[3] == "| key | 8 | 1.5 % | 2.0 % | 5.4 % |"
-    assert len(rows) == 4
+    assert rows[2:] == ["| write | 7 | 1.0 % | 1.0 % |", "| key | 8 | 1.5 % | 2.0 % |"]

@@ -7,7 +7,6 @@ import random
 
 import pytest
 
-from pytest_dbcluster.reporting.history import drift as module
 from pytest_dbcluster.reporting.history.drift import Point, drift
 
 
@@ -44,7 +43,7 @@ def test_a_large_change_warns_in_either_direction():
 
 
 def test_a_certain_but_small_change_does_not_warn():
-    """Less than 5 % is nobody's regression."""
+    """A change below 5 % is no regression."""
     earlier = points([0.6 + 0.0001 * (number % 3) for number in range(10)])
 
     assert drift(earlier, Point(0.6 + 0.048, 0.01)).warns is False
@@ -106,4 +105,3 @@ def test_one_hundred_healthy_histories_give_no_warning():
     histories = [points(drawn.gauss(0.6, 0.03) for _ in range(20)) for _ in range(100)]
 
     assert [drift(earlier, new).warns for *earlier, new in histories] == [False] * 100
-    assert module.LAST == 10
