@@ -14,11 +14,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import calls, registry, storage_profiles
+from pytest_dbcluster import calls, network, registry, storage_profiles
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.network import Links, NetworkNeeds
 
 VENDORS = ("mariadb", "mysql")
-TOOLS = ("haproxy", "sysbench")
+TOOLS = ("haproxy", "sysbench", "vm")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")
@@ -74,9 +75,10 @@ def normal_option(name: str) -> str:
 class HostNeeds:
     """The limits of each node's host; None for no limit.
 
-    cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back. storage:
-    the storage profile that gives ``iops``, empty for none. Raises ConfigError for values that are not above 0, and for
-    an unknown storage profile.
+    cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back; 0 is the
+    same path without a delay. loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
+    storage: the storage profile that gives ``iops``, empty for none. Raises ConfigError for values out of range, for an
+    unknown end of a link, and for an unknown storage profile.
     """
 
     cores: float | None = None
@@ -84,20 +86,47 @@ class HostNeeds:
     iops: int | None = None
     rtt: float | None = None
     storage: str = ""
+    loss: float | None = None
+    jitter: float | None = None
+    rate: float | None = None
+    links: Links = ()
 
     def __post_init__(self) -> None:
-        for name, kind in (("cores", "a number of CPUs"), ("rtt", "seconds")):
+        for name, kind in (("cores", "a number of CPUs"), ("rate", "bits a second")):
             _check(name, getattr(self, name), kind, int | float)
         for name, kind in (("memory", "whole bytes, or a text such as 512M"), ("iops", "whole operations a second")):
             _check(name, getattr(self, name), kind, int)
+        for name, check in (("rtt", network.seconds), ("jitter", network.seconds), ("loss", network.share)):
+            if (value := getattr(self, name)) is not None:
+                check(name, value)
+        object.__setattr__(self, "links", network.links(self.links))
         if self.storage:
             storage_profiles.profile(self.storage)
 
     @property
+    def network(self) -> NetworkNeeds | None:
+        """What is asked of the network; None for nothing: then nodes are as near as the provisioner has them."""
+        given = (self.rtt, self.loss, self.jitter, self.rate)
+        if not self.links and all(value is None for value in given):
+            return None
+        return NetworkNeeds(self.rtt or 0.0, self.loss or 0.0, self.jitter or 0.0, self.rate, self.links)
+
+    @property
+    def without_network(self) -> HostNeeds:
+        """The same limits, and nothing asked of the network."""
+        return dataclasses.replace(self, rtt=None, loss=None, jitter=None, rate=None, links=())
+
+    def at_rest(self, ends: Iterable[str]) -> HostNeeds:
+        """The same limits on a network path that has these ends beside the nodes, and delays nothing."""
+        near = tuple((network.pair_of(end, "node1"), 0.0) for end in sorted(ends))
+        return dataclasses.replace(self.without_network, rtt=0.0, links=near)
+
+    @property
     def powers(self) -> dict[str, str]:
         """The powers that a provisioner must have -> the limit as text: ``{"iops": "iops=3000"}``."""
-        fields = {"cores": "cores", "memory": "memory", "iops": "iops", "netem": "rtt"}
-        return {power: text for power, name in fields.items() if (text := self._text(name))}
+        powers = {name: text for name in ("cores", "memory", "iops") if (text := self._text(name))}
+        asked = network.texts(self.rtt, self.loss, self.jitter, self.rate, self.links)
+        return {**powers, "netem": ", ".join(asked)} if asked else powers
 
     def _text(self, name: str) -> str:
         value = getattr(self, name)
@@ -209,6 +238,9 @@ class ClusterSpec:
         ):
             if not isinstance(value := getattr(self, field), kind):
                 raise ConfigError(f"{field}={value!r} of a {self.topology} cluster: it takes {example}")
+        asked = self.needs.network
+        if asked and (missing := asked.missing(self.nodes, proxy=self.proxy is not None)):
+            raise ConfigError(f"links of a {self.topology} cluster: {missing}")
         if self.parity is not None and self.parity not in PARITIES:
             raise registry.unknown("parity", self.parity, PARITIES)
         if not self.name.isprintable() or (self.name and not self.name.strip()):
@@ -234,7 +266,7 @@ class ClusterSpec:
         """The same cluster with the vendor's defaults (``vendor``) or with comparable options (``normalised``)."""
         return dataclasses.replace(self, parity=parity, name=f"{self.short_name}_{parity}")
 
-    @calls.written('spec.with_needs(cores=1, memory="512M", iops=200)')
+    @calls.written('spec.with_needs(cores=1, memory="512M", iops=200, rtt=0.005)')
     def with_needs(
         self,
         *,
@@ -242,14 +274,23 @@ class ClusterSpec:
         memory: int | str | None = None,
         iops: int | None = None,
         rtt: float | None = None,
+        loss: float | None = None,
+        jitter: float | None = None,
+        rate: float | None = None,
+        links: Mapping[tuple[str, str], float] | None = None,
     ) -> ClusterSpec:
         """The same cluster with each host limited to this; the limits become part of the short name.
 
         cores: CPUs, ``0.5`` is half a CPU. memory: bytes, or a text such as ``"512M"``. iops: write operations/s of the
-        data device. rtt: seconds to a peer and back. Raises ConfigError for a wrong value, and without any limit.
+        data device. rtt: seconds from one node to another and back, from 0 to 10; 0 is the same path without a delay.
+        loss: share of the packets between nodes that is lost, each way. jitter: seconds by which a round trip varies.
+        rate: bits/s between nodes, each way. links: the round trips of single pairs, ``{("node1", "node3"): 0.02}``;
+        ends are nodes, ``client`` (the load generator) and ``proxy``, which are near where no link names them. Variants
+        that differ in their network alone share a cluster. Raises ConfigError for a wrong value, and without any limit.
         """
-        arguments = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
-        given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None}
+        arguments: dict[str, object] = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
+        arguments |= {"loss": loss, "jitter": jitter, "rate": rate, "links": links}
+        given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None and value != {}}
         if not given:
             raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(arguments)}")
         if memory is not None:

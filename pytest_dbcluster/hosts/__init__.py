@@ -7,7 +7,10 @@ that starts the servers and ends them when its owner ends.
 
 - ``host``: the base class, and the optional powers of a host.
 - ``provisioner``: the base class. ``provisioners/``: each provisioner.
-- ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers also use them for their files.
+- ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers and guests also use them.
+- ``agent``, ``agent_host``: what containers and guests share: a program that starts programs, and shared files.
+- ``guests``: virtual machines that are processes of this machine. ``subnets``: free addresses for networks.
+- ``network``: the network between the hosts of one cluster, where a spec asks for one.
 - ``runs``: the runs on this machine; end one run or all dead ones.
 - ``kept_logs``: copies of the logs of failed clusters.
 - ``cleanup``: commands that remove what a run made outside of its directory.
@@ -15,4 +18,4 @@ that starts the servers and ends them when its owner ends.
 A new provisioner is a module or folder in ``provisioners/``; its name is the name that users type.
 """
 
-__all__ = ["host", "kept_logs", "provisioner", "provisioners", "runs"]
+__all__ = ["guests", "host", "kept_logs", "network", "provisioner", "provisioners", "runs"]

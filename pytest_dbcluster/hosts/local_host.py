@@ -10,6 +10,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -42,13 +43,16 @@ class SupervisorClient:
         self._after = 0  # number of clean-up commands of the supervisor
         # Several threads send requests. A signal handler may send one while its thread waits for an answer.
         self._asking = threading.RLock()
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", supervisor.__file__, run],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        )
+        self._files, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", supervisor.__file__, run, str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+                pass_fds=[theirs.fileno()],
+            )
 
     @property
     def lost(self) -> str:
@@ -61,11 +65,16 @@ class SupervisorClient:
     def _gone(self) -> str:
         return f"the supervisor of the local servers (pid {self._process.pid}) is gone; its servers ended with it"
 
-    def ask(self, do: str, **what: object) -> dict[str, Any]:
-        """Send one request and return its answer. Raises ProvisionError with the error text of the supervisor."""
+    def ask(self, do: str, files: Sequence[int] = (), **what: object) -> dict[str, Any]:
+        """Send one request and return its answer. ``files``: numbers of open files of ours that go with the request.
+
+        Raises ProvisionError with the error text of the supervisor.
+        """
         assert self._process.stdout
         try:
             with self._asking:
+                if files:
+                    socket.send_fds(self._files, [b"\0"], files)
                 number = self._send(do, **what)
                 line = self._process.stdout.readline()
                 # Ctrl-C between a request and its answer leaves an old answer in the pipe.
@@ -105,6 +114,7 @@ class SupervisorClient:
                 f"it continues: `dbcluster ps` lists run {self.run}, `dbcluster reap` removes the rest of it"
             ) from None
         finally:
+            self._files.close()
             if self._process.stdout:
                 self._process.stdout.close()
 
@@ -143,6 +153,7 @@ class LocalHost(Host):
         self._client = client
         self._ports = ports
         self.group: Group | None = None
+        self.enters: list[str] = []  # the command line with which programs of this host begin
         directory.mkdir(parents=True, exist_ok=True)
 
     def run(
@@ -174,7 +185,7 @@ class LocalHost(Host):
     def _begin(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
         try:
             return subprocess.Popen(
-                list(command),
+                [*self.enters, *command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -195,11 +206,18 @@ class LocalHost(Host):
         log: str,
         directory: str,
         environment: Mapping[str, str] | None = None,
-    ) -> Process:
-        """Start a program through the supervisor, under the limits of this host. It ends when our process ends."""
+        inherits: Sequence[int] = (),
+    ) -> LocalProcess:
+        """Start a program through the supervisor, under the limits of this host. It ends when our process ends.
+
+        ``inherits``: numbers of open files of ours that the program gets; ``{0}``, ``{1}`` ... in ``command`` become
+        their numbers there. Without such files braces have no meaning in a command.
+        """
         answer = self._client.ask(
             "spawn",
-            argv=list(command),
+            files=inherits,
+            inherits=len(inherits),
+            argv=[*self.enters, *command],
             environment={**os.environ, **(environment or {})},
             directory=directory,
             log=log,

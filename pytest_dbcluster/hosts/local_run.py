@@ -24,7 +24,7 @@ from pytest_dbcluster.system.ports import PortLocks
 class LocalRun:
     """The directory and the supervisor of one run. The first host starts the run.
 
-    ``keep``: the caller may leave the run alive with ``leave``.
+    ``keep``: the caller may leave the run alive with ``leave``. ``ports``: those that its hosts on 127.0.0.1 use.
     """
 
     def __init__(self, *, keep: bool = False) -> None:
@@ -33,7 +33,7 @@ class LocalRun:
         self.keep = keep
         self._clusters = 0
         self._acquiring = threading.Lock()  # clusters start in parallel
-        self._ports = PortLocks()
+        self.ports = PortLocks()
         self._client: SupervisorClient | None = None
         self._left = False
 
@@ -41,6 +41,11 @@ class LocalRun:
     def begun(self) -> bool:
         """Whether the supervisor was started and not closed."""
         return self._client is not None
+
+    @property
+    def left(self) -> bool:
+        """Whether ``leave`` was called: the run stays when this process ends."""
+        return self._left
 
     @property
     def client(self) -> SupervisorClient:
@@ -62,7 +67,7 @@ class LocalRun:
 
     def host(self, name: str, directory: Path) -> LocalHost:
         """A host of this machine with this directory. Creates the directory. Raises ProvisionError."""
-        return LocalHost(name, directory, self.client, self._ports)
+        return LocalHost(name, directory, self.client, self.ports)
 
     def limit(self, host: LocalHost, name: str, needs: HostNeeds) -> None:
         """Put later programs of a host into their own control group. Raises Unsupported or ProvisionError."""
@@ -114,7 +119,7 @@ class LocalRun:
             self._client = client  # the caller will close the run again
             raise
         finally:
-            self._ports.close()
+            self.ports.close()
 
     def _begin(self) -> SupervisorClient:
         runs.reap()

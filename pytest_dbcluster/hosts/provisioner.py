@@ -18,7 +18,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 if TYPE_CHECKING:
     from pytest_dbcluster.releases.release import Release
 
-PLANNED = ("ec2", "vm")
+PLANNED = ("ec2",)
 
 
 class Provisioner(abc.ABC):
@@ -63,6 +63,15 @@ class Provisioner(abc.ABC):
         from pytest_dbcluster.releases.find import find
 
         return find(name, progress=progress)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What figures depend on because of these hosts, besides this machine: name -> text, for the fingerprint."""
+        return {}
+
+    def node_memory(self, spec: ClusterSpec, machine: int) -> int:
+        """The memory that one node may use ``80 %`` of, in bytes. ``machine``: the memory of the machine, in bytes."""
+        return memory_share(spec, machine)
 
     def beside(self, host: Host) -> Host:
         """A host for our Python programs that ``host`` can connect to: ``host`` itself, unless it may lack Python."""

@@ -1,8 +1,9 @@
 """The supervisor: a small process that starts the servers, and ends them when its owner process ends.
 
-It runs as a script with the standard library alone: ``python supervisor.py RUN_ID``. Requests and answers are JSON
-lines on stdin and stdout; an answer repeats the number of its request. At the end of stdin the owner has ended, for
-any reason. The supervisor then kills every child and removes the directories that the owner handed over.
+It runs as a script with the standard library alone: ``python supervisor.py RUN_ID [DESCRIPTOR]``. Requests and
+answers are JSON lines on stdin and stdout; an answer repeats the number of its request. At the end of stdin the owner
+has ended, for any reason. The supervisor then kills every child and removes the directories that the owner handed over.
+DESCRIPTOR is a Unix socket over which the owner sends open files for programs to inherit.
 
 Children also get a parent-death signal, in case the supervisor itself dies. This signal belongs to the thread that
 forked (prctl(2), PR_SET_PDEATHSIG). Threads of a test run come and go; the supervisor has only one thread.
@@ -17,6 +18,7 @@ import os
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -53,10 +55,11 @@ def before_exec(parent: int | None, joins: Sequence[str]) -> Callable[[], None]:
 
 
 class Supervisor:
-    """The children of one run. ``keep`` leaves them alive when the owner ends."""
+    """The children of one run. ``keep`` leaves them alive when the owner ends. ``files`` brings open files."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, files: socket.socket | None = None) -> None:
         self.run = run
+        self.files = files
         self.keep = False
         self.children: dict[int, subprocess.Popen[bytes]] = {}
         self.directories: list[str] = []
@@ -71,12 +74,19 @@ class Supervisor:
         log: str,
         keep: bool,
         joins: Sequence[str] = (),
+        inherits: int = 0,
     ) -> dict[str, Any]:
         """Start a program in its own process group and append its output to the file ``log``.
 
         ``joins``: the ``cgroup.procs`` files of control groups; the program joins these groups before it executes.
+        ``inherits``: how many open files the owner has sent. ``{0}``, ``{1}`` ... in ``argv`` are then their numbers.
         """
-        with Path(log).open("ab") as output:
+        with contextlib.ExitStack() as ends:
+            files = socket.recv_fds(self.files, 1, inherits)[1] if inherits and self.files else []
+            for file in files:
+                ends.callback(os.close, file)
+            argv = [part.format(*files) for part in argv] if files else argv
+            output = ends.enter_context(Path(log).open("ab"))
             try:
                 child = subprocess.Popen(
                     argv,
@@ -86,6 +96,7 @@ class Supervisor:
                     stdout=output,
                     stderr=subprocess.STDOUT,
                     start_new_session=True,
+                    pass_fds=files,
                     preexec_fn=before_exec(None if keep else os.getpid(), joins),  # noqa: PLW1509  (no threads here)
                 )
             except subprocess.SubprocessError:  # Popen reports no details of an error before exec
@@ -196,7 +207,10 @@ def main() -> None:
     allow_files()
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, lambda *_: None)  # children would inherit SIG_IGN and ignore requests to end
-    supervisor = Supervisor(sys.argv[1])
+    files = socket.socket(fileno=int(sys.argv[2])) if len(sys.argv) > 2 else None
+    if files:
+        files.set_inheritable(False)
+    supervisor = Supervisor(sys.argv[1], files)
     for line in sys.stdin:
         request = json.loads(line)
         number = request.pop("request", None)

@@ -10,7 +10,8 @@ another Debian suite through the dynamic loader of that suite.
 - ``sources``: mirrors and suites. ``apt``: a private apt that fetches from them. ``fetched``: releases in the cache.
 - ``local_programs``: releases from programs that are on this machine.
 - ``layout``: the paths of programs, plugins and scripts in each layout.
+- ``guest_system``: the kernel of guests and the files that they see as their root.
 - ``shims``: small scripts that start a program through its own dynamic loader.
 """
 
-__all__ = ["apt", "catalogue", "fetched", "find", "layout", "release", "shims", "sources"]
+__all__ = ["apt", "catalogue", "fetched", "find", "guest_system", "layout", "release", "shims", "sources"]

@@ -124,7 +124,7 @@ def _fetch(
 
 def _check_version(name: str, candidate: Candidate, packages: Sequence[Package]) -> None:
     """Raise ProvisionError, before any download, when the suite has another version now."""
-    version = name.partition(":")[2]
+    version = name.partition(":")[2] or candidate.origin.exact
     for package in packages:
         upstream = package.version.rpartition(":")[2]
         if package.name == candidate.origin.packages[0] and not re.match(rf"{re.escape(version)}\b", upstream):

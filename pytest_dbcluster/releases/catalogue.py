@@ -42,20 +42,28 @@ OLDEST = {"mariadb": (10, 5), "mysql": (8, 0, 30)}
 
 @dataclasses.dataclass(frozen=True)
 class Origin:
-    """A suite that has a version, and the names of the packages in this suite."""
+    """A suite that has a version, and the names of the packages in this suite.
+
+    exact: the version that the first package must have, where the offer itself has none; empty for any version.
+    """
 
     suite: str
     packages: tuple[str, ...]
+    exact: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class Offer:
-    """A version, or a tool, that can be fetched. programs: patterns of the programs that go into ``bin/``."""
+    """A version, or a tool, that can be fetched. programs: patterns of the programs that go into ``bin/``.
+
+    in_order: the first origin comes first, even if this machine has the suite of another one.
+    """
 
     product: str
     version: str
     origins: tuple[Origin, ...]
     programs: tuple[str, ...]
+    in_order: bool = False
 
     @property
     def name(self) -> str:
@@ -68,6 +76,24 @@ def _tool(name: str) -> Offer:
     suites = ("trixie", "bookworm", "bullseye", "noble", "jammy")
     return Offer(name, "", tuple(Origin(suite, (name,)) for suite in suites), (name,))
 
+
+# The kernel of guests and what a guest needs beside it. Its programs run in the guest, from a file system that has
+# nothing else; busybox has the programs that are missing here. Two machines with different kernels would measure
+# different things, so each suite has to have exactly this kernel. Kernels of later suites are faster.
+GUEST_SYSTEM = "vm"
+_GUEST_PACKAGES = ("user-mode-linux", "busybox-static", "bash", "e2fsprogs", "iproute2", "iputils-ping")
+# Of the kernel's 3000 modules, a guest uses these: overlay for its root, netem and its kin for delays, DRBD.
+GUEST_MODULES = (
+    "overlay", "veth", "drbd", "lru_cache", "libcrc32c", "sch_netem", "sch_prio", "sch_tbf", "sch_htb", "sch_ingress",
+    "cls_u32", "cls_matchall", "act_mirred", "ifb",
+)  # fmt: skip
+_GUEST = Offer(
+    GUEST_SYSTEM,
+    "",
+    (Origin("sid", _GUEST_PACKAGES, "7.2um1"), Origin("trixie", _GUEST_PACKAGES, "6.12um1")),
+    ("ip", "tc"),
+    in_order=True,
+)
 
 OFFERS = (
     Offer(
@@ -87,6 +113,7 @@ OFFERS = (
     Offer("mysql", "9.7", (Origin("sid", ("mysql-server", "mysql-client", "mysql-router")),), MYSQL_PROGRAMS),
     _tool("haproxy"),
     _tool("sysbench"),
+    _GUEST,
 )
 
 

@@ -8,11 +8,14 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.releases import apt, layout, shims
-from pytest_dbcluster.releases.catalogue import Offer
+from pytest_dbcluster.releases import apt, guest_system, layout, shims
+from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, Offer
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
 from pytest_dbcluster.system import cache
+
+# The program that tells the version, by its names in the suites; of other tools it has the name of the tool.
+MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,)}
 
 
 def key(product: str, version: str, architecture: str) -> str:
@@ -96,7 +99,10 @@ def _from_cache(offer: Offer) -> Release:
 
 def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progress: Report) -> None:
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
-    shims.make(staging, offer.programs, native)
+    if offer.product == GUEST_SYSTEM:
+        guest_system.make(staging, offer.programs, native)
+    else:
+        shims.make(staging, offer.programs, native)
     shims.add_other_names(staging / "bin", offer.product)
     link_prefix(staging)
     exact = _program_version(staging / "bin", offer)
@@ -126,7 +132,7 @@ def link_prefix(entry: Path) -> None:
 
 def _program_version(bin_: Path, offer: Offer) -> str:
     """The version that the program itself reports. This also tests that the program runs on this machine."""
-    names = layout.SERVERS.get(offer.product, (offer.product,))
+    names = MAIN_PROGRAMS.get(offer.product, (offer.product,))
     program = next((bin_ / name for name in names if (bin_ / name).exists()), None)
     if program is None:
         raise ProvisionError(f"the packages of {offer.name} contain no {' or '.join(names)}")

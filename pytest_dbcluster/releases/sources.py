@@ -117,7 +117,8 @@ def candidates(
             (own if mine else further).extend(
                 _further(origin, [entry for entry in known if family(entry.base) == home], home, named, keyrings)
             )
-    return own + further
+    found = own + further
+    return sorted(found, key=lambda candidate: offer.origins.index(candidate.origin)) if offer.in_order else found
 
 
 def _own(origin: Origin, entries: Sequence[AptEntry]) -> Candidate:

@@ -121,7 +121,7 @@ def test_memory_has_no_disk(monkeypatch):
 
     assert "iops" not in local.offers
     assert "iops" in local.missing
-    assert local.offers - {"root", "shared-cores"} == cgroups.find(Path("/root")).offers - {"iops"}
+    assert local.offers - {"netem", "root", "shared-cores"} == cgroups.find(Path("/root")).offers - {"iops"}
 
 
 def test_programs_of_a_limited_host_are_in_its_group(local):

@@ -1,4 +1,7 @@
-"""Local provisioner: every node is a process on 127.0.0.1. Needs no root."""
+"""Local provisioner: every node is a process on 127.0.0.1. Needs no root.
+
+Nodes of a cluster that asks for a network are processes in network namespaces instead, which need root.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.network import local_paths, routed_path
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cgroups
@@ -30,21 +34,28 @@ class LocalProvisioner(Provisioner):
     def offers(self) -> frozenset[str]:
         """The powers on this machine. We test limits once: we create a control group and remove it."""
         root = {"root"} if os.geteuid() == 0 else set()
-        return frozenset({"shared-cores"} | root | cgroups.find(self.directory.parent).offers)
+        netem = set() if local_paths.why_not() else {"netem"}
+        return frozenset({"shared-cores"} | root | netem | cgroups.find(self.directory.parent).offers)
 
     @property
     def missing(self) -> Mapping[str, str]:
         """Why other powers are not offered: power -> a clause with the reason."""
-        own_network = "all nodes are on 127.0.0.1, where a delay would affect every program of this machine"
-        return {**cgroups.find(self.directory.parent).missing, "netem": own_network}
+        return {**cgroups.find(self.directory.parent).missing, "netem": local_paths.why_not()}
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
-        """One directory for each node. The first call removes dead runs and starts the supervisor."""
+        """One directory for each node. The first call removes dead runs and starts the supervisor.
+
+        For a spec that asks for a network each node has a network namespace too.
+        """
         directory = self._run.cluster_directory(spec)
-        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
-        hosts = [self._run.host(name, directory / name) for name in names]
+        hosts: Sequence[LocalHost]
+        if spec.needs.network is None:
+            names = [f"node{number}" for number in range(1, spec.nodes + 1)]
+            hosts = [self._run.host(name, directory / name) for name in names]
+        else:
+            hosts = local_paths.make(self._run, spec, directory)
         try:
-            for host in hosts if spec.needs.powers else ():
+            for host in hosts if spec.needs.without_network.powers else ():
                 self._run.limit(host, f"{directory.name}-{host.name}", spec.needs)
         except BaseException:
             self.give_back(hosts)
@@ -52,8 +63,8 @@ class LocalProvisioner(Provisioner):
         return hosts
 
     def give_back(self, hosts: Sequence[Host]) -> None:
-        """Remove the directories and control groups of these hosts. The nodes have already stopped their servers."""
-        for host in hosts:
+        """Remove the directories, control groups and networks of these hosts. Their servers have stopped already."""
+        for host in (*hosts, *routed_path.closed(hosts)):
             if isinstance(host, LocalHost) and host.group:
                 host.group.remove()
             shutil.rmtree(host.directory, ignore_errors=True)

@@ -16,6 +16,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import local_host, runs, supervisor
+from pytest_dbcluster.hosts.network import local_paths
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.spec import ClusterSpec
@@ -187,7 +188,7 @@ def test_the_end_has_as_long_as_its_commands_may_take(host, local, monkeypatch):
         f"the supervisor of the local servers (pid {process.pid}) has not ended them within 0.5 s; it "
         f"continues: `dbcluster ps` lists run {local.run_id}, "
     )
-    assert port not in local._run._ports._held
+    assert port not in local._run.ports._held
     local.close()
     process.wait(20)
     assert not local.directory.exists()
@@ -237,3 +238,13 @@ def test_a_name_leads_to_no_other_directory(local, tmp_path, name):
     assert directory.is_dir()
     assert directory.parent.parent == (tmp_path / "runs" / local.run_id).resolve()
     assert list(tmp_path.rglob("*evil")) == list((tmp_path / "runs" / local.run_id).glob("*evil"))
+
+
+def test_a_network_that_cannot_be_made_is_named_with_the_reason(local, monkeypatch):
+    """A test that asks for it is skipped with these words, before a server is fetched."""
+    monkeypatch.setattr(local_paths, "why_not", lambda: "network namespaces need root")
+
+    assert local.unmet(ClusterSpec("galera", nodes=3).with_needs(rtt=0.005)) == (
+        "cluster galera3_rtt_0.005 needs rtt=0.005 of its hosts, which this provisioner does not offer here: network "
+        "namespaces need root"
+    )

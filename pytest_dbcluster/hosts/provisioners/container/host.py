@@ -4,201 +4,98 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import os
 import shutil
-import signal
-import subprocess
-import threading
-import time
-from collections.abc import Iterator, Mapping, Sequence
+import socket
+import struct
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
-from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.agent import Agent
+from pytest_dbcluster.hosts.agent_host import AgentHost
+from pytest_dbcluster.hosts.host import Falls, Partitions, Pauses
 from pytest_dbcluster.hosts.local_host import LocalHost
-from pytest_dbcluster.hosts.provisioners.container import agent
-from pytest_dbcluster.hosts.provisioners.container.agent import Agent
+from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.container.engine import DOCKER_SOCKET, SCHEME, Engine, engine_errors, remove
 from pytest_dbcluster.system import cgroups
 
 AGENT_SECONDS = 30.0  # timeout for the first answer of the agent
-END_SECONDS = 1.0  # to wait for the end of a killed command
+# A container without a terminal sends its streams in frames: the first byte is the stream, the last four the length
+# (https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerAttach).
+FRAME = struct.Struct(">BxxxI")
+OUTPUT = 1
+ENDED = "has ended, or its engine has"
 LOOK_SECONDS = 5.0  # timeout for reading the counters of the kernel
 DEFAULT = f"{SCHEME}{DOCKER_SOCKET}"
 # The files of cgroup version 1 and 2; both have a line "oom_kill N".
 OOM_COUNTS = "cat /sys/fs/cgroup/memory/memory.oom_control /sys/fs/cgroup/memory.events 2>/dev/null || true"
 
 
-class ContainerProcess(Process):
-    """A program that the host's agent started."""
+def frames(stream: socket.socket) -> Iterator[tuple[bool, bytes]]:
+    """The parts of a container's stream: whether each is output, and its content."""
+    while header := _exactly(stream, FRAME.size):
+        kind, length = FRAME.unpack(header)
+        yield kind == OUTPUT, _exactly(stream, length)
 
-    def __init__(self, host: ContainerHost, number: int) -> None:
-        self._host = host
-        self._number = number
-        self._inside = host.agent.pid(number)
-        self._pid = 0
 
-    @property
-    def pid(self) -> int:
-        """The process id on this machine; 0 when this machine cannot see the process."""
-        if not self._pid:
-            self._pid = self._host.pid_here(self._inside)
-        return self._pid
+def _exactly(stream: socket.socket, length: int) -> bytes:
+    """Read ``length`` bytes; fewer only at the end of the stream."""
+    content = bytearray()
+    while len(content) < length and (part := stream.recv(length - len(content))):
+        content += part
+    return bytes(content)
 
-    def status(self) -> int | None:
-        """The exit status: None while the program runs, negative for the signal that ended the program."""
-        return self._host.agent.status(self._number)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the program's process group."""
-        self._host.agent.signal(self._number, signal.Signals(number).name.removeprefix("SIG"))
+def number_here(agent: int, inside: int) -> int:
+    """The process id on this machine for process id ``inside`` of a container; 0 when there is none.
+
+    ``agent``: the agent's process id on this machine. Raises OSError or psutil.Error when a process ends meanwhile.
+    """
+    for process in psutil.Process(agent).children(recursive=True):
+        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        ids = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
+        if ids[-1:] == [str(inside)]:
+            return process.pid
+    return 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Attachment:
     """The connection of a container to its network.
 
-    network: docker-py's network. address: IPv4 address. alias: second name on the network. rtt: the round-trip time
-    to another container, in seconds; None adds no delay.
+    network: docker-py's network. address: IPv4 address. alias: second name on the network.
     """
 
     network: Any
     address: str
     alias: str
-    rtt: float | None = None
-
-    def delay(self, container: Any) -> None:
-        """Delay outgoing packets of a container by half of ``rtt``. Raises Unsupported without nsenter, tc or netem."""
-        if not self.rtt:
-            return
-        container.reload()
-        line = ["nsenter", "--target", str(container.attrs["State"]["Pid"]), "--net"]
-        line += ["tc", "qdisc", "add", "dev", "eth0", "root", "netem", "delay", f"{self.rtt / 2 * 1e6:.0f}us"]
-        try:
-            done = subprocess.run(line, capture_output=True, text=True, check=False)
-        except OSError as error:
-            raise Unsupported(f"rtt={self.rtt:g} needs the programs nsenter and tc of this machine: {error}") from None
-        if done.returncode:
-            reason = done.stderr.strip() or f"tc ended with {done.returncode}"
-            raise Unsupported(
-                f"rtt={self.rtt:g} needs root on this machine and a kernel with netem (its module sch_netem): {reason}"
-            )
 
 
-class ContainerHost(Host, Pauses, Partitions, Falls):
+class ContainerHost(AgentHost, Pauses, Partitions, Falls):
     """A container, its agent, and the directory that it shares with this machine under the same path."""
 
     root = os.geteuid() == 0
 
     def __init__(self, name: str, attachment: Attachment, files: LocalHost, engine: Engine, container: Any) -> None:
-        self.name = name
-        self.address = attachment.address
-        self.directory = files.directory
+        super().__init__(name, attachment.address, files)
         self.container = container
-        self._files = files
         self._engine = engine
         self._attachment = attachment
-        self._numbers = itertools.count(1)
-        self._numbering = threading.Lock()
+        self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
         with engine_errors(f"attach to container {container.name}", engine):
             raw = container.attach_socket(params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1})
         self._raw = raw  # keep docker-py's object: the socket closes when the object is deleted
         stream = getattr(raw, "_sock", raw)
         stream.settimeout(None)
-        self.agent = Agent(stream, f"container {container.name}")
+        self.agent = Agent(stream, f"container {container.name}", parts=frames, ended=ENDED)
         self.agent.wait_ready(AGENT_SECONDS)
 
-    def run(
-        self,
-        command: Sequence[str],
-        *,
-        seconds: float = 60.0,
-        environment: Mapping[str, str] | None = None,
-        text: str = "",
-    ) -> Completed:
-        """Run a command in the container. The command is killed when waiting for it ends, for any reason."""
-        began = time.monotonic()
-        with self._numbering:
-            prefix = f"{self.directory}/.command-{next(self._numbers)}"
-        files = {kind: f"{prefix}.{kind}" for kind in ("in", "out", "err")}
-        if text:
-            self.push(text.encode(), files["in"])
-        try:
-            with self._reason():
-                status = self._ended(command, files, seconds, environment or {}, bool(text))
-            stdout, stderr = self._text(files["out"]), self._text(files["err"])
-        finally:
-            for file in files.values():
-                Path(file).unlink(missing_ok=True)
-        if status is None:
-            raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds)
-        if status:
-            raise CommandFailed(command, status, stdout, stderr, host=self.name)
-        return Completed(stdout, stderr, time.monotonic() - began)
-
-    def _ended(
-        self,
-        command: Sequence[str],
-        files: Mapping[str, str],
-        seconds: float,
-        environment: Mapping[str, str],
-        text: bool,
-    ) -> int | None:
-        number = self.agent.begin(
-            agent.script(
-                command,
-                directory=self.directory,
-                environment=environment,
-                output=files["out"],
-                errors=files["err"],
-                text=files["in"] if text else "",
-            )
-        )
-        status = None
-        try:
-            status = self.agent.wait(number, seconds)
-        finally:
-            if status is None:
-                with contextlib.suppress(ProvisionError):
-                    self.agent.signal(number, "KILL")
-                    self.agent.wait(number, END_SECONDS)
-        return status
-
-    def _text(self, path: str) -> str:
-        try:
-            return self.pull(path).decode("utf-8", "replace")
-        except FileNotFoundError:
-            return ""
-
-    def spawn(
-        self,
-        command: Sequence[str],
-        *,
-        log: str,
-        directory: str,
-        environment: Mapping[str, str] | None = None,
-    ) -> Process:
-        """Start a program, which ends with the container at the latest. Raises ProvisionError."""
-        begin = agent.script(command, directory=directory, environment=environment or {}, output=log)
-        with self._reason():
-            return ContainerProcess(self, self.agent.begin(begin))
-
-    @contextlib.contextmanager
-    def _reason(self) -> Iterator[None]:
-        """If the host ended because its engine did, raise an error that says so."""
-        try:
-            yield
-        except ProvisionError:
-            if self.agent.gone:
-                self._look()
-            raise
-
-    def _look(self) -> None:
+    def look(self) -> None:
         """Read the state of the container from the engine. Raises ProvisionError when either of them is gone."""
         with engine_errors(f"look at container {self.container.name}", self._engine):
             self.container.reload()
@@ -211,7 +108,7 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
         if not self.agent.gone:
             return ""
         try:
-            self._look()
+            self.look()
         except ProvisionError as error:
             return str(error)
         return self.agent.gone
@@ -224,30 +121,14 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
             counters = self.run(["/bin/sh", "-c", OOM_COUNTS], seconds=LOOK_SECONDS).stdout
             return any(int(line.split()[1]) for line in counters.splitlines() if line.startswith("oom_kill "))
         with contextlib.suppress(ProvisionError):
-            self._look()
+            self.look()
         return bool(self.container.attrs["State"].get("OOMKilled"))
-
-    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
-        """Write a file into the shared directory."""
-        self._files.push(content, path, mode=mode)
-
-    def pull(self, path: str, *, offset: int = 0) -> bytes:
-        """The content of a file in the shared directory from byte ``offset`` (0-based) to its end."""
-        return self._files.pull(path, offset=offset)
-
-    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
-        """Copy a directory of this machine into the shared directory."""
-        self._files.copy_tree(source, target, durable=durable)
-
-    def remove_tree(self, path: str) -> None:
-        """Remove a directory and everything in it."""
-        self._files.remove_tree(path)
 
     def pid_here(self, inside: int) -> int:
         """The process id on this machine for a process id in the container; 0 when we do not see the process."""
         with contextlib.suppress(psutil.Error, OSError, ProvisionError):
-            self._look()
-            return agent.number_here(self.container.attrs["State"]["Pid"], inside)
+            self.look()
+            return number_here(self.container.attrs["State"]["Pid"], inside)
         return 0
 
     def cpu_seconds(self) -> float | None:
@@ -281,18 +162,31 @@ class ContainerHost(Host, Pauses, Partitions, Falls):
             return ["podman", "--url", self._engine.url, "exec", "-it", self.container.name, *command]
         return []
 
+    @property
+    def first_process(self) -> int:
+        """The process id on this machine of the container's first process. Raises ProvisionError."""
+        self.look()
+        return int(self.container.attrs["State"]["Pid"])
+
+    def lost(self) -> str:
+        """Why the host cannot be used any more; empty while it can be."""
+        return self.path.lost() if self.path else ""
+
     def partition(self) -> None:
         """Disconnect the container from its network, and so from this machine too. Raises ProvisionError."""
+        if self.path:
+            self.path.cut(self.name)
         with engine_errors(f"disconnect container {self.container.name}", self._engine):
             self._attachment.network.disconnect(self.container)
 
     def heal(self) -> None:
-        """Connect the container to its network again, with address, alias and delay. Raises ProvisionError."""
+        """Connect the container to its network again, with address, alias and path. Raises ProvisionError."""
         with engine_errors(f"connect container {self.container.name}", self._engine):
             self._attachment.network.connect(
                 self.container, ipv4_address=self.address, aliases=[self._attachment.alias]
             )
-        self._attachment.delay(self.container)  # the new network interface has no delay yet
+        if self.path:
+            self.path.join(self.name)
 
     def close(self) -> None:
         """End the container and every program in it. A container that is already gone is no error."""

@@ -10,34 +10,33 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import ipaddress
 import os
-import random
 import shutil
 import sys
 import threading
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.network import local_paths, routed_path
 from pytest_dbcluster.hosts.provisioner import Provisioner
-from pytest_dbcluster.hosts.provisioners.container import agent, engine, image_release, images
+from pytest_dbcluster.hosts.provisioners.container import engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import Attachment, ContainerHost
+from pytest_dbcluster.hosts.subnets import free_subnet
 from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
-SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
-SUBNET_BITS = 20  # 4094 addresses: the maximum number of containers in one run
 ATTEMPTS = 20  # to find a free subnet
 TAKEN = ("overlap", "already used")  # in the error of Docker and Podman for a subnet of another network
 
@@ -50,10 +49,10 @@ class ContainerProvisioner(Provisioner):
     """
 
     brings_programs = True
-    # We learn whether packets can be delayed when we try it: acquire() raises an error with the missing program.
     offers = frozenset(
-        {"shared-cores", "cores", "memory", "iops", "netem"} | ({"root"} if os.geteuid() == 0 else set())
+        {"shared-cores", "cores", "memory", "iops"} | ({"root", "netem"} if os.geteuid() == 0 else set())
     )
+    missing = MappingProxyType({"netem": "network namespaces need root"})
 
     def __init__(self, *, keep: bool = False, chosen: dict[str, str] | None = None) -> None:
         self._run = LocalRun(keep=keep)
@@ -93,6 +92,8 @@ class ContainerProvisioner(Provisioner):
         self._image(tag)
         directory = self._run.cluster_directory(spec)
         names = [f"node{number}" for number in range(1, spec.nodes + 1)]
+        asked = spec.needs.network
+        names += asked.ends if asked else ()
         with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
             starts = [threads.submit(self._host, connected, spec, tag, directory / name) for name in names]
             concurrent.futures.wait(starts)
@@ -100,7 +101,20 @@ class ContainerProvisioner(Provisioner):
         if failure := next((error for start in starts if (error := start.exception())), None):
             self.give_back(hosts)
             raise failure
-        return hosts
+        if asked:
+            self._connect(hosts, directory)
+        return hosts[: spec.nodes]
+
+    def _connect(self, hosts: Sequence[ContainerHost], directory: Path) -> None:
+        """Put containers on a path that can be delayed. Raises ProvisionError or Unsupported; then they have ended."""
+        try:
+            given = {host.name: (host.first_process, host) for host in hosts}
+            path = local_paths.make_path(self._run, directory, list(given), given)
+            for host in hosts:
+                host.path = path
+        except BaseException:
+            self.give_back(hosts)
+            raise
 
     def _host(self, connected: Engine, spec: ClusterSpec, tag: str, directory: Path) -> ContainerHost:
         name, cluster = directory.name, directory.parent.name
@@ -124,8 +138,7 @@ class ContainerProvisioner(Provisioner):
         )
         container = engine.start(connected, self._network, wanted)
         try:
-            attachment = Attachment(self._network, address, wanted.alias, spec.needs.rtt)
-            attachment.delay(container)
+            attachment = Attachment(self._network, address, wanted.alias)
             host = ContainerHost(name, attachment, files, connected, container)
             self._hosts.add(host)
             return host
@@ -142,8 +155,9 @@ class ContainerProvisioner(Provisioner):
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End these containers and remove their directories."""
-        with concurrent.futures.ThreadPoolExecutor(max(1, len(hosts))) as threads:
-            list(threads.map(self._end_host, hosts))
+        ended = [*hosts, *(host for host in routed_path.closed(hosts) if host not in hosts)]
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(ended))) as threads:
+            list(threads.map(self._end_host, ended))
 
     def _end_host(self, host: Host) -> None:
         if isinstance(host, ContainerHost):
@@ -187,7 +201,7 @@ class ContainerProvisioner(Provisioner):
         package = str(Path(registry.__file__).parents[1])
         self._run.clean_up_by(cleaning, {"DOCKER_HOST": connected.url, "PYTHONPATH": package})
         for attempt in range(ATTEMPTS):
-            subnet = _subnet()
+            subnet = free_subnet()
             try:
                 self._network = engine.network(connected, self.directory, str(subnet))
                 break
@@ -198,20 +212,6 @@ class ContainerProvisioner(Provisioner):
         self._gateway, self._addresses = hosts[0], hosts[1:]
         self._engine = connected
         return connected
-
-
-def _subnet() -> ipaddress.IPv4Network:
-    """A random private subnet that overlaps no route of this machine."""
-    taken = []
-    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
-        target, mask = (
-            ipaddress.IPv4Address(int(word, 16).to_bytes(4, "little")) for word in itemgetter(1, 7)(line.split())
-        )
-        if int(mask):
-            taken.append(ipaddress.IPv4Network(f"{target}/{mask}"))
-    subnets = list(SUBNETS.subnets(new_prefix=SUBNET_BITS))
-    random.SystemRandom().shuffle(subnets)
-    return next(subnet for subnet in subnets if not any(subnet.overlaps(other) for other in taken))
 
 
 def _limits(spec: ClusterSpec, directory: str, unlimited: frozenset[str]) -> dict[str, Any]:

@@ -14,13 +14,13 @@ import psutil
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.cli import doctor
-from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.errors import CommandFailed, ConfigError, ProvisionError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
+from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
-from tests.support import engines
+from tests.support import engines, paths
 from tests.support.engines import ours
 
 RELEASE = ReleaseName("mariadb", "10.11")
@@ -257,14 +257,20 @@ def test_limits_are_the_containers(provisioner, answering):
     assert [each["Rate"] for each in limits["BlkioDeviceWriteIOps"]] == [100]
 
 
-def test_a_delay_needs_the_kernels_netem(provisioner):
-    """Where the kernel has none the spec is unsupported, and the missing thing is named."""
-    slow = ClusterSpec("galera", nodes=2, release=RELEASE, needs=HostNeeds(rtt=0.01))
-    if doctor.netem(root=os.geteuid() == 0).value != "yes":
-        with pytest.raises(Unsupported, match=r"rtt=0\.01 needs .*netem"):
-            provisioner.acquire(slow)
-        return
-    hosts = provisioner.acquire(slow)
-    seconds = engines.reachable(hosts[0].address)
+def test_round_trips_between_containers_are_delayed(provisioner):
+    """They go through a router; our own connections do not, and a container that was cut off is on the path again."""
+    if reason := paths.missing():
+        pytest.skip(reason)
+    hosts = provisioner.acquire(ClusterSpec("galera", nodes=2, release=RELEASE, needs=HostNeeds(rtt=0.05)))
+    path = hosts[0].path
+    first = path.measured(NetworkNeeds(rtt=0.05))
+    ours = engines.reachable(hosts[0].address)
+    hosts[0].partition()
+    hosts[0].heal()
+    again = path.measured(NetworkNeeds(rtt=0.02))
     provisioner.give_back(hosts)
-    assert seconds >= 0.005
+
+    assert [(link.pair, link.asked) for link in (*first, *again)] == [
+        (("node1", "node2"), 0.05), (("node1", "node2"), 0.02),
+    ]  # fmt: skip
+    assert ours < 0.04

@@ -1,9 +1,9 @@
-"""The agent: a small shell program that starts programs in a container, and our end of its pipe.
+"""The agent: a small shell program that starts programs in a container or a guest, and our end of its line.
 
 The agent starts each program in its own process group, reports its end, and forwards signals. It needs only a POSIX
-shell, because images of servers have little more. It is the first process of its container, so the container ends at
-the end of the agent's input. Therefore no program outlives our process, even when our process is killed.
-Starting a program through the agent costs one message. The exec call of the engine starts several processes first.
+shell, because images of servers have little more. It is the first process of its host, so the host ends at the end of
+the agent's input. Therefore no program outlives our process, even when our process is killed.
+Starting a program through the agent costs one message. The exec call of an engine starts several processes first.
 """
 
 from __future__ import annotations
@@ -12,13 +12,9 @@ import contextlib
 import os
 import shlex
 import socket
-import struct
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-
-import psutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster.errors import ProvisionError
 
@@ -51,7 +47,7 @@ while IFS= read -r line; do
         kill -s "$2" -- "-$3" 2>/dev/null || kill -s "$2" "$3" 2>/dev/null
         ;;
     fall)
-        kill -s KILL -- -1  # all processes except the first one of the container, which is this shell
+        kill -s KILL -- -1  # all processes except the first one of the host, which is this shell
         wait
         echo fell
         ;;
@@ -59,25 +55,44 @@ while IFS= read -r line; do
 done
 """
 # Appended to the program on a host that outlives our process. Podman ends the input of a container when we disconnect,
-# whatever the settings of the container are; Docker leaves the input open.
+# whatever the settings of the container are; Docker leaves the input open. The line of a guest ends in any case.
 STAYS = "while :; do sleep 3600; done"
-# A container without a terminal sends its streams in frames: the first byte is the stream, the last four the length
-# (https://docs.docker.com/reference/api/engine/version/v1.41/#operation/ContainerAttach).
-FRAME = struct.Struct(">BxxxI")
-OUTPUT = 1
 BEGIN_SECONDS = 30.0  # timeout for the start of a program
 CLOSE_SECONDS = 5.0  # timeout for the end of the listener thread
 
 
-class Agent:
-    """Our end of the pipe. Any thread may send requests; one listener thread reads the answers.
+# What comes over a line, until its end: parts of the agent's output (True), and other words of the host (False).
+Parts = Callable[[socket.socket], Iterator[tuple[bool, bytes]]]
 
-    ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1.
+
+def plain(stream: socket.socket) -> Iterator[tuple[bool, bytes]]:
+    """The parts of a line that carries the agent's output alone."""
+    with contextlib.suppress(ConnectionResetError):  # it has ended, and had not read everything
+        while part := stream.recv(2**16):
+            yield True, part
+
+
+class Agent:
+    """Our end of the line. Any thread may send requests; one listener thread reads the answers.
+
+    ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1. ``parts`` reads the line.
+    ``ended``: a clause for the end of the line. ``console``: returns what else the host has said, for messages.
     """
 
-    def __init__(self, stream: socket.socket, name: str) -> None:
+    def __init__(
+        self,
+        stream: socket.socket,
+        name: str,
+        *,
+        parts: Parts = plain,
+        ended: str = "has ended",
+        console: Callable[[], str] = str,
+    ) -> None:
         self.name = name
         self._stream = stream
+        self._parts = parts
+        self._end = ended
+        self._console = console
         self._words = bytearray()
         self._begun = 0
         self._pids: dict[int, int] = {}
@@ -169,7 +184,7 @@ class Agent:
                 raise ProvisionError(self.gone)
 
     def _said(self) -> str:
-        words = self._words.decode("utf-8", "replace").strip()[-1000:]
+        words = (self._words.decode("utf-8", "replace") + self._console()).strip()[-1000:]
         return f"; it said: {words}" if words else ""
 
     def _send(self, text: str) -> None:
@@ -180,13 +195,11 @@ class Agent:
             raise ProvisionError(self.gone or f"{self.name} is gone: {error}") from None
 
     def _listen(self) -> None:
-        reason = f"{self.name} has ended, or its engine has"
+        reason = f"{self.name} {self._end}"
         rest = b""
         try:
-            while header := self._exactly(FRAME.size):
-                kind, length = FRAME.unpack(header)
-                content = self._exactly(length)
-                if kind != OUTPUT:
+            for is_output, content in self._parts(self._stream):
+                if not is_output:
                     self._words += content
                     continue
                 *lines, rest = (rest + content).split(b"\n")
@@ -216,26 +229,6 @@ class Agent:
                     # A shell reports 128 + N for a program that signal N ended.
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
-
-    def _exactly(self, length: int) -> bytes:
-        """Read ``length`` bytes; fewer only at the end of the stream."""
-        content = bytearray()
-        while len(content) < length and (part := self._stream.recv(length - len(content))):
-            content += part
-        return bytes(content)
-
-
-def number_here(agent: int, inside: int) -> int:
-    """The process id on this machine for process id ``inside`` of a container; 0 when there is none.
-
-    ``agent``: the agent's process id on this machine. Raises OSError or psutil.Error when a process ends meanwhile.
-    """
-    for process in psutil.Process(agent).children(recursive=True):
-        lines = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        ids = next((line.split()[1:] for line in lines if line.startswith("NSpid:")), [])
-        if ids[-1:] == [str(inside)]:
-            return process.pid
-    return 0
 
 
 def script(

@@ -1,0 +1,9 @@
+"""Guests: virtual machines that are processes of this machine (user-mode Linux), and networks between them.
+
+- ``guest``: one guest: its boot, its console, and our line to the agent in it.
+- ``disk``: disks of guests: sparse files, each with one owner.
+- ``boot_scripts``: what the first process of a guest does.
+- ``network``: a network namespace of a run, in which its guests are on one bridge.
+"""
+
+__all__ = ["guest", "network"]

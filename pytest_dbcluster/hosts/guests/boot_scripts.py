@@ -1,0 +1,75 @@
+"""What the first process of a guest does: mount its file systems, configure its network, and become the agent."""
+
+from __future__ import annotations
+
+import ipaddress
+import shlex
+from collections.abc import Sequence
+
+from pytest_dbcluster.hosts import agent
+
+# The root is a directory of the cache, which nobody may change: the guest writes into an overlay in its own memory. The
+# scripts lie on a mount that the new root does not have, so the second one goes over as an argument.
+ROOT = """\
+mount -t proc proc /proc
+mount -t tmpfs tmpfs /run
+insmod /usr/lib/uml/modules/overlay.ko
+mkdir /run/upper /run/work /run/root
+mount -t overlay -o lowerdir=/,upperdir=/run/upper,workdir=/run/work overlay /run/root
+umount /proc
+exec chroot /run/root /bin/busybox sh -c "$(cat /mnt/system)"
+"""
+
+# The kernel is not told of what came over the line before somebody opened it: so the agent speaks first.
+_SYSTEM = """\
+export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+mount -t proc proc /proc
+mount -t sysfs sysfs /sys
+mount -t devtmpfs dev /dev
+mkdir -p /dev/pts /dev/shm
+mount -t devpts devpts /dev/pts
+mount -t tmpfs -o mode=1777 tmpfs /dev/shm
+chmod 1777 /tmp
+hostname {name}
+ifconfig lo up
+{mounts}
+{network}
+exec </dev/ttyS1 >/dev/ttyS1
+stty raw -echo clocal
+echo ready
+{agent}
+{end}
+"""
+# Without -n it would first write back what programs have mapped, which the end of our process shall lose.
+POWER_OFF = "poweroff -n -f"
+
+
+def system(
+    name: str,
+    *,
+    read_only: Sequence[str],
+    writable: Sequence[str],
+    addresses: Sequence[ipaddress.IPv4Interface],
+    keep: bool,
+) -> str:
+    """The script of the second stage. name: host name. read_only, writable: directories of this machine.
+
+    addresses: those of the guest's interfaces, in their order. keep: the guest outlives our line to it.
+    """
+    mounts = [_mount(directory, "ro,") for directory in read_only] + [_mount(directory, "") for directory in writable]
+    network = [
+        f"ifconfig vec{number} {address.ip} netmask {address.netmask} up" for number, address in enumerate(addresses)
+    ]
+    return _SYSTEM.format(
+        name=shlex.quote(name),
+        mounts="\n".join(mounts),
+        network="\n".join(network),
+        agent=agent.PROGRAM,
+        end=agent.STAYS if keep else POWER_OFF,
+    )
+
+
+def _mount(directory: str, options: str) -> str:
+    """Mount a directory of this machine under its own path."""
+    path = shlex.quote(directory)
+    return f"mkdir -p {path} && mount -t hostfs -o {shlex.quote(options + directory)} none {path}"

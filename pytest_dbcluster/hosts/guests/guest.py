@@ -1,0 +1,234 @@
+"""A guest: a kernel that runs as a process of this machine, with an agent as its first process.
+
+Its root is the directory of the release ``vm``, read-only, under an overlay in its memory. It sees directories of this
+machine under their own paths, so programs of the cache run in it as they are. The agent listens on a serial line, which
+is one end of a socket pair. When the other end, ours, closes for whatever reason, the guest ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import ipaddress
+import os
+import re
+import signal
+import socket
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import mebibytes
+from pytest_dbcluster.hosts.agent import Agent
+from pytest_dbcluster.hosts.guests import boot_scripts
+from pytest_dbcluster.hosts.guests.disk import Disk
+from pytest_dbcluster.hosts.local_host import LocalHost, LocalProcess
+from pytest_dbcluster.releases import guest_system
+from pytest_dbcluster.releases.release import Release
+
+BOOT_SECONDS = 60.0  # a busy machine boots in several seconds, an idle one in one
+END_SECONDS = 10.0
+DIRECTORY = ".guest"  # in the host's directory: scripts, console and sockets of the guest
+CONSOLE = "console.log"
+LAST_LINES = 15
+DISKS = "abcdefgh"
+MIB = 2**20
+OTHER = "name another directory with TMPDIR"
+# What a path may have that stands in mount options and on the command line of a kernel.
+PATH = re.compile(r"[A-Za-z0-9_./+@:~-]+")
+
+
+def memory_directory() -> Path:
+    """Where a kernel makes the file that is its memory: it looks for these variables, then for /dev/shm."""
+    named = next((path for name in ("TMPDIR", "TMP", "TEMP") if (path := os.environ.get(name))), None)
+    return Path(named or ("/dev/shm" if os.path.ismount("/dev/shm") else "/tmp"))
+
+
+def free_memory() -> int:
+    """The bytes that are free where guests keep their memory. Raises OSError."""
+    state = os.statvfs(memory_directory())
+    return state.f_bavail * state.f_frsize
+
+
+def no_memory(needed: int) -> str:
+    """Why a guest cannot have ``needed`` bytes of memory here; empty when it can."""
+    directory = memory_directory()
+    try:
+        noexec, free = os.statvfs(directory).f_flag & os.ST_NOEXEC, free_memory()
+    except OSError as error:
+        return f"a guest keeps its memory in a file of {directory}: {error.strerror}; {OTHER}"
+    if noexec:
+        return f"a guest keeps its memory in a file of {directory}, which is mounted noexec; {OTHER}"
+    if free < needed:
+        return (
+            f"a guest keeps its memory in a file of {directory}, which has {mebibytes(free)} free, and it needs "
+            f"{mebibytes(needed)}; make that file system larger, ask for less with memory=, or {OTHER}"
+        )
+    return ""
+
+
+# Without it the kernel of a guest drops every packet that the sender left to its network card to divide.
+LARGE_PACKETS = ("gro=1",)
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """What a guest has. memory: bytes. interfaces: (interface of this machine, address in the guest), in order.
+
+    enter: the words of a command that runs another one in the network namespace of the interfaces. read_only,
+    writable: directories of this machine. disks: /dev/ubda, /dev/ubdb ... of the guest. keep: it outlives our process.
+    more: further parameters of every interface, such as ``mtu=9000``.
+    """
+
+    memory: int
+    interfaces: Sequence[tuple[str, ipaddress.IPv4Interface]] = ()
+    enter: Sequence[str] = ()
+    read_only: Sequence[str] = ()
+    writable: Sequence[str] = ()
+    disks: Sequence[Disk] = ()
+    keep: bool = False
+    more: Sequence[str] = LARGE_PACKETS
+
+
+class Guest:
+    """A guest that runs. ``agent``: our connection to its first process. Raises ProvisionError when it does not boot.
+
+    ``files``: the host of this machine that starts it; its directory gets the guest's console and scripts.
+    """
+
+    agent: Agent
+
+    def __init__(self, name: str, system: Release, files: LocalHost, machine: Machine) -> None:
+        self.name = name
+        self._system = system
+        self._files = files
+        self._machine = machine
+        self._directory = Path(files.directory, DIRECTORY)
+        self._process: LocalProcess | None = None
+        disks = [str(disk.path) for disk in machine.disks]
+        if len(disks) > len(DISKS):
+            raise ProvisionError(f"guest {name} asks for {len(disks)} disks: a guest has at most {len(DISKS)}")
+        for path in (str(self._root), files.directory, *machine.read_only, *machine.writable, *disks):
+            if not PATH.fullmatch(path):
+                raise ProvisionError(
+                    f"a guest cannot use the directory {path!r}: its kernel takes letters, digits and _./+@:~-; "
+                    "choose others with XDG_CACHE_HOME and DBCLUSTER_DATA_DIR"
+                )
+        if reason := no_memory(machine.memory):
+            raise ProvisionError(reason)
+        self.boot()
+
+    @property
+    def _root(self) -> Path:
+        return self._system.bin.parent / "root"
+
+    def boot(self) -> None:
+        """Start the guest, for the first time or after ``cut``, and wait for its agent. Raises ProvisionError."""
+        machine = self._machine
+        scripts = {
+            "root": boot_scripts.ROOT,
+            "system": boot_scripts.system(
+                self.name,
+                read_only=machine.read_only,
+                writable=machine.writable,
+                addresses=[address for _, address in machine.interfaces],
+                keep=machine.keep,
+            ),
+        }
+        for name, text in scripts.items():
+            self._files.push(text.encode(), str(self._directory / name))
+        with contextlib.ExitStack() as ends:
+            disks = []
+            for disk in machine.disks:
+                disks.append(disk.open())
+                ends.callback(os.close, disks[-1])
+            ours, theirs = socket.socketpair()
+            ends.enter_context(theirs)
+            self._process = self._files.spawn(
+                self._command(), log=str(self._directory / CONSOLE), directory="/", inherits=[theirs.fileno(), *disks]
+            )
+        self.agent = Agent(ours, f"guest {self.name}", ended="has ended", console=self.last_words)
+        try:
+            self.agent.wait_ready(BOOT_SECONDS)
+        except BaseException:
+            self.close()
+            raise
+
+    def _command(self) -> list[str]:
+        machine = self._machine
+        more = "".join(f",{parameter}" for parameter in machine.more)
+        vectors = [
+            f"vec{number}:transport=raw,ifname={name}{more}" for number, (name, _) in enumerate(machine.interfaces)
+        ]
+        disks = [f"ubd{letter}={disk.path}" for letter, disk in zip(DISKS, machine.disks, strict=False)]
+        return [
+            *machine.enter,
+            str(self._system.program(guest_system.KERNEL)),
+            f"mem={machine.memory // MIB}M",
+            "seccomp=on",
+            "rootfstype=hostfs",
+            f"rootflags={self._root}",
+            "ro",
+            "init=/bin/busybox",
+            f"uml_dir={self._directory}",
+            "con=null",
+            "con0=null,fd:1",
+            "ssl=null",
+            "ssl1=fd:{0}",
+            *vectors,
+            *disks,
+            "--",
+            "sh",
+            "-c",
+            f'"mount -t hostfs -o {self._directory} none /mnt && . /mnt/root"',
+        ]
+
+    def last_words(self) -> str:
+        """The last lines of the console, as text for a message; empty without a console."""
+        lines = self.console().splitlines()
+        # A panic ends with its stack, which tells users nothing.
+        panic = next((number for number, line in enumerate(lines) if "Kernel panic" in line), None)
+        return "\n".join(lines[-LAST_LINES:] if panic is None else lines[max(0, panic - LAST_LINES) : panic + 1])
+
+    def console(self) -> str:
+        """What the guest has printed so far; empty when it has printed nothing."""
+        with contextlib.suppress(OSError):
+            return (self._directory / CONSOLE).read_text(errors="replace")
+        return ""
+
+    @property
+    def pid(self) -> int:
+        """The process id of the kernel on this machine."""
+        assert self._process
+        return self._process.pid
+
+    def pause(self) -> None:
+        """Freeze the guest. Raises ProvisionError."""
+        assert self._process
+        self._process.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let the guest continue. Raises ProvisionError."""
+        assert self._process
+        self._process.signal(signal.SIGCONT)
+
+    def cut(self) -> None:
+        """End the guest as a power cut does: what it had in memory is lost. Raises ProvisionError."""
+        assert self._process
+        self._process.signal(signal.SIGKILL)
+        self.agent.close()
+        limit = time.monotonic() + END_SECONDS
+        while self._process.status() is None:
+            if time.monotonic() > limit:
+                raise ProvisionError(f"guest {self.name} (process {self.pid}) has not ended within {END_SECONDS:g} s")
+            time.sleep(0.005)
+
+    def detach(self) -> None:
+        """Close our line. The guest ends then, unless it is kept."""
+        self.agent.close()
+
+    def close(self) -> None:
+        """End the guest. One that has ended already is no error."""
+        with contextlib.suppress(ProvisionError):
+            self.cut()

@@ -1,0 +1,70 @@
+"""A router that is the kernel of this machine, in a network namespace of its own; for kernels with netem."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+
+from pytest_dbcluster.hosts.network.namespaces import SYSTEM_PATH, Namespace
+from pytest_dbcluster.hosts.network.router import Port, Router
+
+TRY_SECONDS = 10.0
+# What a path needs of the kernel: tried in a network namespace that goes with the command.
+TRIED = (
+    "ip link set lo up && tc qdisc add dev lo root handle 1: prio bands 16 && "
+    "tc qdisc add dev lo parent 1:1 netem delay 1ms && "
+    "tc filter add dev lo parent 1: protocol ip prio 1 u32 match ip src 127.0.0.1/32 flowid 1:1"
+)
+
+
+class KernelRouter(Router):
+    """Forwards in the namespace to which the ports belong."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self.ports: Sequence[Port] = ()
+
+    @staticmethod
+    def interface(port: Port) -> str:
+        """The name that a port has in the router."""
+        return port.outside
+
+    def start(self, ports: Sequence[Port]) -> None:
+        """Let the kernel forward between these ports."""
+        self.ports = ports
+        self._namespace.batch("ip", ["link set dev lo up", *self.forwarding()])
+        self._namespace.set("ipv4/ip_forward", "1")
+        self.tc(self.queues())
+
+    def tc(self, lines: Sequence[str]) -> None:
+        """Give these lines to ``tc`` in the namespace."""
+        self._namespace.batch("tc", lines)
+
+    def lost(self) -> str:
+        """A kernel is never lost while we run."""
+        return ""
+
+    def close(self) -> None:
+        """The namespace takes all with it."""
+
+
+def why_not() -> str:
+    """Why the kernel of this machine delays no packets for us, as a clause; empty where it does. Takes about 20 ms."""
+    programs = ("unshare", "ip", "tc")
+    if missing := [name for name in programs if shutil.which(name, path=SYSTEM_PATH) is None]:
+        return f"no {', '.join(missing)} here"
+    try:
+        done = subprocess.run(
+            ["unshare", "--net", "sh", "-c", TRIED],
+            env={"PATH": SYSTEM_PATH},
+            capture_output=True,
+            text=True,
+            timeout=TRY_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (
+        "" if done.returncode == 0 else (done.stderr.strip().splitlines() or [f"tc ended with {done.returncode}"])[-1]
+    )

@@ -1,0 +1,85 @@
+"""The paths of a run on this machine: which router they get, and why they cannot be made where they cannot."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.local_host import LocalHost
+from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.network import kernel_router
+from pytest_dbcluster.hosts.network.guest_router import GuestRouter
+from pytest_dbcluster.hosts.network.kernel_router import KernelRouter
+from pytest_dbcluster.hosts.network.namespace_host import NamespaceHost
+from pytest_dbcluster.hosts.network.namespaces import program
+from pytest_dbcluster.hosts.network.routed_path import NONE, RoutedPath
+from pytest_dbcluster.spec import ClusterSpec
+
+HOLDERS = "network"  # directory of the processes that hold the namespaces of a cluster
+
+
+def make(run: LocalRun, spec: ClusterSpec, directory: Path, progress: Report = lambda _: None) -> list[LocalHost]:
+    """The hosts of the nodes of a cluster that asks for a network, on a path that delays nothing yet.
+
+    directory: of the cluster. Raises Unsupported or ProvisionError; then nothing is left.
+    """
+    asked = spec.needs.network
+    assert asked
+    nodes = [f"node{number}" for number in range(1, spec.nodes + 1)]
+    path = make_path(run, directory, [*nodes, *asked.ends], progress=progress)
+    return [host for node in nodes if isinstance(host := path.host(node), LocalHost)]
+
+
+def make_path(
+    run: LocalRun,
+    directory: Path,
+    ends: Sequence[str],
+    given: Mapping[str, tuple[int, Host]] = NONE,
+    progress: Report = lambda _: None,
+) -> RoutedPath:
+    """A path between these ends that delays nothing yet; given: as in ``RoutedPath.make``.
+
+    Raises Unsupported or ProvisionError; then nothing is left of it.
+    """
+    if reason := why_not():
+        raise Unsupported(f"a network that can be delayed cannot be made on this machine: {reason}")
+    number = int(directory.name.partition("-")[0])
+    spawns = run.host(HOLDERS, directory / HOLDERS)
+    path = RoutedPath(
+        run.run_id, number, directory, spawns, lambda name, own: NamespaceHost(name, own, run.client, run.ports)
+    )
+    try:
+        path.make(ends, given)
+        assert path.hub
+        if kernel_delays():
+            path.begin(KernelRouter(path.hub))
+        else:
+            path.begin(GuestRouter(spawns, path.hub, path.gateway, keep=run.keep, progress=progress))
+        return path
+    except BaseException:
+        path.close()
+        raise
+
+
+@functools.cache
+def kernel_delays() -> bool:
+    """Whether the kernel of this machine delays packets for us; else a guest does."""
+    return not kernel_router.why_not()
+
+
+@functools.cache
+def why_not() -> str:
+    """Why local processes can have no network of their own on this machine, as a clause; empty where they can."""
+    if os.geteuid() != 0:
+        return "network namespaces need root"
+    try:
+        for name in ("ip", "unshare", "nsenter"):
+            program(name)
+    except Unsupported as error:
+        return str(error)
+    return ""

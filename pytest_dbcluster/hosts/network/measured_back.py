@@ -1,0 +1,65 @@
+"""MeasuredBack: the delays of one measurement, measured before its first round and after its last."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from pytest_dbcluster.formatting import milliseconds
+from pytest_dbcluster.hosts.network.path import MeasuredLink, NetworkPath, RoundTrips
+from pytest_dbcluster.network import NetworkNeeds, Pair
+
+
+@dataclasses.dataclass(frozen=True)
+class Delay:
+    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them."""
+
+    pair: Pair
+    asked: float
+    before: RoundTrips
+    after: RoundTrips | None
+
+    def __str__(self) -> str:
+        trips = [self.before, *([self.after] if self.after else [])]
+        pings = " and ".join(milliseconds(measured.ping) for measured in trips)
+        exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
+        over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
+        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}"
+
+
+class MeasuredBack:
+    """Measures the delays of each path that the rounds of a measurement use."""
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[NetworkPath, NetworkNeeds], list[MeasuredLink]] = {}
+        self._after: dict[tuple[NetworkPath, NetworkNeeds], list[MeasuredLink]] = {}
+
+    def before(self, path: NetworkPath | None, needs: NetworkNeeds | None) -> None:
+        """Measure before the first round of these needs on a path; later calls do nothing. Raises ProvisionError."""
+        if path and needs and (path, needs) not in self._before:
+            self._before[path, needs] = path.measured(needs)
+
+    def after(self, path: NetworkPath | None) -> None:
+        """Measure all that was measured before on a path once more. Raises ProvisionError."""
+        for of, needs in [key for key in self._before if key[0] is path]:
+            self._after[of, needs] = of.measured(needs)
+
+    def of(self, needs: NetworkNeeds | None) -> list[Delay]:
+        """The delays of these needs, on the path that was measured first; empty where none was."""
+        key = next((key for key in self._before if key[1] == needs), None)
+        if key is None:
+            return []
+        after: Sequence[MeasuredLink | None] = self._after.get(key) or [None] * len(self._before[key])
+        return [
+            Delay(first.pair, first.asked, first.measured, last.measured if last else None)
+            for first, last in zip(self._before[key], after, strict=True)
+        ]
+
+
+def line(name: str, needs: NetworkNeeds | None, delays: Sequence[Delay]) -> str:
+    """What a message says about the network of a variant; empty for a variant without one."""
+    if needs is None:
+        return ""
+    shown = [delay for delay in delays if delay.asked] or delays[:1]
+    measured = "; ".join(map(str, shown)) if shown else "not measured yet"
+    return f"network of {name}: {needs}; {measured}"

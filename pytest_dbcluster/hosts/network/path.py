@@ -1,0 +1,132 @@
+"""NetworkPath: the network between the hosts of one cluster, which can be delayed, and whose delay is measured back."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from pytest_dbcluster import network
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.formatting import milliseconds
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.network import NetworkNeeds, Pair
+
+SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
+REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
+TRIES = 5  # measurements of a link that seems wrong: what else runs on the machine only adds time
+OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by more than both
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundTrips:
+    """The shortest round trips between two ends, in seconds: of pings, and of exchanges of one byte over TCP.
+
+    exchange: None where an end has no program that exchanges bytes.
+    """
+
+    ping: float
+    exchange: float | None
+
+    def shorter(self, other: RoundTrips) -> RoundTrips:
+        """The shortest of both measurements."""
+        both = None if self.exchange is None or other.exchange is None else min(self.exchange, other.exchange)
+        return RoundTrips(min(self.ping, other.ping), both)
+
+    def above(self, rest: RoundTrips) -> RoundTrips:
+        """What a delay adds to the round trips of the same path at rest."""
+        both = None if self.exchange is None or rest.exchange is None else self.exchange - rest.exchange
+        return RoundTrips(self.ping - rest.ping, both)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeasuredLink:
+    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest."""
+
+    pair: Pair
+    asked: float
+    measured: RoundTrips
+
+    def wrong(self, jitter: float = 0.0) -> str:
+        """Why this is not what was asked, as a clause; empty where it is. jitter: seconds, as asked."""
+        allowed = max(OFF_SHARE * self.asked, OFF_SECONDS) + jitter
+        for name, seconds in (("pings", self.measured.ping), ("exchanges over TCP", self.measured.exchange)):
+            if seconds is not None and abs(seconds - self.asked) > allowed:
+                return (
+                    f"{' and '.join(self.pair)} are {milliseconds(seconds)} apart (least of {name}), and "
+                    f"{milliseconds(self.asked)} were asked"
+                )
+        return ""
+
+
+@runtime_checkable
+class OnPath(Protocol):
+    """An optional power of a host: it is on a path."""
+
+    path: NetworkPath | None
+
+
+def path_of(hosts: Sequence[Host]) -> NetworkPath | None:
+    """The path between the hosts of a cluster; None where they have none that can be delayed."""
+    return next((host.path for host in hosts[:1] if isinstance(host, OnPath)), None)
+
+
+class NetworkPath(abc.ABC):
+    """The network between the ends of one cluster. It begins at rest: it delays nothing.
+
+    ends: the nodes, then ``client`` and ``proxy`` where packets of these take the path too.
+    """
+
+    ends: Sequence[str] = ()
+
+    def __init__(self) -> None:
+        self._rest: dict[Pair, RoundTrips] = {}
+
+    @abc.abstractmethod
+    def shape(self, needs: NetworkNeeds) -> None:
+        """Delay packets as ``needs`` say from now on; nothing is restarted. Raises ProvisionError."""
+
+    @abc.abstractmethod
+    def host(self, end: str) -> Host:
+        """The host of an end beside the nodes. Raises ProvisionError."""
+
+    @abc.abstractmethod
+    def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
+        """The shortest of so many round trips between two ends, now. Raises ProvisionError."""
+
+    def lost(self) -> str:
+        """Why packets take this path no more, as a clause for a message; empty while they do."""
+        return ""
+
+    def cut(self, end: str) -> None:  # noqa: B027 (a host that is cut off elsewhere is cut off here too)
+        """Let no packet of an end take this path. Raises ProvisionError."""
+
+    def join(self, end: str) -> None:  # noqa: B027
+        """Let packets of an end take this path again. Raises ProvisionError."""
+
+    def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
+        """Shape the path, and measure the round trips between each two ends. The path stays shaped.
+
+        Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, and for a path that is lost.
+        """
+        links = network.pairs(self.ends)
+        if not self._rest:
+            self.shape(network.REST)
+            self._rest = {pair: self.round_trips(pair, REST_SAMPLES) for pair in links}
+        self.shape(needs)
+        return [self._measured(pair, needs) for pair in links]
+
+    def _measured(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
+        shape = needs.between(*pair)
+        now = self.round_trips(pair, SAMPLES)
+        for _ in range(TRIES):
+            link = MeasuredLink(pair, shape.rtt, now.above(self._rest[pair]))
+            wrong = link.wrong(shape.jitter)
+            if not wrong:
+                return link
+            now = now.shorter(self.round_trips(pair, SAMPLES))
+        raise ProvisionError(
+            f"the network between the nodes is not as the cluster asks for it ({needs}): {wrong}, as a difference to "
+            "the path at rest; a machine that does too much else delays packets, and a router that does not keep up too"
+        )

@@ -1,0 +1,213 @@
+"""A path of network namespaces around a router, for programs of this machine.
+
+Each end has one address, and two ways lead to it. From other ends packets go through the router, which delays them.
+From this machine they go straight over a pair of interfaces: so do our own connections, and those of a load generator
+that is no end. A program listens on the address of its end, so only in its own namespace.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.network import probes, router
+from pytest_dbcluster.hosts.network.namespace_host import MakesHost
+from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, come_first
+from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
+from pytest_dbcluster.hosts.network.router import MTU, Port, Router
+from pytest_dbcluster.hosts.subnets import free_subnet
+from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
+
+OURS, GATEWAY = 254, 253  # numbers of two addresses: of this machine, and of the router's ports
+PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
+NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
+FIRST_MAC = 0x020000000000  # locally administered
+
+
+class RoutedPath(NetworkPath):
+    """Namespaces of this machine, one for each end, and one for the ports of the router.
+
+    run_id, number: of the run and of the cluster in it; interfaces of this machine are named after them. directory:
+    of the cluster. spawns: starts the processes that hold the namespaces. makes_host: makes a host of a name and a
+    directory.
+    """
+
+    def __init__(self, run_id: str, number: int, directory: Path, spawns: Spawns, makes_host: MakesHost) -> None:
+        super().__init__()
+        self.gateway = ""
+        self._prefix = f"d{run_id}{number % 256:02x}"
+        self._directory = directory
+        self._spawns = spawns
+        self._makes_host = makes_host
+        self._hosts: dict[str, Host] = {}
+        self._namespaces: dict[str, Namespace] = {}
+        self._router: Router | None = None
+        self._needs: NetworkNeeds | None = None
+        self.ports: list[Port] = []
+        self.hub: Namespace | None = None
+
+    def make(self, ends: Sequence[str], given: Mapping[str, tuple[int, Host]] = NONE) -> None:
+        """Make the namespaces of these ends, and the ports of a router. Raises ProvisionError or Unsupported.
+
+        given: of ends that have a namespace and a way to this machine already, a process in it, and the host.
+        """
+        if len(ends) > router.MOST_ENDS:
+            raise Unsupported(
+                f"a network that can be delayed has {router.MOST_ENDS} ends at most, and {len(ends)} were asked for: "
+                f"{', '.join(ends)}"
+            )
+        self.ends = tuple(ends)
+        hosts = list(itertools.islice(free_subnet().hosts(), OURS))
+        self._ours, self.gateway = str(hosts[OURS - 1]), str(hosts[GATEWAY - 1])
+        self._hosts |= {end: host for end, (_, host) in given.items()}
+        self.hub = Namespace(self._spawns, "router")
+        for number, end in enumerate(ends, start=1):
+            macs = [_mac(FIRST_MAC + (kind << 8) + number) for kind in (1, 2)]
+            address = given[end][1].address if end in given else str(hosts[number - 1])
+            self.ports.append(Port(number, end, address, *macs))
+            self._namespaces[end] = Namespace(self._spawns, end, given[end][0] if end in given else None)
+        for port in self.ports:
+            self._connect(port)
+            if port.end not in given:
+                self._connect_here(port)
+            self.join(port.end)
+
+    def _connect(self, port: Port) -> None:
+        """Connect an end with the router. Both ends of a pair of interfaces are made where they stay."""
+        assert self.hub
+        namespace = self._namespaces[port.end]
+        self.hub.batch("ip", [
+            f"link add {port.outside} mtu {MTU} address {port.router_mac} type veth "
+            f"peer name {PEERS} mtu {MTU} address {port.mac} netns {namespace.pid}",
+            f"link set dev {port.outside} arp off addrgenmode none up",
+        ])  # fmt: skip
+        self.hub.without_offloads([port.outside])
+        namespace.without_offloads([PEERS])
+
+    def _connect_here(self, port: Port) -> None:
+        """Give an end its address, and connect it with this machine."""
+        namespace, ours = self._namespaces[port.end], f"{self._prefix}{port.number:02x}"
+        namespace.batch("ip", [
+            "link set dev lo up",
+            f"link add {CONTROL} type veth peer name {ours} netns {os.getpid()}",
+            f"address add {port.address}/32 dev {PEERS}",
+            f"link set dev {CONTROL} addrgenmode none up",
+            f"route add {self._ours}/32 dev {CONTROL} src {port.address}",
+        ])  # fmt: skip
+        lines = [f"address add {self._ours} peer {port.address} dev {ours}", f"link set dev {ours} addrgenmode none up"]
+        namespace.batch_here("ip", lines)
+
+    def join(self, end: str) -> None:
+        """Lead an end's packets for other ends to the router, for the first time or after ``cut``."""
+        port = self._port(end)
+        self._namespaces[end].batch("ip", [
+            f"link set dev {PEERS} addrgenmode none up",
+            f"neighbour replace {self.gateway} lladdr {port.router_mac} dev {PEERS} nud permanent",
+            *(
+                f"route replace {other.address}/32 via {self.gateway} dev {PEERS} onlink src {port.address}"
+                for other in self.ports
+                if other is not port
+            ),
+        ])  # fmt: skip
+
+    def cut(self, end: str) -> None:
+        """Let no packet of an end reach the router."""
+        self._namespaces[end].batch("ip", [f"link set dev {PEERS} down"])
+
+    def _port(self, end: str) -> Port:
+        return next(port for port in self.ports if port.end == end)
+
+    def namespace(self, end: str) -> Namespace:
+        """The namespace of an end."""
+        return self._namespaces[end]
+
+    def begin(self, made: Router) -> None:
+        """Let this router forward between the ends; the path then delays nothing. Raises ProvisionError."""
+        self._router = made
+        made.start(self.ports)
+        self._needs = REST
+
+    def host(self, end: str) -> Host:
+        """A host in the namespace of an end, with a directory of its own."""
+        known = self._hosts.get(end)
+        if known and Path(known.directory).is_dir():
+            return known
+        host = self._makes_host(end, self._directory / end)
+        self._hosts[end] = host
+        host.enter(self._namespaces[end], self._port(end).address)
+        host.path = self
+        return host
+
+    def shape(self, needs: NetworkNeeds) -> None:
+        """Tell the router, whatever it does now: a round that follows one of its own variant begins as any other."""
+        assert self._router
+        try:
+            self._router.shape(needs)
+        except ProvisionError:
+            self._require("its delays could not be changed")
+            raise
+        self._needs = needs
+
+    def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
+        """Ping, and exchange bytes over TCP, from the namespace of the first end."""
+        one, other = (self._namespaces[end] for end in pair)
+        address = self._port(pair[1]).address
+        asked = (self._needs or REST).between(*pair).rtt
+
+        def measured() -> RoundTrips:
+            come_first()  # the time that this thread would wait for a CPU is no part of the network
+            return RoundTrips(
+                probes.ping(one, address, samples, asked), probes.exchange(one, other, address, samples, asked)
+            )
+
+        self._require("no round trip can be measured")
+        try:
+            return one.inside(measured)
+        except ProvisionError:
+            self._require("no round trip could be measured")
+            raise
+
+    def _require(self, so: str) -> None:
+        """Raise ProvisionError when the router forwards no more."""
+        if lost := self.lost():
+            raise ProvisionError(f"{lost}; so {so}")
+
+    def others(self) -> list[Host]:
+        """The hosts of the ends beside the nodes, as far as they were made."""
+        return [host for end, host in self._hosts.items() if end in BESIDE_NODES]
+
+    def lost(self) -> str:
+        """Why the router forwards no more; empty while it does."""
+        return self._router.lost() if self._router else ""
+
+    def close(self) -> None:
+        """End the router and the namespaces; their interfaces go with them."""
+        if self._router:
+            with contextlib.suppress(ProvisionError):
+                self._router.close()
+        for namespace in filter(None, (*self._namespaces.values(), self.hub)):
+            with contextlib.suppress(ProvisionError):
+                namespace.close()
+
+
+def _mac(number: int) -> str:
+    return ":".join(f"{byte:02x}" for byte in number.to_bytes(6, "big"))
+
+
+def closed(hosts: Sequence[Host]) -> list[Host]:
+    """End the paths of these hosts, where the nodes of a cluster are given back and not only one of its other ends.
+
+    Returns the hosts of the other ends, which nobody uses any more.
+    """
+    others: list[Host] = []
+    for path in dict.fromkeys(host.path for host in hosts if isinstance(host, OnPath)):
+        if isinstance(path, RoutedPath) and any(host.name == path.ends[0] for host in hosts):
+            path.close()
+            others += path.others()
+    return others

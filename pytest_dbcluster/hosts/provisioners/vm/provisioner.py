@@ -1,0 +1,176 @@
+"""Guest provisioner: every node is a guest of user-mode Linux, a virtual machine that needs no hypervisor.
+
+A guest is a process of this machine with a kernel of its own, one CPU, its own memory and its own network interface.
+Its programs are those of the cache; data lie in a directory of this machine, which the guest sees under the same path.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import shutil
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import Unsupported
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.guests.guest import Machine
+from pytest_dbcluster.hosts.guests.network import Network
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.local_host import LocalHost
+from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.network import guest_path
+from pytest_dbcluster.hosts.network.guest_path import GuestPath
+from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
+from pytest_dbcluster.releases import fetched
+from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
+from pytest_dbcluster.releases.find import find
+from pytest_dbcluster.releases.release import Release
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
+from pytest_dbcluster.system import cache, cgroups
+
+MEMORY = 2**30  # of a guest whose spec names none; the machine gives it page by page
+CPUS = 1  # the kernel of a guest runs on one
+
+
+class GuestProvisioner(Provisioner):
+    """Hosts that are guests of one run. ``keep``: the caller may leave the run alive with ``leave``."""
+
+    def __init__(self, *, keep: bool = False) -> None:
+        self._run = LocalRun(keep=keep)
+        self.run_id, self.directory = self._run.run_id, self._run.directory
+        self._beginning = threading.Lock()
+        self._system: Release | None = None
+        self._network: Network | None = None
+        self._hosts: set[GuestHost] = set()
+
+    @functools.cached_property
+    def offers(self) -> frozenset[str]:
+        """The powers of guests; limits of CPU and disk are control groups of this machine around the guest."""
+        limits = cgroups.find(self.directory.parent).offers - {"memory"}
+        return frozenset({"shared-cores", "root", "netem", "memory"} | limits)
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why other powers are not offered: power -> a clause with the reason."""
+        return cgroups.find(self.directory.parent).missing
+
+    def supply(self, name: ReleaseName, progress: Report) -> Release:
+        """The release with this name, and the system of guests, fetched if needed. Raises what ``find`` raises."""
+        self._system = self._system or find(GUEST_SYSTEM, progress=progress)
+        return super().supply(name, progress)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The exact kernel of guests, if it has been fetched."""
+        system = self._system or fetched.lookup(GUEST_SYSTEM, "")
+        return {"guests": f"user-mode Linux {system.version}"} if system else {}
+
+    def node_memory(self, spec: ClusterSpec, machine: int) -> int:
+        """The memory of a guest, in bytes, whatever this machine has."""
+        return spec.needs.memory or MEMORY
+
+    def unmet(self, spec: ClusterSpec) -> str:
+        """A message with the needs of a spec that guests do not meet, and why; empty when they meet all needs."""
+        if spec.needs.cores and spec.needs.cores > CPUS:
+            return (
+                f"cluster {spec} needs cores={spec.needs.cores:g} of its hosts: a guest has one CPU, so cores= "
+                f"is at most {CPUS} with --db-provisioner vm"
+            )
+        return super().unmet(spec)
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[GuestHost]:
+        """One guest for each node. The first call makes the network. Raises ProvisionError or Unsupported."""
+        if reason := self.unmet(spec):
+            raise Unsupported(reason)
+        system, network = self._begin()
+        directory = self._run.cluster_directory(spec)
+        names = [f"node{number}" for number in range(1, spec.nodes + 1)]
+        asked = spec.needs.network
+        names += asked.ends if asked else ()
+        with concurrent.futures.ThreadPoolExecutor(len(names)) as threads:
+            boots = [threads.submit(self._host, system, network, spec, directory / name) for name in names]
+            concurrent.futures.wait(boots)
+        hosts = [boot.result() for boot in boots if not boot.exception()]
+        if failure := next((error for boot in boots if (error := boot.exception())), None):
+            self.give_back(hosts)
+            raise failure
+        if asked:
+            self._connect(hosts)
+        return hosts[: spec.nodes]
+
+    def _connect(self, hosts: Sequence[GuestHost]) -> None:
+        """Put guests on a path that can be delayed. Raises ProvisionError; then they have ended."""
+        try:
+            path = GuestPath({host.name: host for host in hosts})
+        except BaseException:
+            self.give_back(hosts)
+            raise
+        for host in hosts:
+            host.path = path
+
+    def _begin(self) -> tuple[Release, Network]:
+        with self._beginning:
+            system = self._system = self._system or find(GUEST_SYSTEM)
+            self._network = self._network or Network(self._run, system)
+            return system, self._network
+
+    def _host(self, system: Release, network: Network, spec: ClusterSpec, directory: Path) -> GuestHost:
+        files = self._run.host(directory.name, directory)
+        limits = HostNeeds(cores=spec.needs.cores, iops=spec.needs.iops)
+        if limits.powers:
+            self._run.limit(files, f"{directory.parent.name}-{directory.name}", limits)
+        interface, address = network.attach()
+        machine = Machine(
+            memory=spec.needs.memory or MEMORY,
+            interfaces=[(interface, address)],
+            enter=network.enter,
+            read_only=[str(cache.releases()), str(Path(registry.__file__).parent)],
+            writable=[files.directory],
+            keep=self._run.keep,
+        )
+        try:
+            host = GuestHost(directory.name, system, files, machine, network)
+        except BaseException:
+            network.detach(interface, address)
+            if files.group:
+                files.group.remove()
+            raise
+        self._hosts.add(host)
+        return host
+
+    def beside(self, host: Host) -> LocalHost:
+        """A host of this machine, with the address under which guests reach this machine."""
+        _, network = self._begin()
+        local = self._run.host(host.name, Path(host.directory))
+        local.address = str(network.gateway.ip)
+        return local
+
+    def give_back(self, hosts: Sequence[Host]) -> None:
+        """End these guests and remove their directories."""
+        ended = [*hosts, *(host for host in guest_path.others(hosts) if host not in hosts)]
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(ended))) as threads:
+            list(threads.map(self._end, ended))
+
+    def _end(self, host: Host) -> None:
+        if isinstance(host, GuestHost):
+            host.close()
+            self._hosts.discard(host)
+        shutil.rmtree(host.directory, ignore_errors=True)
+
+    def leave(self) -> None:
+        """Leave the run alive when this process ends. Before this call a run with ``keep`` ends with this process."""
+        self._run.leave()
+
+    def close(self) -> None:
+        """End every guest of the run, and remove its network and its directory; after ``leave`` they stay."""
+        for host in self._hosts:
+            host.detach()
+        self._hosts.clear()
+        if self._network and not self._run.left:
+            self._network.close()
+        self._network = None
+        self._run.close()

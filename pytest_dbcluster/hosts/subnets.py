@@ -1,0 +1,25 @@
+"""Private subnets for networks of a run."""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from operator import itemgetter
+from pathlib import Path
+
+SUBNETS = ipaddress.IPv4Network("10.128.0.0/9")
+SUBNET_BITS = 20  # 4094 addresses: the maximum number of hosts in one run
+
+
+def free_subnet() -> ipaddress.IPv4Network:
+    """A random private subnet that overlaps no route of this machine."""
+    taken = []
+    for line in Path("/proc/net/route").read_text().splitlines()[1:]:
+        target, mask = (
+            ipaddress.IPv4Address(int(word, 16).to_bytes(4, "little")) for word in itemgetter(1, 7)(line.split())
+        )
+        if int(mask):
+            taken.append(ipaddress.IPv4Network(f"{target}/{mask}"))
+    subnets = list(SUBNETS.subnets(new_prefix=SUBNET_BITS))
+    random.SystemRandom().shuffle(subnets)
+    return next(subnet for subnet in subnets if not any(subnet.overlaps(other) for other in taken))

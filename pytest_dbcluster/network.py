@@ -1,0 +1,147 @@
+"""NetworkNeeds: round-trip times, loss and rate between the ends of a cluster, as a spec asks for them.
+
+An *end* is a node (``node1``), the ``proxy`` or the ``client``, where the load generator runs. Nodes are peers: what a
+spec asks of its network holds between each two of them. Proxy and client are near unless a link names them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from pytest_dbcluster.errors import ConfigError
+
+CLIENT, PROXY = "client", "proxy"
+BESIDE_NODES = (CLIENT, PROXY)  # the ends that are no nodes
+NODE = re.compile(r"node[1-9][0-9]*")
+MOST_SECONDS = 10.0  # of a round trip: servers give up on a peer that answers later
+
+Pair = tuple[str, str]  # two ends, sorted
+Links = tuple[tuple[Pair, float], ...]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Shape:
+    """What holds between two ends. The values are those of ``NetworkNeeds``."""
+
+    rtt: float = 0.0
+    loss: float = 0.0
+    jitter: float = 0.0
+    rate: float | None = None
+
+
+NEAR = Shape()
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class NetworkNeeds:
+    """What a spec asks of the network between its ends.
+
+    rtt: seconds to a peer and back. loss: share of the packets that is lost, each way. jitter: seconds by which a round
+    trip varies either way. rate: bits a second, each way. links: the round trips of single pairs, in seconds, which
+    override ``rtt``: sorted pairs.
+    """
+
+    rtt: float = 0.0
+    loss: float = 0.0
+    jitter: float = 0.0
+    rate: float | None = None
+    links: Links = ()
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The ends beside the nodes that the links name, sorted."""
+        return tuple(sorted({end for pair, _ in self.links for end in pair} & set(BESIDE_NODES)))
+
+    def between(self, one: str, other: str) -> Shape:
+        """What holds between two ends."""
+        pair = pair_of(one, other)
+        peers = all(map(NODE.fullmatch, pair))
+        rtt = dict(self.links).get(pair, self.rtt if peers else 0.0)
+        return Shape(rtt, self.loss, self.jitter, self.rate) if peers else Shape(rtt)
+
+    def missing(self, nodes: int, *, proxy: bool) -> str:
+        """Which end of a link a cluster of so many nodes does not have, as a sentence; empty when it has all."""
+        known = [*(f"node{number + 1}" for number in range(nodes)), *([PROXY] if proxy else []), CLIENT]
+        for pair, _ in self.links:
+            if lacking := next((end for end in pair if end not in known), ""):
+                what = "has no proxy" if lacking == PROXY else f"has {nodes} node{'s' * (nodes > 1)}"
+                return f"a link between {' and '.join(pair)}, and the cluster {what}; its ends: {', '.join(known)}"
+        return ""
+
+    def __str__(self) -> str:
+        return ", ".join(texts(self.rtt, self.loss or None, self.jitter or None, self.rate, self.links))
+
+
+REST = NetworkNeeds()
+
+
+def pair_of(one: str, other: str) -> Pair:
+    """The two ends of a link as they are kept: sorted, node2 before node10."""
+    first, second = sorted((one, other), key=_order)
+    return first, second
+
+
+def _order(end: str) -> tuple[str, int]:
+    return (end[:4], int(end[4:])) if NODE.fullmatch(end) else (end, 0)
+
+
+def pairs(ends: Collection[str]) -> list[Pair]:
+    """Each two of these ends, once."""
+    return [pair_of(*two) for two in itertools.combinations(ends, 2)]
+
+
+def links(given: object) -> Links:
+    """The links of a mapping ``{("node1", "node3"): 0.02}`` as they are kept. Raises ConfigError for a wrong one."""
+    usage = 'it takes a mapping such as {("node1", "node3"): 0.02}, in seconds'
+    items: Iterable[object] = given.items() if isinstance(given, Mapping) else given if isinstance(given, tuple) else ()
+    if not isinstance(given, Mapping | tuple) or not all(map(_is_link, items)):
+        raise ConfigError(f"links={given!r} of a cluster's hosts: {usage}")
+    found: dict[Pair, float] = {}
+    for (one, other), rtt in given.items() if isinstance(given, Mapping) else given:
+        for end in (one, other):
+            if end not in BESIDE_NODES and not NODE.fullmatch(end):
+                known = ", ".join(("node1, node2, ...", *BESIDE_NODES))
+                raise ConfigError(f"unknown end {end!r} of a link between {one} and {other}; known: {known}")
+        pair = pair_of(one, other)
+        if one == other:
+            raise ConfigError(f"links={given!r} of a cluster's hosts: {one} is linked with itself")
+        if found.setdefault(pair, rtt) != rtt:
+            raise ConfigError(f"links={given!r} of a cluster's hosts: two round trips between {one} and {other}")
+        seconds(f"link between {' and '.join(pair)}", rtt)
+    return tuple(sorted(found.items(), key=lambda link: tuple(map(_order, link[0]))))
+
+
+def _is_link(item: object) -> bool:
+    """Whether an item of a mapping is a pair of names and a value."""
+    if not (isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], tuple) and len(item[0]) == 2):
+        return False
+    return all(isinstance(end, str) for end in item[0])
+
+
+def seconds(name: str, value: object) -> None:
+    """Raise ConfigError for a value that is no number of seconds from 0 to ``MOST_SECONDS``."""
+    if not _is_number(value) or not 0 <= float(str(value)) <= MOST_SECONDS:
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes seconds, from 0 to {MOST_SECONDS:g}")
+
+
+def share(name: str, value: object) -> None:
+    """Raise ConfigError for a value that is no share of packets that leaves some."""
+    if not _is_number(value) or not 0 <= float(str(value)) < 1:
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes a share of the packets, from 0 to below 1")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def texts(
+    rtt: float | None, loss: float | None, jitter: float | None, rate: float | None, linked: Links
+) -> Sequence[str]:
+    """What a spec asks of its network as texts, without what it leaves open: ``rtt=0.01``, ``node1-node3=0.02``."""
+    values = {"rtt": rtt, "loss": loss, "jitter": jitter, "rate": rate}
+    given = [f"{name}={value:.9g}" for name, value in values.items() if value is not None]
+    return [*given, *(f"{'-'.join(pair)}={value:g}" for pair, value in linked)]

@@ -1,0 +1,93 @@
+"""The system of guests: a kernel that runs as a process (user-mode Linux), and the files that guests see as their root.
+
+The kernel is a program of another suite, and it has to find its own memory in /proc/self/maps. Started through the
+dynamic loader, as a shim does it, it takes the loader's memory for its own. So it names the loader of its suite as its
+interpreter, by a path relative to the directory in which it starts. An entry of the cache may still be moved.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.releases import apt, shims
+from pytest_dbcluster.releases.catalogue import GUEST_MODULES
+
+KERNEL = "linux"
+MODULES = "usr/lib/uml/modules"
+# Directories that mounts of a guest need; the packages of a whole system would bring them.
+MOUNT_POINTS = ("dev", "mnt", "proc", "root", "run", "sys", "tmp")
+INTERPRETER = b"/lib64/ld-linux-x86-64.so.2\0"
+LOADER = "usr/lib/ld.so"
+ACCOUNTS = {
+    "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
+    "group": "root:x:0:\nnogroup:x:65534:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+
+_KERNEL_SHIM = """\
+#!/bin/sh
+home=${{0%/*}}; home=${{home%/*}}
+[ -e "$home/{root}" ] || {{ home=$(readlink -f "$0"); home=${{home%/*/*}}; }}
+cd "$home/{root}" || exit 126
+LD_LIBRARY_PATH={libraries} exec usr/bin/{kernel} "$@"
+"""
+
+
+def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
+    """Make ``entry/bin`` with the kernel and shims of ``programs``, and ``entry/root`` a root directory of guests.
+
+    Raises ProvisionError for a kernel of another shape than expected, and without a module that guests need.
+    """
+    unpacked = entry / shims.ROOT
+    shims.make(entry, programs, architecture, remove_others=False)
+    _complete(unpacked)
+    _keep_modules(unpacked / MODULES)
+    libraries = unpacked / "usr/lib" / shims.TRIPLETS[architecture]
+    name_loader(unpacked / "usr/bin/linux.uml", unpacked / "usr/bin" / KERNEL)
+    loader = next(libraries.glob("ld-linux*.so.*"))
+    (unpacked / LOADER).symlink_to(f"{libraries.name}/{loader.name}")
+    shim = entry / "bin" / KERNEL
+    relative = libraries.relative_to(unpacked)
+    shim.write_text(_KERNEL_SHIM.format(root=shims.ROOT, libraries=relative, kernel=KERNEL), encoding="utf-8")
+    shim.chmod(0o755)
+
+
+def name_loader(program: Path, target: Path) -> None:
+    """Replace the interpreter of a program by ``LOADER``, relative to its working directory. Raises ProvisionError."""
+    content = program.read_bytes()
+    if content.count(INTERPRETER) != 1:
+        raise ProvisionError(f"{program.name} names its dynamic loader otherwise than {INTERPRETER[:-1].decode()}")
+    target.write_bytes(content.replace(INTERPRETER, LOADER.encode().ljust(len(INTERPRETER), b"\0")))
+    target.chmod(0o755)
+    program.unlink()
+
+
+def _complete(unpacked: Path) -> None:
+    """Add what the scripts of base packages would have made: links of a merged /usr, accounts, busybox's programs."""
+    for name in MOUNT_POINTS:
+        (unpacked / name).mkdir(exist_ok=True)
+    for name in ("bin", "sbin", "lib", "lib64"):
+        if not (unpacked / name).exists():
+            (unpacked / name).symlink_to(f"usr/{name}")
+    for name, text in ACCOUNTS.items():
+        (unpacked / "etc" / name).write_text(text)
+    directories = (unpacked / "usr/bin", unpacked / "usr/sbin")
+    for name in apt.run([str(unpacked / "usr/bin/busybox"), "--list"]).split():
+        if not any((directory / name).is_symlink() or (directory / name).exists() for directory in directories):
+            (directories[0] / name).symlink_to("busybox")
+
+
+def _keep_modules(modules: Path) -> None:
+    """Move the modules of ``GUEST_MODULES`` to ``modules`` itself, and remove the others: 160 MB."""
+    found = {path.stem: path for path in modules.glob("*/kernel/**/*.ko")}
+    if missing := {"overlay", "sch_netem"} - found.keys():
+        raise ProvisionError(f"the kernel's package has no module {', '.join(sorted(missing))}")
+    for name in GUEST_MODULES:
+        if name in found:
+            found[name].rename(modules / f"{name}.ko")
+    for directory in modules.iterdir():
+        if directory.is_dir():
+            shutil.rmtree(directory)

@@ -1,0 +1,176 @@
+"""One guest, without a network: its boot, its end, and what is said where it does not boot."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import time
+import types
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts import agent
+from pytest_dbcluster.hosts.guests import guest as module
+from pytest_dbcluster.hosts.guests.guest import Guest, Machine
+from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.releases import fetched
+from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
+from pytest_dbcluster.spec import ClusterSpec
+
+MEMORY = 64 * 2**20
+SYSTEM = fetched.lookup(GUEST_SYSTEM, "")
+
+pytestmark = pytest.mark.skipif(SYSTEM is None, reason="the system of guests is not in the cache: dbcluster fetch vm")
+
+
+@pytest.fixture
+def files(data):
+    """A directory of a run."""
+    run = LocalRun()
+    yield run.host("node1", run.cluster_directory(ClusterSpec("standalone")) / "node1")
+    run.close()
+
+
+@pytest.fixture
+def guest(files):
+    """A guest that shares the directory."""
+    made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory]))
+    yield made
+    made.close()
+
+
+def run(guest, files, *command):
+    """Status and output of a command in the guest."""
+    output = f"{files.directory}/output"
+    Path(output).unlink(missing_ok=True)
+    number = guest.agent.begin(agent.script(command, directory=files.directory, environment={}, output=output))
+    return guest.agent.wait(number, 60), Path(output).read_text()
+
+
+def test_a_guest_has_its_own_kernel_and_memory(guest, files):
+    """Its name, one CPU and its memory are its own; the shared directory lies under the same path."""
+    assert run(guest, files, "uname", "-n", "-r") == (0, f"node1 {SYSTEM.version}\n")
+    assert run(guest, files, "nproc") == (0, "1\n")
+    total = int(run(guest, files, "awk", "/MemTotal/ { print $2 }", "/proc/meminfo")[1]) * 1024
+    assert 0.7 * MEMORY < total <= MEMORY
+    assert run(guest, files, "cat", f"{files.directory}/.guest/root")[1].startswith("mount -t proc")
+
+
+def test_a_guest_cannot_change_its_root(guest, files):
+    """What it writes there is in its memory: the cache has many users."""
+    assert run(guest, files, "sh", "-c", "echo changed >/etc/passwd; cat /etc/passwd") == (0, "changed\n")
+
+    assert (SYSTEM.bin.parent / "root/etc/passwd").read_text().startswith("root:")
+
+
+def test_a_cut_guest_starts_again_without_its_programs(guest, files):
+    """Its memory ends with its power; what programs wrote into the shared directory, this machine has."""
+    assert run(guest, files, "sh", "-c", "echo words >kept; echo words >/lost; sleep 60 & echo begun") == (0, "begun\n")
+    assert Path(files.directory, "kept").read_text() == "words\n"
+    guest.cut()
+    guest.boot()
+
+    assert run(guest, files, "cat", "kept") == (0, "words\n")
+    assert run(guest, files, "ls", "/lost")[0] == 1
+    assert "sleep" not in run(guest, files, "ps")[1]
+
+
+def test_a_guest_ends_with_our_line(guest, files):
+    """Whatever ends this process closes the line; so the guest ends at once, and leaves no process."""
+    pids = [guest.pid, *(child.pid for child in psutil.Process(guest.pid).children(recursive=True))]
+    began = time.monotonic()
+    guest.detach()
+
+    wait.until(lambda: [str(pid) for pid in pids if alive(pid)], "the end of the guest", seconds=30, poll=0.005)
+    assert guest.agent.gone == "guest node1 was given back"
+    assert time.monotonic() - began < 30
+
+
+def alive(pid):
+    """Whether a process runs; its supervisor asks for its status later."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_a_paused_guest_goes_on_later(guest, files):
+    """Nothing in it moves meanwhile."""
+    guest.pause()
+    number = guest.agent.begin("echo words")
+    assert guest.agent.wait(number, 0.3) is None
+
+    guest.resume()
+
+    assert guest.agent.wait(number, 60) == 0
+
+
+def test_a_panic_is_said_with_the_last_words_of_the_console(guest, files):
+    """Programs of the guest have ended then, and its host is lost."""
+    number = guest.agent.begin("sleep 60")
+    guest.agent.pid(number)
+    guest.agent.begin("echo 1 >/proc/sys/kernel/sysrq; echo c >/proc/sysrq-trigger")
+
+    with pytest.raises(ProvisionError, match=r"guest node1 has ended; it said: (.|\n)*Kernel panic - not syncing"):
+        guest.agent.wait(number, 60)
+    assert "sysrq triggered crash" in guest.agent.gone
+    assert "Call Trace" not in guest.agent.gone
+
+
+def test_a_kernel_that_does_not_start_is_said_with_its_last_lines(files):
+    """Too little memory is one reason."""
+    with pytest.raises(ProvisionError, match=r"^guest node1 has ended; it said: .") as caught:
+        Guest("node1", SYSTEM, files, Machine(2**20))
+
+    assert len(str(caught.value).splitlines()) <= module.LAST_LINES + 1
+
+
+def test_a_kernel_that_is_no_kernel_says_what_it_printed(files, tmp_path):
+    """The words of whatever lies there are in the message."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/linux").write_text("#!/bin/sh\necho this is no kernel\nexit 1\n")
+    (tmp_path / "bin/linux").chmod(0o755)
+    broken = dataclasses.replace(SYSTEM, bin=tmp_path / "bin")
+
+    with pytest.raises(ProvisionError, match=r"^guest node1 has ended; it said: this is no kernel$"):
+        Guest("node1", broken, files, Machine(MEMORY))
+
+
+def test_a_path_that_a_kernel_cannot_take_is_refused(files):
+    """Spaces and commas separate the words of its command line."""
+    with pytest.raises(ProvisionError, match=r"cannot use the directory '/a b': .*; choose others with XDG_CACHE_HOME"):
+        Guest("node1", SYSTEM, files, Machine(MEMORY, writable=["/a b"]))
+
+
+@pytest.mark.parametrize(
+    ("flags", "blocks", "text"),
+    [
+        (os.ST_NOEXEC, 10**6, "a file of {there}, which is mounted noexec; name another directory with TMPDIR"),
+        (
+            0,
+            1024,
+            "a file of {there}, which has 4 MiB free, and it needs 64 MiB; make that file system larger",
+        ),
+    ],
+)
+def test_memory_that_cannot_be_had_is_refused_before_the_boot(files, tmp_path, monkeypatch, flags, blocks, text):
+    """The kernel would stop, or end in the middle of a round when it takes a page that is not there."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    state = types.SimpleNamespace(f_flag=flags, f_bavail=blocks, f_frsize=4096)
+    monkeypatch.setattr(os, "statvfs", lambda path: state)
+
+    with pytest.raises(ProvisionError, match=re.escape(text.format(there=tmp_path))):
+        Guest("node1", SYSTEM, files, Machine(MEMORY))
+
+
+def test_a_directory_for_memory_that_is_not_there_is_named(files, tmp_path, monkeypatch):
+    """The variable that names it is in the message."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+
+    with pytest.raises(ProvisionError, match=r"none: No such file or directory; name another directory with TMPDIR"):
+        Guest("node1", SYSTEM, files, Machine(MEMORY))

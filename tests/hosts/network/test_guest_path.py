@@ -1,0 +1,45 @@
+"""A path between guests: each delays what it sends to its peers, and only that."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
+from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.spec import ClusterSpec
+from tests.support import guests
+from tests.support.engines import reachable
+
+pytestmark = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing() or "there can be guests")
+
+
+@pytest.fixture
+def pair():
+    """Two guests on a path at rest; everything on it has ended afterwards."""
+    provisioner = GuestProvisioner()
+    hosts = provisioner.acquire(ClusterSpec("galera", nodes=2).with_needs(rtt=0, memory="64M"))
+    yield hosts
+    provisioner.give_back(hosts)
+    provisioner.close()
+
+
+def test_packets_between_guests_wait_and_ours_do_not(pair):
+    """By ping alone: a guest has no program that exchanges bytes over TCP. Lost packets are lost, and found again."""
+    path = pair[0].path
+    (link,) = path.measured(NetworkNeeds(rtt=0.2))
+
+    assert (link.pair, link.asked, link.measured.exchange) == (("node1", "node2"), 0.2, None)
+    assert reachable(pair[0].address, 5) < 0.1
+    path.shape(NetworkNeeds(loss=0.999999))
+    with pytest.raises(ProvisionError, match=r"^no answer to pings from node1 to node2: "):
+        path.round_trips(("node1", "node2"), 1)
+    path.measured(NetworkNeeds(rtt=0.05))
+
+
+def test_a_guest_that_ends_takes_the_path_with_it(pair):
+    """A round that was running then is void, and says which guest ended."""
+    assert pair[0].path.lost() == ""
+    pair[1]._guest.cut()
+
+    assert "node2" in pair[0].path.lost()

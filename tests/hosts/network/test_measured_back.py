@@ -1,0 +1,61 @@
+"""The delays of one measurement: before its first round, after its last, and what a message says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import network
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.network.measured_back import MeasuredBack, line
+from pytest_dbcluster.network import NetworkNeeds
+from tests.support.paths import FakePath
+
+FAR = NetworkNeeds(rtt=0.01)
+
+
+def test_a_delay_is_measured_before_and_after_the_rounds():
+    """Before them once, however many rounds there are; after them what was measured before."""
+    path, measured = FakePath(["node1", "node2"]), MeasuredBack()
+    for needs in (network.REST, FAR, network.REST, FAR):
+        measured.before(path, needs)
+    (delay,) = measured.of(FAR)
+    assert (delay.pair, delay.asked, delay.after) == (("node1", "node2"), 0.01, None)
+    measured.after(path)
+    (delay,) = measured.of(FAR)
+
+    assert delay.before.ping == pytest.approx(delay.after.ping) == pytest.approx(0.01)
+    assert path.shaped == [network.REST, network.REST, FAR, network.REST, FAR]
+
+
+def test_a_cluster_without_a_path_is_not_measured():
+    """Nothing was asked of its network."""
+    measured = MeasuredBack()
+    measured.before(None, None)
+    measured.after(None)
+
+    assert measured.of(None) == []
+    assert line("galera3", None, []) == ""
+
+
+def test_a_delay_that_changes_during_the_rounds_is_an_error():
+    """The rounds had another network than was asked, for nobody knows how long."""
+    path, measured = FakePath(["node1", "node2"]), MeasuredBack()
+    measured.before(path, FAR)
+    path._adds = 0.005
+
+    with pytest.raises(ProvisionError, match=r"node1 and node2 are 15\.0 ms apart"):
+        measured.after(path)
+
+
+def test_a_message_says_what_was_asked_and_measured():
+    """By ping and over TCP, before and after; of links that are asked to be longer than none, if there are any."""
+    path, measured = FakePath(["node1", "node2", "node3"]), MeasuredBack()
+    far = NetworkNeeds(links=((("node1", "node3"), 0.02),))
+    assert line("far", far, measured.of(far)) == "network of far: rtt=0, node1-node3=0.02; not measured yet"
+    measured.before(path, far)
+    measured.after(path)
+
+    assert line("far", far, measured.of(far)) == (
+        "network of far: rtt=0, node1-node3=0.02; node1-node3 20.0 ms asked, 20.0 ms and 20.0 ms by ping, "
+        "20.0 ms and 20.0 ms over TCP"
+    )

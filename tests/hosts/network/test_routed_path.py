@@ -1,0 +1,94 @@
+"""Namespaces around a router: packets of peers wait, ours do not, and nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.network import NetworkNeeds
+from tests.support import paths
+
+FAR = NetworkNeeds(rtt=0.02, links=((("client", "node1"), 0.05),))
+HELD = """
+import sys, time
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+
+provisioner = LocalProvisioner()
+provisioner.acquire(ClusterSpec("galera", nodes=2).with_needs(rtt=0))
+print(provisioner.run_id, flush=True)
+time.sleep(600)
+"""
+
+
+def interfaces(run_id):
+    """The interfaces of this machine that have the name of a run."""
+    return [name for _, name in socket.if_nameindex() if name.startswith(f"d{run_id}")]
+
+
+def test_packets_of_peers_wait_and_ours_do_not(path):
+    """Each link as long as it was asked for, measured back; a change takes no restart."""
+    links = {link.pair: link for link in path.measured(FAR)}
+    _, node2 = path.hosts
+
+    assert {pair: link.asked for pair, link in links.items()} == {
+        ("node1", "node2"): 0.02, ("client", "node1"): 0.05, ("client", "node2"): 0.0,
+    }  # fmt: skip
+    with path.namespace("node2").inside(lambda: socket.create_server((node2.address, 0))) as listener:
+        times = []
+        for _ in range(5):
+            began = time.perf_counter()
+            socket.create_connection(listener.getsockname(), timeout=5).close()
+            times.append(time.perf_counter() - began)
+        assert min(times) < 0.01
+        with pytest.raises(OSError, match="refused"):
+            socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
+    path.measured(NetworkNeeds())
+
+
+def test_a_router_that_ends_is_said(path):
+    """Wherever the path is used from then on; a host on it cannot be used any more."""
+    assert path.lost() == path.hosts[0].lost() == ""
+    if (pid := paths.router_pid(path)) is None:
+        pytest.skip("the router is the kernel of this machine, which does not end")
+    os.kill(pid, signal.SIGKILL)
+    wait.until(lambda: [] if path.lost() else ["the router is not missed"], "the loss", seconds=20)
+
+    assert path.lost().startswith("the router between the nodes is gone (a guest; the last line of its console: ")
+    assert path.hosts[1].lost() == path.lost()
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so its delays could not be changed$"):
+        path.shape(FAR)
+    with pytest.raises(ProvisionError, match=r"^the router .* is gone .*; so no round trip can be measured$"):
+        path.round_trips(("node1", "node2"), 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_run_that_was_killed(number, tmp_path):
+    """Its namespaces, interfaces and router end with the process that made them."""
+    if reason := paths.missing():
+        pytest.skip(reason)
+    data = {"DBCLUSTER_DATA_DIR": str(tmp_path / "runs")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, env={**os.environ, **data}
+    )
+    run_id = process.stdout.readline().strip()
+    assert len(interfaces(run_id)) == 2
+    process.send_signal(number)
+    process.wait()
+    process.stdout.close()
+
+    def left():
+        marked = [running.pid for running, mark, _ in runs._marked() if mark == run_id]
+        return [*map(str, marked), *interfaces(run_id), *map(str, Path(data["DBCLUSTER_DATA_DIR"]).glob(run_id))]
+
+    wait.until(left, f"the end of run {run_id}", seconds=60)
