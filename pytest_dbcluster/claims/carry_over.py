@@ -53,7 +53,10 @@ class CarryOver:
 
     @property
     def warned(self) -> bool:
-        """Whether there is carry-over worth a warning: without any, this is so in 1 of 100 claims."""
+        """Whether there is carry-over worth a warning: without any, in 1 of 100 claims of independent rounds.
+
+        It is no test by the draw alone, so waves of a few rounds' period may make it 2 of 100.
+        """
         return abs(self.slower) >= NEGLIGIBLE and (self.low > 0 or self.high < 0)
 
 

@@ -19,6 +19,8 @@ QUANTILE = 0.995
 ONE_IN = round(1 / (1 - QUANTILE))
 LEAST_PAIRS = 8  # of clusters: fewer give an f of more than 3.4 standard deviations
 ASSUMED = "assumed"
+SPAN, STEPS = 1e3, 2000  # of the variances that are reckoned with: up to so many times as large, in so many steps
+PRECISE = 1e-6  # of f, in standard deviations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,26 +75,57 @@ def together(one: ClusterDifference, other: ClusterDifference) -> ClusterDiffere
     return ClusterDifference(both, sources, min(one.pairs, other.pairs), one.instances)
 
 
-def upper(log_ratios: Sequence[float]) -> float:
+def upper(log_ratios: Sequence[float], noise: float = 0.0) -> float:
     """Return f from the log ratios of pairs of fresh equal clusters, one for each pair of clusters.
 
-    t * s, or the largest of the differences where that is larger. s is the root of the mean square: the mean of the
-    differences is 0, because which cluster of a pair is the first is arbitrary, so s has as many degrees of freedom as
-    there are pairs. t is the .995 quantile of Student's distribution with these degrees of freedom. For normal
-    differences exactly 1 new pair in 200 lies above t * s, the uncertainty of s included (the prediction bound of one
-    future observation: Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known mean). At 24 pairs t is
-    2.80, where a known standard deviation would need 2.58. The largest difference guards against tails that are not
-    normal. The rounds' own noise is part of the differences, so f is rather too large than too small.
+    Without noise it is t * s, or the largest of the differences where that is larger. s is the root of the mean square:
+    the mean of the differences is 0, because which cluster of a pair is the first is arbitrary, so s has as many
+    degrees of freedom as there are pairs. t is the .995 quantile of Student's distribution with these degrees of
+    freedom. For normal differences exactly 1 new pair in 200 lies above t * s, the uncertainty of s included (the
+    prediction bound of one future observation: Hahn and Meeker, Statistical Intervals, 1991, section 4.8, for a known
+    mean). At 24 pairs t is 2.80, where a known standard deviation would need 2.58. The largest difference guards
+    against tails that are not normal.
+
+    noise: the standard error of a difference that comes from the rounds. The interval of a claim has its own rounds'
+    noise already, so f leaves it out (``_predicted``). f stays above what the differences say without doubt, so with
+    few rounds f is larger, not smaller.
 
     Raises ValueError for fewer than ``LEAST_PAIRS`` differences, and for one that is not finite.
     """
     if len(log_ratios) < LEAST_PAIRS:
         raise ValueError(f"f needs at least {LEAST_PAIRS} pairs of clusters, got {len(log_ratios)}")
-    if not all(map(math.isfinite, log_ratios)):
+    if not all(map(math.isfinite, (*log_ratios, noise))):
         raise ValueError("a difference of two clusters is not finite")
-    squares = math.fsum(value * value for value in log_ratios)
-    s = math.sqrt(squares / len(log_ratios))
-    return max(student_quantile(QUANTILE, len(log_ratios)) * s, *map(abs, log_ratios))
+    square = math.fsum(value * value for value in log_ratios) / len(log_ratios)
+    if not square:
+        return 0.0
+    if not noise:
+        return max(student_quantile(QUANTILE, len(log_ratios)) * math.sqrt(square), *map(abs, log_ratios))
+    share = math.sqrt(max(0.0, 1 - noise * noise / square))  # of a difference, which is not the rounds' noise
+    return max(_predicted(square, noise * noise, len(log_ratios)), share * max(map(abs, log_ratios)))
+
+
+def _predicted(square: float, noise: float, pairs: int) -> float:
+    """The .995 quantile of the next difference of two clusters, by Bayes' rule, for differences with noise.
+
+    square: the mean square of the differences. noise: the variance that comes from the rounds. The variance v of a
+    difference, noise included, has the prior 1 / v, cut off below the noise, so without noise the result is Student's.
+    """
+    lowest, highest = max(noise, square / SPAN), max(noise, square) * SPAN
+    step = math.log(highest / lowest) / STEPS
+    variances = [lowest * math.exp(step * (number + 0.5)) for number in range(STEPS)]  # even on a log scale: 1 / v
+    logs = [-pairs / 2 * (math.log(v) + square / v) for v in variances]
+    weights = [math.exp(value - max(logs)) for value in logs]
+    deviations = [math.sqrt(max(0.0, v - noise)) for v in variances]
+    wanted, low, high = QUANTILE * math.fsum(weights), 0.0, 10 * math.sqrt(highest)
+    while high - low > PRECISE * math.sqrt(square):
+        middle = (low + high) / 2
+        below = math.fsum(
+            weight * (1 + math.erf(middle / deviation / math.sqrt(2))) / 2 if deviation else weight
+            for weight, deviation in zip(weights, deviations, strict=True)
+        )
+        low, high = (middle, high) if below < wanted else (low, middle)
+    return high
 
 
 def student_quantile(probability: float, freedom: int) -> float:

@@ -94,6 +94,11 @@ def median_interval(values: Sequence[float], level: float = 0.95) -> Interval | 
     return (rising[lowest], rising[count - 1 - lowest]) if lowest >= 0 else None
 
 
+def slope(places: Sequence[float], values: Sequence[float]) -> float:
+    """By how much values rise per unit of their places (least squares). Raises ValueError for a single place."""
+    return statistics.linear_regression(places, values).slope
+
+
 def stall_test(baseline: Sequence[float], candidate: Sequence[float]) -> tuple[int, int, float]:
     """Return the stalled rounds of baseline and of candidate, and the chance of so many stalls of the candidate.
 

@@ -15,6 +15,7 @@ from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
+from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
 
 MOST_LOGGED = 5  # log lines of each node in an error
@@ -26,6 +27,7 @@ class Cluster:
 
     nodes: in order, ``node1`` first.
     proxy: None for a cluster without one.
+    path: the network between the nodes; None for a cluster that asks for none.
     dirty: why nobody may use the cluster again, set by ``check``; empty while it is usable.
     ready_seconds: time from the start of the first server until the cluster was ready, in seconds.
     """
@@ -38,6 +40,7 @@ class Cluster:
         self.hosts = hosts
         self.nodes = list(nodes)
         self.proxy = proxy
+        self.path = path_of(hosts)
         self.dirty = ""
         self.ready_seconds = 0.0
 

@@ -17,7 +17,9 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import DBClusterError, ProvisionError
 from pytest_dbcluster.hosts.host import Host, Process
+from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.network import PROXY
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 
@@ -86,7 +88,14 @@ class Proxy(abc.ABC):
         return ""
 
     def acquire(self) -> Host:
-        """Take a host for the proxy from the provisioner, and return it. Raises ProvisionError."""
+        """Take a host for the proxy from the provisioner, and return it. Raises ProvisionError.
+
+        Where the proxy is an end of the nodes' network, its host is there.
+        """
+        path = path_of([node.host for node in self.nodes])
+        if path and PROXY in path.ends:
+            self.host = path.host(PROXY)
+            return self.host
         release = self.nodes[0].release.asked
         self.host = self.provisioner.acquire(ClusterSpec("standalone", release=release, name=self.name))[0]
         return self.host

@@ -20,7 +20,7 @@ from pytest_dbcluster.clusters.servers import options as opts
 from pytest_dbcluster.clusters.servers.data_template import Template, template
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
-from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -109,7 +109,10 @@ def _configured(
         for node in nodes:  # every node of a cluster gets its my.cnf here
             node.configure(topology.options(node, nodes), resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
-        return Cluster(spec, topology, hosts, nodes, proxy)
+        cluster = Cluster(spec, topology, hosts, nodes, proxy)
+        if spec.needs.network and cluster.path is None:
+            raise Unsupported(f"cluster {spec} asks for a network, and these hosts have none that can be delayed")
+        return cluster
     except BaseException:
         provisioner.give_back(hosts)
         raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.carry_over import CarryOver
@@ -45,7 +45,8 @@ class Answer:
     where the variants run on separate ones and speed or time is claimed. notes: the last lines of the message. void:
     rounds and blocks that did not count and were drawn again. instances: of each variant, used in turn. carry_over: of
     each two neighbours in ``variants``; None where it is not known. read: whether ``bool`` was called; an answer that
-    nobody reads is an error of the test.
+    nobody reads is an error of the test. told: the message of an answer that was taken over from an earlier run; empty
+    for an answer of this run. reported: is called once, before the answer is read.
     """
 
     claim: Claim
@@ -63,6 +64,8 @@ class Answer:
     void: Sequence[Sequence[Round]] = ()
     carry_over: Sequence[CarryOver | None] = ()
     read: bool = False
+    told: str = ""
+    reported: Callable[[Answer], None] | None = None
 
     @property
     def compared(self) -> tuple[Compared, Compared]:
@@ -98,6 +101,8 @@ class Answer:
     @property
     def message(self) -> str:
         """The whole text: ratio, interval, claim, smallest detectable difference, noise, seed."""
+        if self.told:
+            return self.told
         variants = self._as_written
         rounds = [done for variant in variants for done in variant.rounds]
         seconds = sum(done.seconds for done in rounds)
@@ -119,8 +124,15 @@ class Answer:
     def _median(self, variant: Compared) -> float:
         return statistics.median([metrics.shown(done, self.metric, self.load) for done in variant.rounds] or [math.nan])
 
+    def report(self) -> None:
+        """Report the answer, unless that is done."""
+        report, self.reported = self.reported, None
+        if report:
+            report(self)
+
     def __bool__(self) -> bool:
         self.read = True
+        self.report()
         if not self.asserted or self.verdict.outcome is Outcome.HOLDS:
             return True
         if self.verdict.outcome is Outcome.FAILS:

@@ -66,6 +66,7 @@ class Curve:
                     f"curve.every takes a function that returns one claim, such as lambda a, b: b.beats(a); at "
                     f"{self.field}={value} it returned {answer!r}"
                 )
+            answer.report()  # the next point may take minutes
             answers.append((value, answer))
         return Every(self, answers, missing)
 

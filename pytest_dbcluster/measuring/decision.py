@@ -36,11 +36,9 @@ def ask(
     drawn are replayed look by look, so the order of the claims in a test changes no verdict. When no verdict can be
     trusted on this machine, it draws at most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks
     or a failed check. Raises ConfigError for a margin that is not larger than the difference that equal clusters can
-    have, where the variants run on separate ones, and when the test has made the claim before. Raises Inconclusive when
-    the run's time is used before the first block, and when the warm-up shows that the budget ends before the first
-    look.
+    have, where the variants run on separate ones. Raises Inconclusive when the run's time is used before the first
+    block, and when the warm-up shows that the budget ends before the first look.
     """
-    measurement.declare(claim, numbers, metric)
     rules, source = measurement.rules, measurement.source
     difference = source.cluster_difference(*numbers) if claim.kind not in UNTIMED else None
     claim = _apart(claim, difference, source.load, asserted=asserted)

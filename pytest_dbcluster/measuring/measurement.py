@@ -43,7 +43,9 @@ class Rules:
     seed: of the run; each measurement draws its own order from it. alpha: the maximum chance of a wrong verdict per
     claim and side. cap: the maximum number of pairs of a claim. budget: the maximum measured seconds of a claim.
     run_over: returns why the whole run must draw no more, such as its used time; empty while it may. run_left: returns
-    the seconds left of the run. fixed_seed: whether the user chose the seed.
+    the seconds left of the run. fixed_seed: whether the user chose the seed. budget_name: what the user calls the
+    budget, such as the name of its option. larger_budget: returns what the user has to ask for, to get a budget of so
+    many seconds.
     """
 
     seed: int
@@ -53,16 +55,23 @@ class Rules:
     run_over: Callable[[], str] = lambda: ""
     run_left: Callable[[], float] = lambda: math.inf
     fixed_seed: bool = False
+    budget_name: str = round_length.BUDGET
+    larger_budget: Callable[[int], str] = reach.LARGER
+
+
+Recall = Callable[[Claim, Sequence[int], str, bool], Answer | None]
 
 
 @dataclasses.dataclass
 class Measurement:
     """The rounds of one workload on several variants, and the answers of every claim about them.
 
-    source: runs the rounds. progress: is called after each round. finished: is called with each answer. test: node id
-    of the test. release: the releases of the variants, as text. number: of the measurement in its test; with the names
-    of test, workload and variants it makes the order of its rounds its own. claimed:
-    (workload, claim) of all claims of the test so far; None where equal claims need not be told apart.
+    source: runs the rounds. progress: is called after each round. finished: is called with each answer once it is
+    read, and with a comparison at once; a claim that its test never reads counts as a comparison. test: node id of the
+    test. release: the releases of the variants, as text. number: of the measurement in its test; with the names of
+    test, workload and variants it makes the order of its rounds its own. claimed: (workload, claim) of all claims of
+    the test so far; None where equal claims need not be told apart. recall: returns the answer of an earlier run that
+    this one continues, None where the claim has to be measured.
 
     Attributes of the blocks that count. Variants are numbered from 0, in the order of ``source.names``.
     rounds: per variant its rounds; the n-th rounds of all variants belong together, as the n-th pair. blocks: the
@@ -80,6 +89,7 @@ class Measurement:
     release: str = ""
     number: int = 0
     claimed: set[tuple[str, str]] | None = None
+    recall: Recall = lambda claim, numbers, metric, asserted: None
 
     def __post_init__(self) -> None:
         self.rounds: list[list[Round]] = [[] for _ in self.source.names]
@@ -103,6 +113,7 @@ class Measurement:
         self.repeat = 1
         self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
+        self._taken_over: dict[int, Sequence[Round]] = {}
 
     @property
     def metric(self) -> str:
@@ -110,12 +121,8 @@ class Measurement:
         return self.source.metric
 
     def check_metric(self, metric: str) -> None:
-        """Raise ConfigError for a metric that claims about this workload cannot have, before any round is drawn.
-
-        Raises Inconclusive when the run's time is used before the first block.
-        """
+        """Raise ConfigError for a metric that claims about this workload cannot have, before any round is drawn."""
         metrics.check(metric, self.source.arrival_rate, self.source.load)
-        self._begin()
 
     def _begin(self) -> None:
         if not self.pairs and (why := self.rules.run_over()):
@@ -134,10 +141,23 @@ class Measurement:
         if self.pairs or not asserted or seconds is None:
             return
         look, given = reach.first_look(claim, self.rules.alpha, self.instances), not self.source.free_length
-        if why := reach.beyond_budget(look, len(numbers), seconds, self.rules.budget, given=given):
+        if why := reach.beyond_budget(
+            look, len(numbers), seconds, self.rules.budget, given=given, larger=self.rules.larger_budget
+        ):
             raise ConfigError(f"{self.source.load}: {claim.kind} cannot be decided: {why}")
         if why := reach.beyond_run(look, len(numbers), seconds, self.rules.run_left()):
             raise Inconclusive(f"{self.source.load}: {why}; nothing was started for it")
+
+    def take_over(self, claim: Claim, numbers: Sequence[int], metric: str, *, asserted: bool) -> Answer | None:
+        """The answer of an earlier run that this one continues; None where the claim has to be measured.
+
+        Its rounds are shown where none were drawn. No claim is judged by them: a later claim draws its own.
+        """
+        answer = self.recall(claim, numbers, metric, asserted)
+        if answer is not None:
+            self.answers.append(answer)
+            self._taken_over |= {variant.number: variant.rounds for variant in answer.variants}
+        return answer
 
     def declare(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
         """Note a claim before it draws. Raises ConfigError when its test has made it before, whatever the margin.
@@ -165,7 +185,9 @@ class Measurement:
         if self.length:
             return ""
         look = reach.first_look(claim, self.rules.alpha, self.instances)
-        return reach.measured_too_slow(self._warm_ups, numbers, look, self.rules.budget)
+        return reach.measured_too_slow(
+            self._warm_ups, numbers, look, self.rules.budget, larger=self.rules.larger_budget
+        )
 
     @property
     def pairs(self) -> int:
@@ -350,7 +372,7 @@ class Measurement:
             return
         rounds = [done for block in self._warm_ups for done in block]
         least = metrics.seconds_needed(rounds, self._asked, self.source.load)
-        self.length = round_length.chosen(self._warm_ups, least=least, most=most)
+        self.length = round_length.chosen(self._warm_ups, least=least, most=most, budget=self.rules.budget_name)
         self.source.set_length(self.length)
 
     def _choose_blocks(self, numbers: Sequence[int]) -> None:
@@ -406,6 +428,7 @@ class Measurement:
             *remarks.repeat_line(self.repeat),
             *remarks.dropped_line(self.dropped),
             *remarks.warm_up_line(self._warm_up_means, MAX_WARM_UPS, STEADY),
+            *remarks.round_trips_line(rounds, self.source.rtts(), self.source.load),
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
             *remarks.void_line(self.void_blocks(pairs)),
@@ -414,6 +437,8 @@ class Measurement:
 
     def shown(self, number: int, metric: str) -> list[float]:
         """One value per round of a variant, in the unit that is printed: operations/s, milliseconds, or a count."""
+        if not self.rounds[number]:
+            return [metrics.shown(done, metric, self.source.load) for done in self.known(number)]
         return self._of_rounds(metrics.shown, number, metric)
 
     def compared(self, number: int, metric: str) -> list[float]:
@@ -430,10 +455,23 @@ class Measurement:
         known += [value(done, metric, self.source.load) for done in self.rounds[number][len(known) :]]
         return list(known)
 
+    def known(self, number: int) -> Sequence[Round]:
+        """The rounds of a variant that are known: those drawn, else those of an answer that was taken over."""
+        return self.rounds[number] or self._taken_over.get(number, ())
+
     def finish(self, answer: Answer) -> None:
-        """Keep the answer, and report it."""
+        """Keep the answer. A claim is reported when its test reads it: only then it is a verdict of the test."""
         self.answers.append(answer)
-        self.finished(answer)
+        answer.reported = self.finished
+        if not answer.asserted:
+            answer.report()
+
+    def end(self) -> None:
+        """Report the answers that the test has not read, as comparisons: the body of the test has ended."""
+        for answer in self.answers:
+            if answer.reported:
+                answer.reported = None
+                self.finished(dataclasses.replace(answer, asserted=False))
 
     def check(self) -> None:
         """Check clusters and tables, when rounds were drawn since the last check. Raises SeriesVoid."""
@@ -453,9 +491,9 @@ class Measurement:
         """Why the budget of a claim about these variants allows no other block; empty while it does."""
         used, length = self.seconds(numbers), PER_EIGHT if len(self.blocks) < self.eights else 1
         if used >= self.rules.budget:
-            return f"budget of {self.rules.budget:g} s of measured time used (--db-budget)"
+            return f"budget of {self.rules.budget:.4g} s of measured time used ({self.rules.budget_name})"
         # An eight has no look inside, so one that does not fit is not begun.
         if length > 1 and self.pairs and used * (1 + length / self.pairs) > self.rules.budget * ROUNDS_VARY:
-            budget = f"budget of {self.rules.budget:g} s of measured time (--db-budget)"
+            budget = f"budget of {self.rules.budget:.4g} s of measured time ({self.rules.budget_name})"
             return f"{budget}: its next {length} pairs would take longer than the {self.rules.budget - used:.0f} s left"
         return ""

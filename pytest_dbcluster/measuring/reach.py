@@ -7,7 +7,7 @@ functions here use numbers alone, so a claim without a chance ends before a clus
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from pytest_dbcluster.claims import critical_values, verdict
 from pytest_dbcluster.claims.claim import Claim
@@ -16,6 +16,7 @@ from pytest_dbcluster.rounds.round import Round
 
 WARM_UPS = 2  # blocks: the minimum of a warm-up
 LEEWAY = 1.5  # rounds after the warm-up may be faster by this factor
+LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to ask for, for a budget of so many seconds
 
 
 def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
@@ -39,11 +40,19 @@ def shortest(given: float | None, free: bool) -> float | None:
     return round_length.SHORTEST if free else given
 
 
-def beyond_budget(look: int, variants: int, seconds: float, budget: float, *, given: bool = True) -> str:
+def beyond_budget(
+    look: int,
+    variants: int,
+    seconds: float,
+    budget: float,
+    *,
+    given: bool = True,
+    larger: Callable[[int], str] = LARGER,
+) -> str:
     """Why a claim cannot reach its first look within its budget of measured seconds; empty when it can.
 
     look: its number of pairs. variants: of the claim. seconds: of its shortest round. given: whether the test itself
-    sets the length of rounds.
+    sets the length of rounds. larger: what to ask for, for a budget of so many seconds.
     """
     needed = look * variants * seconds
     if needed <= budget * (1 + 1e-9):
@@ -52,8 +61,8 @@ def beyond_budget(look: int, variants: int, seconds: float, budget: float, *, gi
     less = f", or seconds={shorter:g} or less" if given and shorter >= round_length.SHORTEST else ""
     return (
         f"its first look comes after {look} {'pairs' if variants == 2 else 'blocks'}, and {look} x {variants} rounds "
-        f"of {seconds:.3g} s take {needed:.3g} s: more than its budget of {budget:g} s of measured time; "
-        f"the smallest budget that can decide it is --db-budget {math.ceil(round(needed, 6))}{less}"
+        f"of {seconds:.3g} s take {needed:.3g} s: more than its budget of {budget:.4g} s of measured time; "
+        f"the smallest budget that can decide it is {larger(math.ceil(round(needed, 6)))}{less}"
     )
 
 
@@ -71,16 +80,23 @@ def beyond_run(look: int, variants: int, seconds: float, left: float) -> str:
     )
 
 
-def measured_too_slow(blocks: Sequence[Sequence[Round]], numbers: Sequence[int], look: int, budget: float) -> str:
+def measured_too_slow(
+    blocks: Sequence[Sequence[Round]],
+    numbers: Sequence[int],
+    look: int,
+    budget: float,
+    *,
+    larger: Callable[[int], str] = LARGER,
+) -> str:
     """Why rounds as long as those of the warm-up cannot reach the first look; empty when they can, or nearly.
 
     blocks: of the warm-up, each by variant number; empty when all were void. The fastest block counts, since rounds
-    of a fixed amount of work may still get faster.
+    of a fixed amount of work may still get faster. larger: as in ``beyond_budget``.
     """
     seconds = fastest(blocks, numbers)
     if look * len(numbers) * seconds <= LEEWAY * budget:
         return ""
-    return beyond_budget(look, len(numbers), seconds, budget, given=False)
+    return beyond_budget(look, len(numbers), seconds, budget, given=False, larger=larger)
 
 
 def fastest(blocks: Sequence[Sequence[Round]], numbers: Sequence[int]) -> float:

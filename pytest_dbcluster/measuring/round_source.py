@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
@@ -80,6 +80,10 @@ class RoundSource(abc.ABC):
     def timeline(self, rounds: Sequence[Round]) -> str:
         """The machine in every second of these rounds, as CSV; empty for rounds that were not sampled."""
         return ""
+
+    def rtts(self) -> Mapping[str, float]:
+        """The round-trip time between nodes, in seconds, by variant; of variants that differ in it alone."""
+        return {}
 
     def notes(self, *numbers: int) -> Sequence[str]:
         """Lines for every message about these variants, such as durability and different effective options."""

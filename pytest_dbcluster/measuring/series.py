@@ -45,8 +45,8 @@ class Series:
 
     @property
     def rounds(self) -> Sequence[Round]:
-        """The rounds drawn so far that count, one per block."""
-        return self.measurement.rounds[self.number]
+        """The rounds drawn so far that count, one per block; where none were drawn, those of an answer taken over."""
+        return self.measurement.known(self.number)
 
     @property
     def name(self) -> str:
@@ -132,9 +132,7 @@ class Series:
             )
         if other.number == self.number:
             raise ConfigError(f"{self.name} is compared with itself; a claim needs two variants")
-        self.measurement.check_reach(claim, (self.number, other.number), metric, asserted=asserted)
-        self.measurement.source.permit(metric)
-        return ask(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
+        return _answer(claim, self.measurement, (self.number, other.number), metric, cap=cap, asserted=asserted)
 
     @calls.written('candidate.values("throughput")')
     def values(self, metric: str) -> list[float]:
@@ -187,7 +185,22 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     claim, measurement = claims.ordered(step), slowest_first[0].measurement
     metric = measurement.metric if metric is None else metric
     measurement.check_metric(metric)
-    numbers = [series.number for series in reversed(slowest_first)]
-    measurement.check_reach(claim, numbers, metric)
+    return _answer(claim, measurement, [series.number for series in reversed(slowest_first)], metric)
+
+
+def _answer(
+    claim: Claim,
+    measurement: Measurement,
+    numbers: Sequence[int],
+    metric: str,
+    *,
+    cap: int | None = None,
+    asserted: bool = True,
+) -> Answer:
+    """The answer of a claim: that of the run which this one continues, else drawn now. The rest is as in ``ask``."""
+    measurement.declare(claim, numbers, metric)
+    if (known := measurement.take_over(claim, numbers, metric, asserted=asserted)) is not None:
+        return known
+    measurement.check_reach(claim, numbers, metric, asserted=asserted)
     measurement.source.permit(metric)
-    return ask(claim, measurement, numbers, metric)
+    return ask(claim, measurement, numbers, metric, cap=cap, asserted=asserted)

@@ -21,6 +21,7 @@ from pytest_dbcluster.rounds.round import Round
 
 USUAL = 2.0  # seconds of a round whose length is not chosen: of the warm-up, and of an open loop
 SHORTEST, LONGEST = 0.3, 3.0  # seconds
+BUDGET = "--db-budget"  # what limits the measured seconds of a claim, where a test claims
 PAIRS = 20  # pairs that the budget of a claim should suffice for
 QUEUES = 30.0  # a round of an open loop lasts this many times as long as its operations wait
 STEPS = 200  # of a printed time: rounding changes a ratio by half a percent then, which no usual margin notices
@@ -40,7 +41,7 @@ class RoundLength:
 
     seconds: of a round. within: relative standard deviation of a round of this length that comes from the moments
     inside of it. between: that of its rounds among each other, however long they are. unmeasured: seconds that a round
-    takes beside. shortened: whether the budget of the claim made it shorter.
+    takes beside. shortened: whether the budget of the claim made it shorter. budget: what the user calls that budget.
     """
 
     seconds: float
@@ -48,6 +49,7 @@ class RoundLength:
     between: float = math.nan
     unmeasured: float = math.nan
     shortened: bool = False
+    budget: str = BUDGET
 
     def longer(self, factor: float) -> RoundLength:
         """The same, longer by this factor, up to LONGEST; for a lower arrival rate, so that a round has as much."""
@@ -56,22 +58,22 @@ class RoundLength:
     @property
     def line(self) -> str:
         """The line of a claim's message."""
-        why = "so that the budget (--db-budget) suffices for more of them" if self.shortened else "from the warm-up"
+        why = f"so that the budget ({self.budget}) suffices for more of them" if self.shortened else "from the warm-up"
         noise = ""
         if not math.isnan(self.within):
             noise = f": noise inside a round {100 * self.within:.1f} %, between rounds {100 * self.between:.1f} %"
         return f"rounds of {self.seconds:g} s, chosen {why}{noise}"
 
 
-def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float) -> RoundLength:
+def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float, budget: str = BUDGET) -> RoundLength:
     """The length of rounds after these warm-up blocks, between SHORTEST and LONGEST seconds.
 
     blocks: the blocks of the warm-up that were not void, each with one round of every variant, in any order. least:
-    seconds that the metric of the claim needs; 0 for a speed. most: seconds that the budget allows. ``least`` wins over
-    ``most``. An open loop has a given speed, whose noise says nothing about latencies. It keeps USUAL seconds within
-    these limits, or more where operations wait long: a round is much longer than its queue, else nobody can tell a
-    queue that is there from a queue that grows. A workload that does not count its operations by tenths of a second
-    keeps USUAL seconds as well.
+    seconds that the metric of the claim needs; 0 for a speed. most: seconds that the budget allows. budget: what the
+    user calls it. ``least`` wins over ``most``. An open loop has a given speed, whose noise says nothing about
+    latencies. It keeps USUAL seconds within these limits, or more where operations wait long: a round is much longer
+    than its queue, else nobody can tell a queue that is there from a queue that grows. A workload that does not count
+    its operations by tenths of a second keeps USUAL seconds as well.
     """
     rounds = [done for block in blocks for done in block]
     delays = [done.outcome.delay for done in rounds if done.outcome.delay is not None]
@@ -90,7 +92,7 @@ def chosen(blocks: Sequence[Sequence[Round]], *, least: float, most: float) -> R
     seconds = round(min(wanted, limit), 1)
     if noise is not None:
         within = math.sqrt(noise / seconds)
-    return RoundLength(seconds, within, between, unmeasured, shortened=limit < wanted)
+    return RoundLength(seconds, within, between, unmeasured, limit < wanted, budget)
 
 
 def repeats(blocks: Sequence[Sequence[Round]], most: float) -> int:

@@ -28,7 +28,7 @@ from pytest_dbcluster.system import cache, probes
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
 
-FORMAT = 1  # of a calibration in the cache; raised when its fields change
+FORMAT = 2  # of a calibration in the cache; raised when its fields change
 FOLDER = "calibrations"
 
 
@@ -100,8 +100,9 @@ class Key:
 class Calibration:
     """The pairs of fresh equal clusters that were measured for a key.
 
-    differences: for each pair of clusters the log ratio of their speeds. noise: for each the standard error of that log
-    ratio, from the noise of its rounds. date: of the last pair, such as ``2026-11-22``.
+    differences: for each pair of clusters the log ratio of their speeds. noise: for each half of the difference between
+    the log ratios of the first and of the second half of its rounds; its square estimates the variance that comes from
+    the rounds. date: of the last pair, such as ``2026-11-22``.
     """
 
     key: Key
@@ -121,7 +122,12 @@ class Calibration:
         if pairs < LEAST_PAIRS:
             return None
         source = f"measured on {pairs} pairs of clusters, {self.date}"
-        return ClusterDifference(upper(self.differences), source, pairs)
+        return ClusterDifference(upper(self.differences, self.noise_in_all), source, pairs)
+
+    @property
+    def noise_in_all(self) -> float:
+        """The standard error of a difference that comes from its rounds: the root of the mean square of all pairs."""
+        return math.sqrt(math.fsum(value * value for value in self.noise) / max(1, len(self.noise)))
 
     def write(self) -> None:
         """Keep it in the cache, at once and complete. Raises OSError."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import counted, mebibytes
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import OpenLoop, Timed, Workload
 
 Value = TypeVar("Value")
+BUFFER_POOL = "innodb_buffer_pool_size"
 SHOWN = 20  # variables shown; two vendors differ in hundreds
 
 
@@ -88,15 +90,19 @@ def left_tables(workloads: Iterable[Workload], profile: str) -> tuple[str, ...]:
 
 
 def check_loads(workloads: Mapping[str, Workload], on: Sequence[ClusterSpec]) -> None:
-    """Raise ConfigError for fewer than two workloads or several specs, and for names that are not text.
+    """Raise ConfigError for fewer than two workloads, and for names that are not text.
 
     Names must be text because files are named after them.
     """
-    if len(on) > 1 or len(workloads) < 2:
-        raise ConfigError("measure({name: workload, ...}, on=[spec]) compares two or more workloads on one cluster")
+    if len(workloads) < 2:
+        usage = "write measure(workload, on=[...])" if len(on) > 1 else "name another one"
+        raise ConfigError(
+            "measure({name: workload, ...}, on=[spec, ...]) takes two or more workloads, "
+            f"got {len(workloads)}: {usage}"
+        )
     if wrong := [name for name in workloads if not isinstance(name, str) or not name.strip()]:
         raise ConfigError(
-            f"measure({{name: workload, ...}}, on=[spec]): a name is a text, got {', '.join(map(repr, wrong))}; "
+            f"measure({{name: workload, ...}}, on=[spec, ...]): a name is a text, got {', '.join(map(repr, wrong))}; "
             f'write it as one, such as "{wrong[0] or 16} clients"'
         )
 
@@ -113,6 +119,27 @@ def unique_names(variants: Sequence[Variant]) -> list[str]:
     while len(set(names)) < len(names):
         times = [names[: number + 1].count(name) for number, name in enumerate(names)]
         names = [f"{name}#{time}" if names.count(name) > 1 else name for name, time in zip(names, times, strict=True)]
+    return names
+
+
+def pairs(workload: Workload | Mapping[str, Workload], variants: Sequence[Variant]) -> tuple[list[Workload], list[str]]:
+    """The workload of each variant, and its name; as ``Testbed`` takes workload and variants."""
+    if not isinstance(workload, Mapping):
+        return [workload] * len(variants), unique_names(variants)
+    each = len(variants) // len(workload)
+    return [load for load in workload.values() for _ in range(each)], pair_names(workload, variants[:each])
+
+
+def pair_names(workloads: Iterable[str], variants: Sequence[Variant]) -> list[str]:
+    """The names of every workload on every variant, the variants of the first workload first: ``many on galera3``.
+
+    On a single variant a workload keeps its own name. Raises ConfigError where two pairs would have one name.
+    """
+    if len(variants) == 1:
+        return list(workloads)
+    names = [f"{workload} on {name}" for workload in workloads for name in unique_names(variants)]
+    if twice := next((name for number, name in enumerate(names) if name in names[:number]), ""):
+        raise ConfigError(f"two pairs of a workload and a cluster are called {twice!r}; rename the workload")
     return names
 
 
@@ -142,6 +169,23 @@ def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:
     if len(set(shapes.values())) == 1:
         return []
     return [f"clusters: {', '.join(f'{name} {shape}' for name, shape in shapes.items())}"]
+
+
+def data_fits_line(differ: Mapping[str, tuple[str, str]], names: tuple[str, str], data: int) -> str:
+    """One line where buffer pools differ in size and the data of the load fits into the smaller one; else empty.
+
+    differ: the effective variables that differ, (baseline's value, candidate's). names: of baseline and candidate.
+    data: bytes of the tables; 0 where nothing was measured.
+    """
+    sizes = tuple(int(value) for value in differ.get(BUFFER_POOL, ()) if value.isdigit())
+    if len(sizes) != len(names) or not 0 < data <= min(sizes):
+        return ""
+    pools = ", ".join(f"{name} {mebibytes(size)}" for name, size in zip(names, sizes, strict=True))
+    return (
+        f"the data of the load ({math.ceil(data / 2**20)} MiB) fits into the smaller buffer pool ({pools}), so this "
+        "says nothing about a load with more data; one that does not fit would show what the size of the buffer pool "
+        "does"
+    )
 
 
 def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str, str]]) -> str:

@@ -19,7 +19,7 @@ from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.provisioner import Provisioner, memory_share
+from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import PARITIES, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.variants import References, Variant, split
@@ -88,6 +88,7 @@ class Resolution:
             dialect(release.product, release.version),
             static=tuple(sorted(options.items())),
             dynamic=(),
+            ends=asked.ends if (asked := spec.needs.network) else None,
         )
         if not switched:
             return static
@@ -95,7 +96,7 @@ class Resolution:
 
     def _options(self, spec: ClusterSpec, release: Release) -> tuple[dict[str, str], dict[str, str], Template]:
         """The options of a spec, the part of them that every cluster of the run has, and the template to start from."""
-        memory = memory_share(spec, psutil.virtual_memory().total)
+        memory = self.provisioner.node_memory(spec, psutil.virtual_memory().total)
         parity_options = parity.options(spec.parity or self._parity, release, spec.topology)
         given = opts.resolve(
             spec,

@@ -20,7 +20,10 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
 from pytest_dbcluster.errors import DBClusterError, SeriesVoid
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.network import measured_back
+from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring.round_source import RoundSource
+from pytest_dbcluster.network import CLIENT, REST, NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
@@ -30,7 +33,7 @@ from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, s
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
-from pytest_dbcluster.testbed.variants import Variant
+from pytest_dbcluster.testbed.variants import Variant, on_one_path
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 INSTANCES = 2  # clusters for each variant, where variants differ in topology or release
@@ -44,9 +47,10 @@ LINE = 200  # characters shown of a line that a server logged
 
 
 class Testbed(RoundSource):
-    """The ``RoundSource`` of real clusters: one workload on several variants, or one workload for each variant.
+    """The ``RoundSource`` of real clusters: one workload on several variants, or several workloads on each variant.
 
-    workload: one workload for all variants, or a mapping of names to workloads, one for each variant in order.
+    workload: one workload for all variants, or a mapping of names to workloads. Of n workloads the first n-th of the
+    variants is for the first workload, the next n-th for the second one, and so on: the same specs each time.
     profile: ``quick`` or ``paper``. instances: clusters for each variant; None chooses.
     across_durability: allow variants with different durability. sampled: take a sample of every second, for
     ``timeline``.
@@ -69,17 +73,15 @@ class Testbed(RoundSource):
         instances: int | None = None,
         sampled: bool = False,
     ) -> None:
-        if isinstance(workload, Mapping):
-            self._workloads, self.names, self.mode = list(workload.values()), list(workload), ""
-        else:
-            self._workloads, self.names = [workload] * len(variants), comparability.unique_names(variants)
-            self.mode = workload.mode_name
+        self._workloads, self.names = comparability.pairs(workload, variants)
+        self.mode = "" if isinstance(workload, Mapping) else workload.mode_name
         self.load = " and ".join(dict.fromkeys(map(str, self._workloads)))
         self.metric = comparability.metric(self._workloads)
         self.arrival_rate = open_loop.ArrivalRate.of(comparability.rate(self._workloads))
         self.round_seconds, self.free_length = comparability.seconds(self._workloads)
         self.variants = [
-            variant.with_data_set_of(workload) for variant, workload in zip(variants, self._workloads, strict=True)
+            variant.with_data_set_of(workload)
+            for variant, workload in zip(on_one_path(variants), self._workloads, strict=True)
         ]
         # All variants are measured with the same client release; clients of either vendor reach servers of both.
         self.client: Release = self.variants[0].release
@@ -95,7 +97,9 @@ class Testbed(RoundSource):
         self._timeline = Timeline() if sampled else None
         self._variables: dict[int, dict[str, str]] = {}
         self._labels: dict[int, Durability] = {}
+        self._network = measured_back.MeasuredBack()
         self._excused: set[Cluster] = set()
+        self._used: Cluster | None = None  # by the last round
         self._compare_promises()
 
     def _compare_promises(self) -> None:
@@ -145,13 +149,20 @@ class Testbed(RoundSource):
         return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
 
     def _setting(self, running: Running) -> Setting:
-        return Setting(running.cluster, self._pool.client(self.client), self.client, self._profile, self._progress)
+        path = running.cluster.path
+        client = path.host(CLIENT) if path and CLIENT in path.ends else self._pool.client(self.client)
+        return Setting(running.cluster, client, self.client, self._profile, self._progress)
 
     def _ready(self, variant: int, instance: int) -> Running:
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
-        for running in self._pool.running(self._needed(variant)):
-            if running.prepared != tables:
+        alike = [number for number, other in enumerate(self._workloads) if comparability.tables(other) == tables]
+        for number, running in enumerate(self._pool.running(self._needed(variant))):
+            # A cluster that starts with the data set of another workload never runs this one.
+            serves = self.in_turns or number % len(self.variants) in alike
+            if serves and running.prepared != tables:
                 with self._pool.turns.building(), self._marked_when_ended(running.cluster):
+                    if running.cluster.path:
+                        running.cluster.path.shape(REST)
                     workload.prepare(self._setting(running))
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
@@ -246,10 +257,26 @@ class Testbed(RoundSource):
             return done
 
     def _round(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
+        """One round; void where the network between the nodes was lost before its end. Then nobody uses the cluster."""
+        cluster = running.cluster
+        try:
+            done = self._on_path(running, variant, block, position, began)
+        except DBClusterError:
+            if cluster.path is None or not (lost := cluster.path.lost()):
+                raise
+            done = round_runner.unmeasured(lost, variant=self.names[variant], block=block, position=position)
+        if cluster.path and (lost := cluster.path.lost()):
+            cluster.dirty = lost
+            done = dataclasses.replace(done, void=lost)
+        return done
+
+    def _on_path(self, running: Running, variant: int, block: int, position: int, began: float) -> Round:
         cluster, workload = running.cluster, self._workloads[variant]
+        self._used = cluster
         setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
         self._wait_fit(cluster)
         self._switch(running, variant)
+        self._network.before(cluster.path, self.variants[variant].network)
         late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
@@ -266,7 +293,9 @@ class Testbed(RoundSource):
         return dataclasses.replace(done, settled=settled, wall=time.monotonic() - began, void=void)
 
     def _switch(self, running: Running, variant: int) -> None:
-        """Switch a cluster to a variant, with the same statements whichever variant it runs now."""
+        """Switch a cluster and its network to a variant, with the same statements whichever variant it runs now."""
+        if running.cluster.path:
+            running.cluster.path.shape(self.variants[variant].network or REST)
         key = self.variants[variant].cluster_key
         sharing = [number for number, other in enumerate(self.variants) if other.cluster_key == key]
         running.switch.to(self._changes[variant], among={name for n in sharing for name in self._changes[n]})
@@ -317,6 +346,7 @@ class Testbed(RoundSource):
     def _check(self, running: Running) -> None:
         cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
         with self._logs_kept(cluster):
+            self._network.after(cluster.path)
             cluster.check(comparability.left_tables(workloads, self._profile))
             for workload in workloads:
                 if violations := workload.violations(cluster):
@@ -376,6 +406,16 @@ class Testbed(RoundSource):
         """The effective server variables on which two variants differ: their values in (baseline, candidate)."""
         return differing(self._effective(baseline), self._effective(candidate))
 
+    def data_fits(self, candidate: int, baseline: int) -> str:
+        """A line where two variants differ in the buffer pool, and the data fits into both; else empty."""
+        differ = self.differences(candidate, baseline)
+        if self._used is None or comparability.BUFFER_POOL not in differ:
+            return ""
+        node = self._used.writers[0]
+        with self._pool.turns.building():
+            data = int(node.query(node.dialect.table_bytes)[0][0])
+        return comparability.data_fits_line(differ, (self.names[baseline], self.names[candidate]), data)
+
     def _effective(self, variant: int) -> dict[str, str]:
         """All global variables of the variant's first writer, read once: each switch verifies them again."""
         if variant not in self._variables:
@@ -384,6 +424,11 @@ class Testbed(RoundSource):
                 self._switch(running, variant)
                 self._variables[variant] = running.cluster.writers[0].variables()
         return self._variables[variant]
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What figures depend on because of the hosts, besides this machine: name -> text."""
+        return self._pool.provisioner.environment
 
     def durability(self, variant: int) -> str:
         """The durability label of a variant, as text: what a commit guarantees when it returns."""
@@ -400,10 +445,34 @@ class Testbed(RoundSource):
         labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
         specs = {self.names[number]: self.variants[number].spec for number in numbers}
         needs = {name: spec.needs for name, spec in specs.items()}
-        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs)]
+        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs), *self._network_lines(numbers)]
         for candidate, baseline in itertools.pairwise(numbers):
             differ = self.differences(candidate, baseline)
             lines.append(differing_line(self.names[baseline], self.names[candidate], differ))
+            lines += filter(None, [self.data_fits(candidate, baseline)])
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
         return lines
+
+    def delays(self, variant: int) -> list[Delay]:
+        """The round trips of a variant's network, asked and measured; empty for one without a network."""
+        return self._network.of(self.variants[variant].network)
+
+    def rtts(self) -> Mapping[str, float]:
+        """The round-trip times of the variants, where they have the same workload and differ in them alone; or none."""
+        same = {
+            dataclasses.replace(variant.spec, needs=variant.spec.needs.without_network) for variant in self.variants
+        }
+        networks = [variant.network for variant in self.variants]
+        if len(same) > 1 or len(set(self._workloads)) > 1:
+            return {}
+        plain = [asked for asked in networks if asked and asked == NetworkNeeds(rtt=asked.rtt)]
+        return {name: asked.rtt for name, asked in zip(self.names, plain, strict=True)} if plain == networks else {}
+
+    def _network_lines(self, numbers: Sequence[int]) -> list[str]:
+        """A line for each of these variants about its network, as it was asked and measured."""
+        lines = [
+            measured_back.line(self.names[number], self.variants[number].network, self.delays(number))
+            for number in numbers
+        ]
+        return [line for line in lines if line]

@@ -12,9 +12,9 @@ import dataclasses
 import hashlib
 import json
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
-from pytest_dbcluster import formatting, wait
+from pytest_dbcluster import formatting, network, wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.proxy import Proxy
@@ -29,6 +29,7 @@ from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
@@ -48,7 +49,8 @@ class Variant:
 
     topology, proxy_class, dialect: follow from spec and release, so equality ignores them. static: sorted pairs of the
     options that are set when a cluster starts. dynamic: sorted pairs of the options that a switch sets.
-    data_set_of: the workload whose data set the servers start with; None for servers that start empty.
+    data_set_of: the workload whose data set the servers start with; None for servers that start empty. ends: the ends
+    beside the nodes (``client``, ``proxy``) of the path that the cluster's network has; None for a cluster without one.
     """
 
     spec: ClusterSpec
@@ -59,6 +61,19 @@ class Variant:
     static: tuple[tuple[str, str], ...]
     dynamic: tuple[tuple[str, str], ...]
     data_set_of: HasDataSet | None = None
+    ends: tuple[str, ...] | None = None
+
+    @property
+    def network(self) -> NetworkNeeds | None:
+        """What a switch sets on the cluster's path; None for a cluster without one."""
+        return None if self.ends is None else self.spec.needs.network or network.REST
+
+    @property
+    def _at_start(self) -> ClusterSpec:
+        """The spec as the cluster starts: on a path that delays nothing, where it has one."""
+        if self.ends is None:
+            return self.spec
+        return dataclasses.replace(self.spec, needs=self.spec.needs.at_rest(self.ends))
 
     @property
     def options(self) -> dict[str, str]:
@@ -87,14 +102,29 @@ class Variant:
     def to_start(self, options: Mapping[str, str] | None = None) -> ResolvedCluster:
         """The input of ``bring_up`` for a cluster of this variant, with its static options or with ``options``."""
         chosen = dict(self.static) if options is None else options
-        return ResolvedCluster(self.spec, self.release, self.topology, self.proxy_class, chosen)
+        return ResolvedCluster(self._at_start, self.release, self.topology, self.proxy_class, chosen)
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
         """Variants with equal keys share one running cluster."""
         spec, data_set = self.spec, self.data_set_of.data_set if self.data_set_of else ""
-        own = (spec.topology, spec.nodes, self.release.key, spec.proxy, spec.needs, spec.instance)
+        own = (spec.topology, spec.nodes, self.release.key, spec.proxy, self._at_start.needs, spec.instance)
         return (*own, self.static, data_set)
+
+
+def on_one_path(variants: Sequence[Variant]) -> list[Variant]:
+    """The same variants; where one of them asks for a network, all get a path with the same ends.
+
+    Variants that differ in their network alone then share a cluster, and the path itself is no difference.
+    """
+    if all(variant.ends is None for variant in variants):
+        return list(variants)
+    ends = tuple(sorted({end for variant in variants for end in variant.ends or ()}))
+    # A cluster without a proxy has no such end.
+    return [
+        dataclasses.replace(variant, ends=tuple(end for end in ends if end != network.PROXY or variant.spec.proxy))
+        for variant in variants
+    ]
 
 
 def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[str, str] | None = None) -> Variant:

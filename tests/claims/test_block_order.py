@@ -4,7 +4,7 @@ from collections import Counter
 from itertools import islice, pairwise, permutations, product
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pytest_dbcluster.claims.block_order import block_orders, blocks, eights, pairs_before, seed_of
@@ -26,7 +26,6 @@ def places(block, variant):
     return [place for _, place in sorted((block.pairs[k], k) for k, one in enumerate(block.order) if one == variant)]
 
 
-@settings(deadline=None)
 @given(st.integers(1, 7), seeds)
 def test_an_eight_runs_each_variant_four_times(variants, seed):
     """Once for each of its four pairs; a later block runs each variant once."""
@@ -38,7 +37,6 @@ def test_an_eight_runs_each_variant_four_times(variants, seed):
     assert [block.length for block in first + later] == [4] * 3 + [1] * 27
 
 
-@settings(deadline=None)
 @given(st.integers(1, 5), seeds, st.integers(0, 30))
 def test_a_seed_repeats_its_blocks(variants, seed, length):
     """The same seed gives the same sequence, and a longer one starts like a shorter one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 
 import pytest
 
@@ -42,6 +43,38 @@ def test_one_new_pair_of_clusters_in_two_hundred_lies_above_f(pairs):
     above = sum(draw.gauss(0, 1) > upper([draw.gauss(0, 1) for _ in range(pairs)]) for _ in range(20_000))
 
     assert 0.6 * 100 <= above <= 1.25 * 100
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+def test_f_leaves_out_the_noise_of_the_rounds(noise):
+    """One new pair in two hundred lies above it, or fewer; a standard deviation of the clusters is 1.
+
+    f is not much larger than without noise, where including the noise would make it as large as the noise.
+    """
+    draw, pairs, made = random.Random(3), 24, []
+    for _ in range(150):
+        seen = [draw.gauss(0, 1) + draw.gauss(0, noise) for _ in range(pairs)]
+        made.append(upper(seen, noise))
+    chance = statistics.fmean(1 - statistics.NormalDist().cdf(f) for f in made)
+
+    assert 0.0005 <= chance <= 0.0065
+    assert statistics.fmean(made) < 2.8 * math.sqrt(1 + noise**2)
+
+
+def test_without_noise_f_is_student_s():
+    """The rule for differences with noise ends in the exact one."""
+    differences = [0.02, -0.02] * 12
+
+    assert upper(differences, 1e-6) == pytest.approx(upper(differences), rel=2e-3)
+    assert upper([0.0] * 24, 0.01) == 0.0
+
+
+def test_differences_that_the_noise_explains_leave_little():
+    """Clusters that may not differ at all have a small f, which is still above 0."""
+    noise = 0.02
+    f = upper([0.015, -0.015] * 12, noise)
+
+    assert 0 < f < 2.8 * noise
 
 
 @pytest.mark.parametrize("differences", [[0.01] * 7, [], [0.01] * 24 + [math.nan], [0.01] * 24 + [math.inf]])

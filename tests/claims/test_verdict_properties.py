@@ -54,7 +54,6 @@ def plausible(draw, pairs=any_pairs):
     return noise(effect, sd, count, draw(st.integers(0, 2**32)))
 
 
-@settings(deadline=None)
 @given(any_claim, st.lists(extreme, max_size=45))
 def test_no_input_crashes_a_claim(claim, values):
     """Constant, tied, infinite, tiny and huge ratios get an answer or another pair, and a message."""
@@ -65,7 +64,6 @@ def test_no_input_crashes_a_claim(claim, values):
     assert "seed 1" in text
 
 
-@settings(deadline=None)
 @given(plausible(looks))
 def test_swapping_the_variants_mirrors_beats(values):
     """Whatever holds one way round fails the other way round, after as many pairs."""
@@ -78,7 +76,6 @@ def test_swapping_the_variants_mirrors_beats(values):
         assert backward.low == pytest.approx(1 / forward.high)
 
 
-@settings(deadline=None)
 @given(plausible(looks), st.sampled_from([0.25, 2.0, 64.0]))
 def test_the_unit_of_noise_does_not_matter(values, scale):
     """Stretching every log ratio leaves the answer of a claim without margin."""
@@ -88,7 +85,6 @@ def test_the_unit_of_noise_does_not_matter(values, scale):
     assert (plain and plain.outcome) == (stretched and stretched.outcome)
 
 
-@settings(deadline=None)
 @given(any_claim, plausible())
 def test_an_answer_keeps_clear_of_the_bound(claim, values):
     """The interval that decided holds none of the claim's bounds, and lies inside or outside all of it."""
@@ -102,7 +98,6 @@ def test_an_answer_keeps_clear_of_the_bound(claim, values):
         assert answer.high < low or answer.low > high
 
 
-@settings(deadline=None)
 @given(any_claim, plausible())
 def test_replay_is_asking_after_every_pair(claim, values):
     """A claim asked of drawn pairs answers as one that was asked while they were drawn."""
@@ -112,7 +107,6 @@ def test_replay_is_asking_after_every_pair(claim, values):
     assert repr(replay(claim, values, Terms(cap=40))) == repr(first)
 
 
-@settings(deadline=None)
 @given(any_claim, plausible(st.integers(9, 40)))
 def test_replay_under_a_budget_decides_no_earlier(claim, values):
     """A used-up budget changes nothing about the looks before it."""
@@ -125,7 +119,6 @@ def test_replay_under_a_budget_decides_no_earlier(claim, values):
         assert (ended.outcome, ended.pairs, ended.reason) == (Outcome.INCONCLUSIVE, len(values), "budget used")
 
 
-@settings(deadline=None)
 @given(plausible(), st.sampled_from([0.0, 0.1]))
 def test_replay_of_an_order_is_asking_after_every_block(values, step):
     """An order asked of drawn blocks answers as one that was asked while they were drawn."""

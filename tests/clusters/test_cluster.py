@@ -41,8 +41,8 @@ def taken_port(own, monkeypatch):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         ports = [taken.getsockname()[1]]
-        take = own._run._ports.take
-        monkeypatch.setattr(own._run._ports, "take", lambda: ports.pop() if ports else take())
+        take = own._run.ports.take
+        monkeypatch.setattr(own._run.ports, "take", lambda: ports.pop() if ports else take())
         yield taken.getsockname()[1]
 
 
@@ -83,7 +83,7 @@ def test_ports_that_are_always_taken_end_in_an_error(own, mariadb, monkeypatch):
     """After three attempts the error has the server's own message."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        monkeypatch.setattr(own._run._ports, "take", lambda: taken.getsockname()[1])
+        monkeypatch.setattr(own._run.ports, "take", lambda: taken.getsockname()[1])
         with pytest.raises(NodeDied, match="Address already in use"):
             bring_up(ONE, mariadb, own, options={})
     assert left_of(own) == ([], [])

@@ -48,10 +48,12 @@ def local():
 def test_a_calibration_replaces_the_default(here, local):
     """It says how many pairs of clusters it rests on, and when they were measured."""
     assert cluster_differences.of(GALERA, WRITE, local).source.startswith("assumed, from four equal clusters")
-    dataclasses.replace(Calibration(here), differences=PAIRS, noise=PAIRS, date="2026-11-22").write()
+    noise = tuple(value / 3 for value in PAIRS)
+    dataclasses.replace(Calibration(here), differences=PAIRS, noise=noise, date="2026-11-22").write()
 
     found = cluster_differences.of(GALERA, WRITE, local)
-    assert found.log_ratio == pytest.approx(upper(PAIRS))
+    assert found.log_ratio == pytest.approx(upper(PAIRS, Calibration(here, PAIRS, noise).noise_in_all))
+    assert found.log_ratio < upper(PAIRS)
     assert (found.source, found.pairs) == ("measured on 24 pairs of clusters, 2026-11-22", 24)
 
 

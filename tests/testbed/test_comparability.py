@@ -8,15 +8,15 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.comparability import check_loads, unique_names
+from pytest_dbcluster.testbed.comparability import check_loads, pair_names, unique_names
 
 GALERA = ClusterSpec("galera", nodes=3)
 
 
-def names(*several):
-    """The names of variants of these specs, each with the name of its release or without one of its own."""
+def variants(*several):
+    """Variants of these specs, each on the release that is given with it, or on one release."""
     pairs = [one if isinstance(one, tuple) else (one, "mariadb:10.11") for one in several]
-    return unique_names([types.SimpleNamespace(spec=s, release=types.SimpleNamespace(name=r)) for s, r in pairs])
+    return [types.SimpleNamespace(spec=s, release=types.SimpleNamespace(name=r)) for s, r in pairs]
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,41 @@ def names(*several):
 )
 def test_each_variant_has_a_name_of_its_own(specs, expected):
     """Rounds, tables and files are kept by it: release, proxy and needs tell variants apart, and else a number."""
-    assert names(*specs) == expected
+    assert unique_names(variants(*specs)) == expected
 
 
 @pytest.mark.parametrize("loads", [{1: "a", 16: "b"}, {"a": "a", "": "b"}])
 def test_a_load_has_a_name_that_is_text(loads):
     """Known before anything starts: tables and files are made of it after all rounds are drawn."""
-    pattern = r"^measure\(\{name: workload, \.\.\.\}, on=\[spec\]\): a name is a text, got "
+    pattern = r"^measure\(\{name: workload, \.\.\.\}, on=\[spec, \.\.\.\]\): a name is a text, got "
     with pytest.raises(ConfigError, match=pattern):
         check_loads(loads, [GALERA])
+
+
+def test_pairs_of_a_load_and_a_cluster_are_named_after_both():
+    """All clusters of the first load come first; on a single cluster a load keeps its name."""
+    near, far = GALERA.named("near"), GALERA.named("far")
+
+    assert pair_names(["few", "many"], variants(near, far)) == [
+        "few on near", "few on far", "many on near", "many on far",
+    ]  # fmt: skip
+    assert pair_names(["few", "many"], variants(near)) == ["few", "many"]
+
+
+def test_pairs_of_one_name_are_refused():
+    """Their rounds could not be told apart."""
+    with pytest.raises(ConfigError) as caught:
+        pair_names(["a", "a on b"], variants(GALERA.named("b on c"), GALERA.named("c")))
+    assert str(caught.value) == "two pairs of a workload and a cluster are called 'a on b on c'; rename the workload"
+
+
+@pytest.mark.parametrize(
+    ("on", "advice"), [([GALERA], "name another one"), ([GALERA] * 2, "write measure(workload, on=[...])")]
+)
+def test_one_load_by_name_is_refused(on, advice):
+    """It would be compared with nothing, or needs no name."""
+    with pytest.raises(ConfigError) as caught:
+        check_loads({"few": "load"}, on)
+    assert str(caught.value) == (
+        f"measure({{name: workload, ...}}, on=[spec, ...]) takes two or more workloads, got 1: {advice}"
+    )

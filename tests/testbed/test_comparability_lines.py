@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import comparability
 
@@ -15,6 +17,35 @@ def test_many_variables_that_differ_are_cut():
         "variables that differ (a -> b): v00: 0 -> 1, v01: 0 -> 1"
     )
     assert comparability.differing_line("a", "b", differ).endswith(", v19: 0 -> 1, and 3 more")
+
+
+SMALL, LARGE = str(128 * 2**20), str(2**30)
+
+
+def test_data_that_fits_into_both_buffer_pools_is_said():
+    """A claim about the size of the buffer pool then says nothing about a load with more data."""
+    line = comparability.data_fits_line({"innodb_buffer_pool_size": (SMALL, LARGE)}, ("galera3", "big"), 2_400_000)
+
+    assert line == (
+        "the data of the load (3 MiB) fits into the smaller buffer pool (galera3 128 MiB, big 1024 MiB), so this says "
+        "nothing about a load with more data; one that does not fit would show what the size of the buffer pool does"
+    )
+
+
+@pytest.mark.parametrize(
+    ("differ", "data"),
+    [
+        ({"innodb_buffer_pool_size": (SMALL, LARGE)}, 129 * 2**20),
+        ({"innodb_buffer_pool_size": (LARGE, SMALL)}, 129 * 2**20),
+        ({"innodb_buffer_pool_size": (SMALL, LARGE)}, 0),
+        ({"innodb_buffer_pool_size": ("", LARGE)}, 2_400_000),
+        ({"sync_binlog": ("0", "1")}, 2_400_000),
+    ],
+    ids=["larger", "larger than the candidate's", "not known", "only one has it", "another variable"],
+)
+def test_other_data_and_equal_buffer_pools_have_no_such_line(differ, data):
+    """Where a buffer pool is too small for the data, its size matters."""
+    assert comparability.data_fits_line(differ, ("galera3", "big"), data) == ""
 
 
 def test_clusters_of_other_shapes_are_shown():

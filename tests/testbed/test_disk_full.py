@@ -42,7 +42,7 @@ def small_disk(tmp_path):
         done = subprocess.run(
             [*unshare, "sh", "-c", ON_A_SMALL_DISK, "sh", *command],
             cwd=tmp_path,
-            env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "disk")},
+            env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "disk"), "COLUMNS": "400"},
             capture_output=True,
             text=True,
             check=False,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
 from pytest_dbcluster.errors import SeriesVoid, WorkloadError
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.spec import ReleaseName
 from pytest_dbcluster.testbed import round_runner
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.fakes import Failing
@@ -56,6 +58,20 @@ def test_a_workload_that_fails_on_a_full_server_makes_a_void_round(standalone):
     )
     with pytest.raises(WorkloadError, match="syntax"):
         round_runner.measured(Failing("run", WorkloadError("syntax")), setting, variant="a", block=0, position=0)
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_data_that_fits_into_the_smaller_buffer_pool_is_a_note(pool, release):
+    """The figures are those of the running servers: the files of the tables, and the sizes in effect."""
+    on = dataclasses.replace(ONE, release=ReleaseName.parse(release))
+    specs = [on.with_options(innodb_buffer_pool_size=size).named(f"pool_{size}") for size in ("24M", "32M")]
+    made = source(pool, MySQLSlap("key", concurrency=2, queries=20, rows=50), *specs)
+    assert made.data_fits(1, 0) == ""  # nothing has run
+    made.round(0, block=0, position=0)
+
+    line = made.data_fits(1, 0)
+    assert re.match(r"the data of the load \([1-9] MiB\) fits into the smaller buffer pool \(pool_24M 24 MiB, ", line)
+    assert line in made.notes(1, 0)
 
 
 def source_setting(cluster):

@@ -177,6 +177,34 @@ def test_loads_are_compared_on_one_cluster(pool):
     assert made.differences(0, 1) == {}
 
 
+def test_every_load_runs_on_every_cluster(pool):
+    """Each pair has its name and its rounds, and variants of one cluster share it for all loads."""
+    done = []
+    loads = {name: Steps(name=f"load {name}", done=done) for name in ("few", "many")}
+    made = source(pool, loads, ONE, OTHER, ONE, OTHER)
+    rounds = [made.round(number, block=0, position=number) for number in (0, 1, 3, 2)]
+    made.check()
+
+    assert made.names == ["few on standalone1", "few on other", "many on standalone1", "many on other"]
+    assert [(drawn.variant, drawn.outcome.operations) for drawn in rounds] == [
+        ("few on standalone1", 800), ("few on other", 1000), ("many on other", 1000), ("many on standalone1", 800),
+    ]  # fmt: skip
+    assert [step for step in done if "run" in step] == ["run load few at None"] * 2 + ["run load many at None"] * 2
+    assert len(pool.clusters) == 1
+
+
+def test_a_load_is_prepared_where_it_runs(pool):
+    """A cluster that starts with the data set of another load does not get its tables."""
+    small = dataclasses.replace(POINTS, rate=None)
+    loads = {"small": small, "large": dataclasses.replace(small, size=2000)}
+    made = source(pool, loads, ONE, ONE)
+    for number in (0, 1, 0):
+        assert made.round(number, block=0, position=number).outcome.operations
+    rows = {cluster.nodes[0].query(f"SELECT COUNT(*) FROM {small.tables[0]}")[0][0] for cluster in pool.clusters}
+
+    assert rows == {1000, 2000}
+
+
 @pytest.mark.parametrize("profile", ["quick", "paper"])
 def test_tables_that_a_load_leaves_are_compared_between_nodes(pool, profile):
     """In either profile: a row that one node alone has makes the series void."""

@@ -98,6 +98,7 @@ class Dialect:
     create_accounts: the statements that create the accounts ``{user}`` (control) and ``{load}`` (workloads).
     drop_others: the statement that lists all other accounts, to be dropped.
     variables: the statement that lists the server's variables.
+    table_bytes: the statement that returns the bytes of the files of all tables that are not the server's own.
     probed: whether ``variables`` does not say which are read-only; the template's server then sets each to itself.
     control_tls: whether the control connection needs TLS, because the password may not travel in the clear.
     memory: the memory of a server with warm caches, data on disk and the default buffer pool, in bytes.
@@ -126,6 +127,7 @@ class Dialect:
     create_accounts: tuple[str, ...]
     drop_others: str
     variables: str
+    table_bytes: str
     probed: bool
     control_tls: bool
     memory: int

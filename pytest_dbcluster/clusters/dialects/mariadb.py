@@ -87,6 +87,12 @@ _SEMISYNC = SemiSyncDialect(
     wanted="",
 )
 
+# A table's file is named after its schema; those of the system and of the undo log have no schema.
+TABLE_BYTES = (
+    "SELECT COALESCE(SUM(file_size), 0) FROM information_schema.{view} WHERE name LIKE '%/%' "
+    "AND SUBSTRING_INDEX(name, '/', 1) NOT IN ('mysql', 'sys', 'dbcluster_control')"
+)
+
 MARIADB = Dialect(
     vendor="mariadb",
     server="mariadbd",
@@ -130,6 +136,7 @@ MARIADB = Dialect(
     variables="SELECT LOWER(variable_name), COALESCE(global_value, default_value, ''), read_only = 'YES', "
     "variable_type, COALESCE(numeric_min_value, ''), COALESCE(numeric_max_value, ''), "
     "COALESCE(enum_value_list, ''), variable_scope FROM information_schema.system_variables ORDER BY 1",
+    table_bytes=TABLE_BYTES.format(view="innodb_sys_tablespaces"),
     probed=False,
     control_tls=False,
     memory=400 * 2**20,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from pytest_dbcluster.clusters.dialects.dialect import ReplicationDialect, SemiSyncDialect
-from pytest_dbcluster.clusters.dialects.mariadb import MARIADB, PINNED, POPULATING, SHAPING
+from pytest_dbcluster.clusters.dialects.mariadb import MARIADB, PINNED, POPULATING, SHAPING, TABLE_BYTES
 
 _REPLICATION = ReplicationDialect(
     every={"gtid_mode": "ON", "enforce_gtid_consistency": "ON"},
@@ -72,6 +72,7 @@ MYSQL = dataclasses.replace(
     "COALESCE(m.min_value, ''), COALESCE(m.max_value, ''), '', COALESCE(m.variable_scope, 'GLOBAL') "
     "FROM performance_schema.global_variables v LEFT JOIN performance_schema.variables_metadata m "
     "USING (variable_name) ORDER BY 1",
+    table_bytes=TABLE_BYTES.format(view="innodb_tablespaces"),
     probed=True,
     control_tls=True,
     memory=1024 * 2**20,  # a group member, with its message cache, reached 1060 MB in ten minutes

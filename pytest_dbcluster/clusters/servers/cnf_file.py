@@ -197,7 +197,7 @@ class _Reading:
         if argument.startswith("/") and self.root is None:
             return (
                 "it lies on the host that the file came from; copy that host's files into a directory, and name it "
-                "with --db-cnf-root or --cnf-root"
+                "with --db-cnf-root"
             )
         start = self.root if argument.startswith("/") else "the directory of the file"
         return f"it is not below {start}"

@@ -109,7 +109,7 @@ def test_absolute_includes_lie_below_the_root_that_the_user_names(written, tmp_p
     assert len(missing) == 2
     assert missing[0] == (
         "my.cnf:3: !include /etc/more.cnf was not read: it lies on the host that the file came from; copy that host's "
-        "files into a directory, and name it with --db-cnf-root or --cnf-root"
+        "files into a directory, and name it with --db-cnf-root"
     )
 
 

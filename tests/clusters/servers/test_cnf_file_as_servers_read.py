@@ -44,7 +44,7 @@ def ours(path):
 
 
 @pytest.mark.parametrize("vendor", ["mariadb", "mysql"])
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=FILES)
 def test_made_up_files_are_read_as_the_server_reads_them(vendor, text, request, tmp_path):
     """Quotes, escapes, comments, spaces, sections: whatever a line looks like."""

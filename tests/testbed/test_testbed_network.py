@@ -1,0 +1,81 @@
+"""The real testbed on a network that can be delayed: round trips differ between rounds on one cluster."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import statistics
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.hosts.network import local_paths
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.workloads.sysbench import SysBench
+from tests.support import paths
+from tests.support.fakes import Idle
+from tests.support.testbeds import ONE, source
+
+NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
+FAR = NEAR.with_needs(rtt=0.05).named("far")
+LOAD = SysBench("oltp_update_index", size=100, threads=1, seconds=1.0)
+
+
+@pytest.fixture(autouse=True)
+def possible():
+    """Only where this machine can delay packets."""
+    if reason := paths.missing():
+        pytest.skip(reason)
+
+
+def test_round_trips_change_between_rounds_on_one_cluster(pool):
+    """A commit of Galera waits for the other node, and the message says what was asked and measured."""
+    made = source(pool, LOAD, NEAR, FAR)
+    rounds = [made.round(number, block=0, position=position) for position, number in enumerate((0, 1, 1, 0))]
+    made.check()
+    typical = {
+        name: statistics.median(done.seconds / done.outcome.good for done in rounds if done.variant == name)
+        for name in ("near", "far")
+    }
+
+    assert [done.void for done in rounds] == [""] * 4
+    assert len(pool.clusters) == 1
+    assert typical["far"] > 0.045
+    assert typical["near"] < typical["far"]
+    (near,) = [line for line in made.notes(0, 1) if line.startswith("network of near: rtt=0; ")]
+    (far,) = [line for line in made.notes(0, 1) if line.startswith("network of far: rtt=0.05; ")]
+    assert near.startswith("network of near: rtt=0; node1-node2 0.00 ms asked, ")
+    assert far.startswith("network of far: rtt=0.05; node1-node2 50.0 ms asked, ")
+    assert far.endswith(" over TCP")
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending(Idle):
+    """A load that ends the router of its cluster in its first round."""
+
+    ended: list[int] = dataclasses.field(default_factory=list, compare=False)
+
+    def run(self, setting):
+        """End it, and wait until it is missed."""
+        path = setting.cluster.path
+        if not self.ended:
+            self.ended.append(paths.router_pid(path))
+            os.kill(self.ended[0], signal.SIGKILL)
+            wait.until(lambda: [] if path.lost() else ["the router is not missed"], "the loss", seconds=20)
+        return RunResult(0.001, 1)
+
+
+def test_a_round_whose_router_ends_is_void(pool):
+    """It says so, and the next one runs on another cluster with a router of its own."""
+    if local_paths.kernel_delays():
+        pytest.skip("the router is the kernel of this machine, which does not end")
+    made = source(pool, Ending(), ONE.with_needs(rtt=0))
+    void = made.round(0, block=0, position=0)
+    (cluster,) = pool.clusters
+    done = made.round(0, block=0, position=0)
+
+    assert void.void.startswith("the router between the nodes is gone (a guest; ")
+    assert cluster.dirty == void.void
+    assert (done.void, cluster in pool.clusters) == ("", False)
