@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
+import shutil
+import textwrap
 from collections.abc import Callable, Sequence
+from typing import Any
 
 # Called with one line of progress at a time; the callee shows the line to the user.
 Report = Callable[[str], None]
@@ -15,6 +19,7 @@ NOTHING = "-"  # a figure that was not measured
 DIGITS = 17  # significant ones that tell every two floats apart
 EXACT = 1e-9  # two bounds that are as close as this are the same
 PLAIN = 1e6  # from here on, numbers have an exponent
+PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and what holds it together
 
 
 def ratio(value: float, limits: Sequence[float] = ()) -> str:
@@ -93,6 +98,13 @@ def duration(seconds: float) -> str:
     return f"{max(seconds, 0):.0f} s"
 
 
+def milliseconds(seconds: float) -> str:
+    """A short time in milliseconds: ``0.14 ms``, ``20.4 ms``."""
+    number = seconds * 1000
+    text = f"{number:.2f}" if abs(number) < 10 else f"{number:.1f}"
+    return f"{text.removeprefix('-') if float(text) == 0 else text} ms"
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun: ``1 node``, ``3 nodes``, ``2 processes``."""
     plural = "es" if noun.endswith("s") else "s"
@@ -105,6 +117,45 @@ def elided(text: str, width: int) -> str:
         return text
     kept = max(0, width - len(ELLIPSIS))
     return f"{text[: kept - kept // 2]}{ELLIPSIS[:width]}{text[len(text) - kept // 2 :]}"
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The text in lines of at most ``width`` characters; a longer word, such as a path, and a pip command stay whole.
+
+    Lines of the text stay apart. What does not fit on one goes on below it, two characters further in.
+    """
+    lines = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        glued = line.replace(PIP, PIP.replace(" ", GLUE))
+        parts = textwrap.wrap(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+        lines += [part.replace(GLUE, " ") for part in parts] if len(line) > width else [line]
+    return lines
+
+
+def fitting(text: str, before: str = "") -> str:
+    """The text in lines that fit the terminal (``wrapped``); others write ``before`` in front of it."""
+    width = shutil.get_terminal_size().columns
+    return "\n".join(wrapped(f"{before}{text}", width)).removeprefix(before)
+
+
+@dataclasses.dataclass(frozen=True)
+class Message:
+    """The message of a test as pytest shows it: among the failures alone, in lines that fit.
+
+    It is no ``str``, because pytest repeats a plain text in its short summary, in GitHub Actions and with ``-vv`` with
+    all of its lines. ``str`` of it is the text itself.
+    """
+
+    text: str
+
+    def toterminal(self, writer: Any) -> None:
+        """Write the message; ``writer``: pytest's TerminalWriter."""
+        for line in wrapped(self.text, writer.fullwidth):
+            writer.line(line)
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def printable(text: str, *, lines: bool = False) -> str:

@@ -17,7 +17,8 @@ Look here for:
 - The files of a run: ``results_directory`` (directory), ``rounds_csv`` (one CSV file), ``charts`` (SVG).
 - The page of a run, one HTML file: ``page``. What claims were in earlier runs: ``history``.
 - Rounds as results of pytest-benchmark: ``pytest_benchmark``.
-- The step summary and the annotations of GitHub Actions: ``github_summary``.
+- What a run leaves for GitHub Actions: ``github``.
+- Answers that a run takes over from the one that it continues: ``resume``.
 - The lock that keeps two runs out of one directory: ``results_lock``. Files that could not be written: ``unwritten``.
 - Allure's results, the only place that imports allure, and Allure's page: ``allure``.
 - Published figures, shown beside measured ones: ``published``.
@@ -36,6 +37,7 @@ __all__ = [
     "report",
     "results_directory",
     "results_lock",
+    "resume",
     "schema",
     "tables",
     "unwritten",

@@ -19,6 +19,7 @@ from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.servers import connection
+from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
@@ -79,7 +80,13 @@ class ClaimRecord:
         such as ``gp2-100, no limit``.
     specs: by variant, its cluster.
     sweep_field, sweep_value: of a sweep, the field and its value at this point; empty and None without a sweep.
+    network: by variant, the round trips between each two ends, asked and measured before and after the rounds; empty
+        where no variant asks for a network.
     limited: a text that says that the load generator was the bottleneck; empty when it was not.
+    depends_on: what the answer depends on, as digests by name (``resume.digests``); empty in older results.
+    run_id: of the run that measured it, as in RunDocument; empty in older results.
+    data_fits: a text that says that the data fits into the smaller buffer pool, where the two variants differ in its
+        size; else empty.
     """
 
     test: str
@@ -119,6 +126,10 @@ class ClaimRecord:
     specs: Mapping[str, SpecDocument] = dataclasses.field(default_factory=dict)
     sweep_field: str = ""
     sweep_value: int | float | str | bool | None = None
+    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    run_id: str = ""
+    data_fits: str = ""
+    network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -164,7 +175,7 @@ def claim_record(
         profile=asked.profile,
         durability={variant.name: testbed.durability(variant.number) for variant in answer.variants},
         differences=testbed.differences(candidate.number, baseline.number),
-        fingerprint=fingerprint(),
+        fingerprint=fingerprint(testbed.environment),
         repeat=asked.repeat,
         rounds=rounds,
         published_seconds=seconds,
@@ -174,15 +185,22 @@ def claim_record(
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
         instances=answer.instances,
-        **_remarks(answer),
+        **_remarks(answer, testbed),
         **_identity(answer, testbed.load, variants, asked),
         **_swept(asked.swept),
     )
 
 
-def _remarks(answer: Answer) -> dict[str, Any]:
-    """The fields of a record about what may have changed the estimate besides the variants."""
-    return {"cluster_difference": answer.difference, "carry_over": answer.carried}
+def _remarks(answer: Answer, testbed: Testbed) -> dict[str, Any]:
+    """The fields of a record about what may have changed the estimate besides the variants, and about the network."""
+    candidate, baseline = answer.compared
+    delays = {variant.name: tuple(testbed.delays(variant.number)) for variant in answer.variants}
+    return {
+        "data_fits": testbed.data_fits(candidate.number, baseline.number),
+        "cluster_difference": answer.difference,
+        "carry_over": answer.carried,
+        "network": {name: measured for name, measured in delays.items() if measured},
+    }
 
 
 def _identity(answer: Answer, load: str, variants: Mapping[str, Variant], asked: Asked) -> dict[str, Any]:
@@ -274,14 +292,18 @@ class CurveRecord:
         return list(dict.fromkeys(point.variant for point in self.points))
 
 
-def fingerprint() -> Mapping[str, str]:
-    """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver."""
+def fingerprint(hosts: Mapping[str, str]) -> Mapping[str, str]:
+    """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver.
+
+    ``hosts``: the same of the hosts of the provisioner (``Provisioner.environment``).
+    """
     return {
         "cpu": f"{psutil.cpu_count()} x {probes.cpu_model()}",
         "memory": formatting.gibibytes(psutil.virtual_memory().total),
         "kernel": platform.release(),
         "python": platform.python_version(),
         "control driver": connection.driver(),
+        **hosts,
     }
 
 
@@ -297,7 +319,7 @@ class About:
 class Curves:
     """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails."""
 
-    def __init__(self, tell: Callable[[CurveRecord], None], about: About) -> None:
+    def __init__(self, tell: Callable[[CurveRecord], None], about: Callable[[], About]) -> None:
         self._tell = tell
         self._about = about
         self._begun: list[Curve] = []
@@ -310,7 +332,7 @@ class Curves:
         """Report the curves of this test; a curve without rounds is left out."""
         begun, self._begun = self._begun, []
         for curve in begun:
-            if record := curve_record(curve, self._about):
+            if record := curve_record(curve, self._about()):
                 self._tell(record)
 
 

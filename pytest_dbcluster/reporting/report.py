@@ -7,25 +7,31 @@ started. That Report moves the files into the results directory of the run.
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from pytest_dbcluster import errors
 from pytest_dbcluster.measuring.progress import RoundProgress
-from pytest_dbcluster.reporting import github_summary, schema, terminal, unwritten
+from pytest_dbcluster.reporting import schema, terminal, unwritten
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.charts import drawing
 from pytest_dbcluster.reporting.documents import run_recorder
-from pytest_dbcluster.reporting.documents.run_document import TestDocument
+from pytest_dbcluster.reporting.documents.run_document import CUT_SHORT, RunDocument, TestDocument
+from pytest_dbcluster.reporting.github import step_summary
 from pytest_dbcluster.reporting.history import record_history
 from pytest_dbcluster.reporting.history.entry import entry_of
 from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
+from pytest_dbcluster.reporting.resume import earlier
+from pytest_dbcluster.reporting.resume.earlier import Key, curve_key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.tables import closing, curves, matrix
 
+TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
+COMMA = ", "  # between parts in a message of a worker
 WORKER = "dbcluster_worker"  # name of the pytest plugin that sends a worker's messages
 
 
@@ -52,6 +58,18 @@ class Reporting(Protocol):
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, when its test has ended."""
 
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Show an answer of the run that this one continues.
+
+        test: the node id of the test that takes it over. repeat: the command that repeats that test.
+        """
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Drop an answer of the run that this one continues, because what it depends on has changed.
+
+        changed: the names of these parts (``resume.digests``).
+        """
+
     def finish(self, overridden: Sequence[str]) -> None:
         """Write the summary at the end of the run.
 
@@ -72,14 +90,23 @@ class Reporting(Protocol):
 
 
 class Report:
-    """Reports in the process that the user started. records, curves: those of the run so far."""
+    """Reports in the process that the user started.
+
+    records, curves: those of the run so far, and of the run that it continues. measured: the claims that this run
+    measured.
+    """
 
     def __init__(self, config: Any, results: Path) -> None:
-        self.records: list[ClaimRecord] = []
-        self.curves: list[CurveRecord] = []
+        self._earlier = earlier.of(config)
+        self.records: list[ClaimRecord] = list(self._earlier.answers.values()) if self._earlier else []
+        self.curves: list[CurveRecord] = list(self._earlier.curves) if self._earlier else []
+        self.measured = 0
         self._config = config
         self._reporter = terminal.Reporter(config)
-        self._results = Results(results, unwritten.of(config))
+        recorder = run_recorder.of(config)
+        self._results = Results(results, unwritten.of(config), recorder.document.run_id if recorder else "")
+        if self._earlier:
+            self._results.go_on(*self._earlier.numbers)
         self._closing: list[str] = []
         self.drifted = False  # whether a claim differs from its history
         self.anchor: float | None = None  # operations/s; of a run with a history
@@ -99,7 +126,7 @@ class Report:
 
     def claim(self, record: ClaimRecord, timeline: str = "") -> None:
         """Show one answered claim, save it, and add it to Allure's results."""
-        self._add(record)
+        record = self._add(record)
         self._reporter.claim(record)
         allure_results.claim(self._config, record, self._results.add(record, timeline))
 
@@ -109,13 +136,59 @@ class Report:
         table = curves.as_csv(record)
         allure_results.curve(self._config, record, table, self._results.add_curve(record, table).chart)
 
-    def _add(self, record: ClaimRecord) -> None:
+    def _add(self, record: ClaimRecord) -> ClaimRecord:
+        """Add a claim that was measured now; return it with the id of this run."""
+        record = dataclasses.replace(record, run_id=self._results.run_id)
+        self.measured += 1
         self.records.append(record)
         self._measured(record)
+        return record
 
     def _add_curve(self, record: CurveRecord) -> None:
+        """Add a curve, instead of the one that the run which this one continues has drawn for it."""
+        own = curve_key(record.test, record.release, record.load, record.field)
+        for other in [one for one in self.curves if self._earlier and curve_key_of(one) == own]:
+            self.curves.remove(other)
+            self._results.rewrite(schema.CURVES, lambda line: None if curve_key_of_line(line) == own else line)
         self.curves.append(record)
         self._measured(record)
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Show an answer of the run that this one continues, and add it to Allure's results."""
+        record = self._taken_over(key, test, repeat)
+        if record and self._earlier:
+            allure_results.claim(self._config, record, self._earlier.files[key])
+
+    def _taken_over(self, key: Key, test: str, repeat: str) -> ClaimRecord | None:
+        """Show an answer that a test takes over, and return it; None where one has taken it over already."""
+        if self._earlier is None or key in self._earlier.taken:
+            return None
+        before = self._earlier.answers[key]
+        record = self._earlier.take(key, test, repeat)
+        self.records = [record if other is before else other for other in self.records]
+        if recorder := run_recorder.of(self._config):
+            recorder.took_over(key.test)
+        self._measured(record)
+        self._reporter.claim(record, TAKEN_OVER)
+        return record
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Drop an answer of the run that this one continues, because what it depends on has changed."""
+        if self._earlier is None or key not in self._earlier.answers:
+            return
+        before = self._earlier.answers[key]
+        self._earlier.outdated[key] = list(changed)
+        self.records = [other for other in self.records if other is not before]
+        self._results.rewrite(schema.CLAIMS, lambda line: None if key_of_line(line) == key else line)
+        self._reporter.line(f"measured again ({', '.join(changed)} changed): {before.text} ({before.load})")
+
+    def _settle_earlier(self) -> list[str]:
+        """Give answers the names of the tests that took them over; return what became of all of them."""
+        if self._earlier is None:
+            return []
+        if self._earlier.moved:
+            self._results.rewrite(schema.CLAIMS, self._earlier.renamed)
+        return self._earlier.lines(self.measured)
 
     def _measured(self, record: ClaimRecord | CurveRecord) -> None:
         if recorder := run_recorder.of(self._config):
@@ -139,9 +212,12 @@ class Report:
         if sent.kind == "line":
             self._reporter.line(f"[{worker}] {sent.text.strip()}", sent.colour)
         elif sent.kind == "claim":
-            record = self._results.adopt(Path(sent.directory), sent.line)
-            self._add(record)
+            record = self._add(self._results.adopt(Path(sent.directory), sent.line))
             self._reporter.claim(record, f"[{worker}] ")
+        elif sent.kind == "taken over":
+            self._taken_over(Key(sent.test, sent.claim_id), sent.now, sent.repeat)
+        elif sent.kind == "outdated":
+            self.outdated(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
         else:
             self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line))
 
@@ -160,7 +236,7 @@ class Report:
 
     def finish(self, overridden: Sequence[str]) -> None:
         """Write ``summary.md``, ``matrix.csv`` and Allure's files about the whole run."""
-        overridden = list(dict.fromkeys(overridden))
+        overridden = [*dict.fromkeys(overridden), *self._settle_earlier()]
         made = self._results.finish(self.records, overridden, self.curves, self._matrix(), self._tests())
         self._closing = [*overridden, *made]
         allure_results.finish(self._config, [*self.records, *self.curves], self._matrix())
@@ -174,8 +250,13 @@ class Report:
         lost = unwritten.of(self._config)
         path = self._config.rootpath / file
         run = recorder.document
-        entries = [entry_of(record, run, self.anchor) for record in self.records if record.verdict.pairs]
-        kept = record_history.added(path, self._results.directory, entries, run.run_id, lost)
+        times = _times(run, self.records)
+        entries = []
+        for record in [one for one in self.records if one.verdict.pairs]:
+            by = run.measured_by(record.run_id)
+            own = (self.anchor, times.get(record.test)) if by is run else (None, None)
+            entries.append(entry_of(record, by, *own))
+        kept = record_history.added(path, self._results.directory, entries, lost)
         self._closing += kept.lines
         self.drifted = kept.drifted
 
@@ -193,11 +274,11 @@ class Report:
         Nothing outside of GitHub Actions unless ``--db-github`` is given. No error of it ends the run.
         """
         asked = getattr(self._config.option, "db_github", False)
-        to = github_summary.files(os.environ, asked=asked)
+        to = step_summary.files(os.environ, asked=asked)
         if to is None or not run_recorder.of(self._config):
             return ()
         try:
-            return github_summary.write(self._results.directory, to, unwritten.of(self._config))
+            return step_summary.write(self._results.directory, to, unwritten.of(self._config))
         except errors.ConfigError as error:
             return (f"no summary for GitHub: {error}",)
 
@@ -210,7 +291,10 @@ class Report:
         """Print all verdicts, when anything was measured."""
         notes = [*self._closing, *unwritten.of(self._config).lines()]
         screen = terminal.Screen.of(self._config)
-        terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), self._tests())
+        tests = self._tests()
+        if self._config.getoption("tbstyle", "no") != "no":  # then pytest has shown why a test is broken
+            tests = [dataclasses.replace(test, reason="") if test.outcome == "broken" else test for test in tests]
+        terminal.summary(terminal_reporter, self.records, notes, screen, self.curves, self._matrix(), tests)
 
     def last_lines(self, terminal_reporter: Any, page: str) -> None:
         """Print how many claims hold, and where the page is; ``page`` is the line of ``page``."""
@@ -222,6 +306,12 @@ class Report:
         """The tests of the run that have ended."""
         recorder = run_recorder.of(self._config)
         return recorder.document.tests if recorder else ()
+
+
+def _times(run: RunDocument, records: Sequence[ClaimRecord]) -> Mapping[str, float]:
+    """The seconds of each test that ended in this run and took over no answer."""
+    partly = {record.test for record in records if run.measured_by(record.run_id) is not run}
+    return {one.test: one.seconds for one in run.tests if one.outcome != CUT_SHORT and one.test not in partly}
 
 
 class Relay:
@@ -265,6 +355,18 @@ class Relay:
             self._send_kept("claim", kept.line)
         else:  # the disk of the workers' directory is full: the verdict is said, and missing in the closing table
             self._send_line(record.message, "")
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """Add an answer of the run that this one continues to Allure's results, and send which test takes it over."""
+        if found := earlier.of(self._config):
+            allure_results.claim(self._config, found.take(key, test, repeat), found.files[key])
+        message = schema.Message("taken over", test=key.test, claim_id=key.claim_id, now=test, repeat=repeat)
+        self._worker.send(schema.message(message))
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """Send which answer of the run that this one continues does not count any more."""
+        message = schema.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
+        self._worker.send(schema.message(message))
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, add it to Allure's results, and send where it is saved."""

@@ -9,6 +9,7 @@
 - ``index.html``: the page of ``page.report_page``, made of all the others. ``index.md``: its claims side by side, which
   ``dbcluster report`` writes. ``allure.html``: the page of Allure.
 - ``history.jsonl``: the part of the run's history that is about its claims.
+- ``github-benchmark.json``: the claims as input of github-action-benchmark.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 from pytest_dbcluster.formatting import file_name
 from pytest_dbcluster.reporting import rounds_csv, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.charts import drawing
+from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.tables import closing, layout, matrix
@@ -35,8 +38,10 @@ FOLDERS = ("rounds", "charts", "curves", "timeline")
 LOGS = "logs"
 PAGE, TABLE, ALLURE_PAGE = "index.html", "index.md", "allure.html"
 HISTORY = "history.jsonl"  # the history of the claims of this run
+BENCHMARK = "github-benchmark.json"  # written in GitHub Actions
+FILES = ("rounds_file", "ledgers_file", "chart_file", "timeline_file", "table_file")  # fields of a line
 OURS = (
-    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, TABLE, ALLURE_PAGE, HISTORY),
+    *(schema.CLAIMS, schema.CURVES, SUMMARY, matrix.FILE, PAGE, TABLE, ALLURE_PAGE, HISTORY, BENCHMARK),
     *("rounds/*.csv", "rounds/*.jsonl", "charts/*.svg", "curves/*.csv", "curves/*.jsonl", "curves/*.svg"),
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
@@ -62,6 +67,11 @@ class ResultFiles:
         """The path of the ledgers; there is no such file when no round has a ledger."""
         return self.rounds.with_suffix(".jsonl")
 
+    @property
+    def paths(self) -> list[Path]:
+        """The paths of all files, of which some may not exist."""
+        return [path for path in (self.rounds, self.ledgers, self.chart, self.timeline) if path]
+
 
 def clear(directory: Path) -> None:
     """Remove the results of an earlier run; other files in the directory stay. Raises OSError."""
@@ -78,16 +88,43 @@ class Results:
     """Writes the files of one run. Each claim is written when it is answered.
 
     The first claim or curve removes the files of the run before, so a run that measures nothing leaves them alone.
-    A file that cannot be written is noted in ``unwritten``, and raises no error.
+    A file that cannot be written is noted in ``unwritten``, and raises no error. run_id: of the run, for its claims.
     """
 
-    def __init__(self, directory: Path, unwritten: Unwritten | None = None) -> None:
+    def __init__(self, directory: Path, unwritten: Unwritten | None = None, run_id: str = "") -> None:
         self.directory = directory
+        self.run_id = run_id
         self.unwritten = unwritten or Unwritten()
         self._begun = False
         self._count = 0
         self._curves = 0
         self._lines: Counter[str] = Counter()  # lines written, by file
+
+    def go_on(self, claims: int, curves: int) -> None:
+        """Keep what is there, and give later claims and curves numbers above these."""
+        self._begun = True
+        self._count, self._curves = claims, curves
+
+    def rewrite(self, name: str, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> None:
+        """Replace each line of a file by what ``change`` makes of its content, as a whole; None removes the line.
+
+        The files that a removed line names are removed too.
+        """
+        path, fresh = self.directory / name, self.directory / f".{name}"
+        kept, left = [], []
+        with self.unwritten.noted(path):
+            for line in path.read_bytes().splitlines(keepends=True):
+                content = json_text.decoded(line, str(path), schema.KNOWN)
+                changed = change(content)
+                if changed is None:
+                    left += [content.get(field) for field in FILES if content.get(field)]
+                else:
+                    kept.append(line if changed == content else json_text.encoded(changed))
+            write(fresh, b"".join(kept))
+            fresh.replace(path)
+            for file in left:
+                (self.directory / file).unlink(missing_ok=True)
+        self._lines[name] = len(kept)
 
     def add(self, record: ClaimRecord, timeline: str = "") -> ResultFiles:
         """Write the files of one claim, and its line in ``claims.jsonl``. timeline: CSV text, empty for none."""
@@ -127,7 +164,7 @@ class Results:
         document = schema.curve_document(theirs, line)
         record = schema.curve_of(theirs, document)
         table = theirs / document.table_file
-        moved = self._moved(ResultFiles(table, _curve_chart(table), line), self._next_curve(record))
+        moved = self._moved(ResultFiles(table, chart_of_curve(table), line), self._next_curve(record))
         self._listed_curve(record, moved)
         return record
 
@@ -145,7 +182,7 @@ class Results:
         self._curves += 1
         name = f"{self._curves:02}-{file_name(record.load)}-{record.field}.csv"
         table = self.directory / "curves" / name
-        return ResultFiles(table, _curve_chart(table), self._curves)
+        return ResultFiles(table, chart_of_curve(table), self._curves)
 
     def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
         """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
@@ -183,7 +220,8 @@ class Results:
     def _listed(self, record: ClaimRecord, kept: ResultFiles) -> int:
         timeline = _existing(kept.timeline) if kept.timeline else None
         rounds, *others = map(self._name, (kept.rounds, _existing(kept.ledgers), kept.chart, timeline))
-        return self._append(schema.CLAIMS, schema.claim_line(record, str(rounds), *others))
+        own = dataclasses.replace(record, run_id=self.run_id)
+        return self._append(schema.CLAIMS, schema.claim_line(own, str(rounds), *others))
 
     def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> int:
         table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
@@ -250,7 +288,7 @@ def _existing(path: Path) -> Path | None:
     return path if path.exists() else None
 
 
-def _curve_chart(table: Path) -> Path:
+def chart_of_curve(table: Path) -> Path:
     """The path of a curve's chart: that of its CSV with another suffix. The name may contain dots."""
     return table.with_name(f"{table.name.removesuffix('.csv')}.svg")
 

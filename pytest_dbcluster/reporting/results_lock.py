@@ -19,7 +19,7 @@ from pytest_dbcluster.reporting import results_directory
 
 FULL = (errno.ENOSPC, errno.EDQUOT)  # the verdicts of a run do not need the files, so a full disk stops no run
 NO_LOCKS = (errno.ENOLCK, errno.EBADF, errno.EINVAL, errno.EOPNOTSUPP)  # a file system without this kind of lock
-ANOTHER = "choose another one with --db-results DIR"
+OPTION = "--db-results"
 
 
 class ResultsLock:
@@ -41,17 +41,26 @@ class ResultsLock:
             os.close(descriptor)
 
 
-def take(asked: Path, clear: Sequence[Callable[[Path], None]] = (results_directory.clear,)) -> ResultsLock:
+def take(
+    asked: Path,
+    clear: Sequence[Callable[[Path], None]] = (results_directory.clear,),
+    *,
+    alone: bool = False,
+    option: str = OPTION,
+) -> ResultsLock:
     """Create and lock a results directory: ``asked``, or the first free one of ``asked-2``, ``asked-3`` and so on.
 
-    ``clear``: functions that remove the results of an earlier run from it. Raises ConfigError for a directory that
-    cannot be written.
+    ``clear``: functions that remove the results of an earlier run from it. alone: take no other directory than
+    ``asked``, because its results are wanted. option: what chooses another directory. Raises ConfigError for a
+    directory that cannot be written, or that is in use while no other will do.
     """
     asked = Path(os.path.abspath(asked))  # noqa: PTH100  (resolve() would follow links, and name another directory)
     for number in itertools.count(1):
         directory = asked if number == 1 else asked.with_name(f"{asked.name}-{number}")
         try:
             descriptor = _locked(directory)
+            if descriptor is None and alone:
+                raise ConfigError(f"another run writes into {asked}; wait until it has ended, or {_another(option)}")
             if descriptor is None:
                 continue
             line = f"another run writes into {asked}, so the results of this run are in {directory}"
@@ -59,7 +68,7 @@ def take(asked: Path, clear: Sequence[Callable[[Path], None]] = (results_directo
             _prepare(directory, clear)
         except OSError as error:
             if error.errno not in FULL:
-                raise ConfigError(_reason(directory, error)) from None
+                raise ConfigError(f"{_reason(directory, error)}; {_another(option)}") from None
             return ResultsLock(directory, "", None)
         return lock
     raise AssertionError("unreachable")
@@ -91,6 +100,10 @@ def _prepare(directory: Path, clear: Sequence[Callable[[Path], None]]) -> None:
             pass
 
 
+def _another(option: str) -> str:
+    return f"choose another one with {option} DIR"
+
+
 def _reason(directory: Path, error: OSError) -> str:
     """The message for a directory that cannot be written: the reason, and the path that is in the way."""
     path = Path(os.fsdecode(error.filename)) if error.filename else directory
@@ -101,5 +114,5 @@ def _reason(directory: Path, error: OSError) -> str:
             owner = pwd.getpwuid(in_the_way.stat().st_uid).pw_name
         except (KeyError, OSError):
             owner = "another user"
-        return f"cannot write results into {directory}: {error.strerror} ({in_the_way} belongs to {owner}); {ANOTHER}"
-    return f"cannot write results into {directory}: {in_the_way} is a file and no directory; {ANOTHER}"
+        return f"cannot write results into {directory}: {error.strerror} ({in_the_way} belongs to {owner})"
+    return f"cannot write results into {directory}: {in_the_way} is a file and no directory"

@@ -28,6 +28,7 @@ from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
@@ -127,6 +128,10 @@ class ClaimDocument:
     sweep_field: str = ""
     sweep_value: int | float | str | bool | None = None
     timeline_file: str | None = None
+    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    run_id: str = ""
+    data_fits: str = ""
+    network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,8 +209,10 @@ class Message:
     """A message from a worker of pytest-xdist to the process that the user started.
 
     kind: ``line`` for a line of text; ``claim`` or ``curve`` for a record that the worker has saved in its own results
-    directory. text, colour: the line to show. directory: the worker's results directory. line: the line of the record
-    in its ``claims.jsonl`` or ``curves.jsonl``, 1-based.
+    directory; ``taken over`` or ``outdated`` for an answer of the run that this one continues. text, colour: the line
+    to show. directory: the worker's results directory. line: the line of the record in its ``claims.jsonl`` or
+    ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. now, repeat: the test that takes it over, and the
+    command that repeats it.
     """
 
     kind: str
@@ -213,6 +220,10 @@ class Message:
     colour: str = ""
     directory: str = ""
     line: int = 0
+    test: str = ""
+    claim_id: str = ""
+    now: str = ""
+    repeat: str = ""
 
 
 # The fields that are the same in a record and in its document.
@@ -342,14 +353,24 @@ def read_claims(directory: Path, *, whole: bool = True) -> list[ClaimRecord]:
     ConfigError, which names file and line, for a missing directory, a line that is incomplete or not JSON, JSON
     that is not a claim, a format that this version does not read, and a missing ledger.
     """
-    lines = _lines(directory, CLAIMS, whole=whole)
-    return [claim_of(directory, _document(text, ClaimDocument, where)) for where, text in lines]
+    return [claim_of(directory, document) for document in claim_documents(directory, whole=whole)]
 
 
 def read_curves(directory: Path, *, whole: bool = True) -> list[CurveRecord]:
     """The curves of a results directory. ``whole`` and errors are those of ``read_claims``."""
-    lines = _lines(directory, CURVES, whole=whole)
-    return [curve_of(directory, _document(text, CurveDocument, where)) for where, text in lines]
+    return [curve_of(directory, document) for document in curve_documents(directory, whole=whole)]
+
+
+def claim_documents(directory: Path, *, whole: bool = True) -> Iterator[ClaimDocument]:
+    """The lines of ``claims.jsonl``. ``whole`` and errors are those of ``read_claims``."""
+    for where, text in _lines(directory, CLAIMS, whole=whole):
+        yield _document(text, ClaimDocument, where)
+
+
+def curve_documents(directory: Path, *, whole: bool = True) -> Iterator[CurveDocument]:
+    """The lines of ``curves.jsonl``. ``whole`` and errors are those of ``read_claims``."""
+    for where, text in _lines(directory, CURVES, whole=whole):
+        yield _document(text, CurveDocument, where)
 
 
 def unfinished(directory: Path) -> list[str]:

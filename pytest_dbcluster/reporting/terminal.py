@@ -9,14 +9,13 @@ import codecs
 import dataclasses
 import locale
 import sys
-import textwrap
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import elided, printable
+from pytest_dbcluster.formatting import elided, printable, wrapped
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -28,7 +27,7 @@ from pytest_dbcluster.rounds.round import Round
 # In a log, the minimum seconds between two lines about one claim; looks are always shown.
 LOG_SECONDS = 2.0
 NAME_OF_WORKER = 4  # characters that "[gw10] " takes more than the indent of a line
-PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and what holds it together
+LEAST = 12  # characters that are left of a long name in a line of progress
 REPORT = "report: "  # how the line about the page begins
 
 
@@ -43,7 +42,7 @@ class Reporter:
         self._config = config
         self._clock = clock
         self._live = False
-        self._rounds: list[str] = []
+        self._rounds: list[tuple[str, str]] = []  # variant and figure of each round of a block
         self._written = 0.0
 
     @property
@@ -69,15 +68,20 @@ class Reporter:
         return capture.global_and_fixture_disabled() if capture else nullcontext()
 
     def line(self, text: str, colour: str = "") -> None:
-        """Write one line; ``colour`` is a keyword of pytest's ``write_line``, empty for none."""
+        """Write one line, wrapped; ``colour`` is a keyword of pytest's ``write_line``, empty for none.
+
+        A text of several lines has a layout of its own, such as commands that must stay whole.
+        """
         if self._terminal is None:
             return
         if self._live:
             self.end_live()
         else:
             self._fresh_line()
+        shown = printable(text, lines=True)
         with self._uncaptured():
-            self._terminal.write_line(printable(text, lines=True), **({colour: True} if colour else {}))
+            for part in [shown] if "\n" in shown else wrapped(shown, self._width):
+                self._terminal.write_line(part, **({colour: True} if colour else {}))
             self._terminal.flush()
 
     def _fresh_line(self) -> None:
@@ -101,14 +105,14 @@ class Reporter:
             return
         if event.round.void:
             self.line(f"  {event.load}  {_pair(event)}  {event.round.variant}  void: {event.round.void}")
-        shown = f"{event.round.variant} {_result(event.round)}"
+        shown = event.round.variant, _result(event.round)
         if self._follows:
-            self._follow(_progress(event, shown, "  ", self._width - 1))
+            self._follow(_progress(event, [shown], "  ", self._width - 1))
             return
         self._rounds.append(shown)
         if not event.last:
             return
-        rounds, self._rounds = ", ".join(self._rounds), []
+        rounds, self._rounds = self._rounds, []
         if self._due(event):
             self._written = self._clock()
             self.line(_progress(event, rounds, "   ", self._width))
@@ -135,8 +139,7 @@ class Reporter:
         verbosity = self._config.get_verbosity()
         self.forget()
         if verbosity > 0:
-            lines = [line for text in record.message.splitlines() for line in _wrapped(text, self._width - len(before))]
-            self.line(before + "\n".join(lines))
+            self.line(before + "\n".join(wrapped(record.message, self._width - len(before))))
         elif verbosity > -2:
             screen = Screen.of(self._config)
             entry = entries.of_claim(record, ascii_only=screen.ascii_only, remarks=False)
@@ -186,22 +189,26 @@ def _pair(event: RoundProgress) -> str:
     return f"pair {event.pair}" if event.cap is None else f"pair {event.pair} of at most {event.cap}"
 
 
-def _progress(event: RoundProgress, rounds: str, gap: str, width: int) -> str:
+def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str, width: int) -> str:
     """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
 
-    Of a line that is wider than ``width``, the cap is left out, then the next look, the seconds, and the rounds.
+    rounds: variant and figure of each. Of a line that is wider than ``width``, the cap is left out, then the next look
+    and the seconds, then the middle of long names, and the rounds.
     """
     pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
+    whole, short = (", ".join(f"{elided(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
     look = "" if event.next_look is None or event.warm_up else f"next look {event.next_look}"
     used = "" if event.budget is None or event.warm_up else f"{event.measured:.0f} of {event.budget:.0f} s"
     ratio = "" if event.warm_up else event.estimate
     forms = (
-        (pair, rounds, ratio, look, used),
-        (brief, rounds, ratio, look, used),
-        (brief, rounds, ratio, used),
-        (brief, rounds, ratio),
-        (brief, ratio or rounds, used),
-        (brief, ratio or rounds),
+        (pair, whole, ratio, look, used),
+        (brief, whole, ratio, look, used),
+        (brief, whole, ratio, used),
+        (brief, whole, ratio),
+        (brief, short, ratio, used),
+        (brief, short, ratio),
+        (brief, ratio or short, used),
+        (brief, ratio or short),
     )
     lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]
     return next((line for line in lines if len(line) <= width), elided(lines[-1], width))
@@ -253,7 +260,7 @@ def summary(
     matrix.show(reporter, releases, screen.width)
     reporter.write_line("")
     for note in notes:
-        _write(reporter, [(line, "") for line in _wrapped(note, screen.width)])
+        _write(reporter, [(line, "") for line in wrapped(printable(note), screen.width)])
 
 
 def _blocks(
@@ -278,21 +285,13 @@ def _write(reporter: Any, lines: Sequence[layout.Line]) -> None:
         reporter.write_line(printable(line), **({colour: True} if colour else {}))
 
 
-def _wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of this width; what has no spaces, such as a path, may be wider. A pip command stays whole."""
-    indent = " " * (len(text) - len(text.lstrip()) + 2)
-    glued = printable(text).replace(PIP, PIP.replace(" ", GLUE))
-    lines = textwrap.wrap(glued, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
-    return [line.replace(GLUE, " ") for line in lines]
-
-
 def last_lines(total: str, page: str, width: int) -> list[str]:
     """The number of claims and tests by state, and right of it, or below where it is too long, where the page is.
 
     page: the line of ``Report.page``; one that says why there is no page stands above.
     """
     if not page.startswith(REPORT):
-        return [*_wrapped(page, width), *filter(None, [total])]
+        return [*filter(None, [*wrapped(printable(page), width), total])]
     page = f"{REPORT}{near(Path(page.removeprefix(REPORT)))}"
     space = width - len(total) - len(page)
     return [f"{total}{' ' * space}{page}"] if total and space >= len(entries.GAP) else [*filter(None, [total]), page]

@@ -27,6 +27,15 @@ class RoundSource(FakeSource):
         )
         for name in ("slow", "middle", "fast")
     )
+    environment = types.MappingProxyType({"guests": "user-mode Linux 7.2.7"})
+
+    def data_fits(self, candidate, baseline):
+        """The buffer pools are equal."""
+        return ""
+
+    def delays(self, variant):
+        """No network was asked for."""
+        return []
 
     def durability(self, variant):
         """Nothing is written."""
@@ -61,6 +70,7 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
     record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
 
     assert (record.candidate, record.baseline) == (candidate, baseline)
+    assert record.fingerprint["guests"] == "user-mode Linux 7.2.7"
     assert record.published == len(candidate) / len(baseline)
     assert record.differences == {"which": (baseline, candidate)}
     assert record.text == "ordered(slow, middle, fast)"

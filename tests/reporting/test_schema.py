@@ -143,7 +143,7 @@ CLAIMS = st.builds(
     void=tuples(VOID, 2),
     arrival_rate=maybe(RATES),
     carry_over=maybe(st.builds(CarryOver, NUMBER, NUMBER, NUMBER, NUMBER)),
-    **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field"), TEXT),
+    **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field", "data_fits"), TEXT),
     specs=st.dictionaries(TEXT, SPECS, max_size=2),
     sweep_value=SWEPT,
 )
@@ -179,7 +179,7 @@ def kept(directory, claims=(), curves=()):
     return directory
 
 
-MANY = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck))
 
 
 @MANY
@@ -252,6 +252,7 @@ NAMES = """
     arrival_rate limited cluster_difference seconds values rounds void_rounds rounds_file ledgers_file chart_file
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
+    depends_on run_id data_fits network
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves
@@ -286,13 +287,13 @@ WHOLE = line()
 
 def test_a_line_without_the_newest_names_is_read(tmp_path):
     """Names were added to the format; a line that was written before has none of them."""
-    names = ("claim_id", "kind", "provisioner", "storage", "parity", "specs", "sweep_field", "sweep_value")
+    names = ("claim_id", "kind", "provisioner", "storage", "parity", "specs", "sweep_field", "sweep_value", "data_fits")
     old = {name: value for name, value in json.loads(WHOLE).items() if name not in names}
     (tmp_path / "claims.jsonl").write_text(json.dumps(old) + "\n")
 
     (read,) = schema.read_claims(tmp_path)
 
-    assert (read.claim_id, read.specs, read.sweep_value) == ("", {}, None)
+    assert (read.claim_id, read.specs, read.sweep_value, read.data_fits) == ("", {}, None, "")
 
 
 @pytest.mark.parametrize(

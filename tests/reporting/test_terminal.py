@@ -136,6 +136,16 @@ def test_the_end_of_a_test_clears_the_followed_line():
     assert screen.shown == [""]
 
 
+def test_long_names_give_way_to_their_figures():
+    """In a narrow log each variant of a block is still told from the other, with its seconds."""
+    screen = Screen(isatty=False, fullwidth=80)
+    show = reporter(screen)
+    show.progress(event("the_defaults_of_the_distribution", warm_up=True, last=False, seconds=0.5))
+    show.progress(event("the_candidate_of_the_distribution", warm_up=True, seconds=0.25))
+
+    assert screen.shown[0] == "   mysqlslap write c50   warm-up   the_d...tion 0.500 s, the_c...tion 0.250 s"
+
+
 @pytest.mark.parametrize("isatty", [True, False])
 def test_a_narrow_line_of_progress_keeps_the_ratio(isatty):
     """First the cap is left out, then the next look, the seconds, and the rounds; in the end the middle of the rest."""

@@ -178,3 +178,19 @@ def test_a_name_is_one_part_of_a_path(text, name):
 def test_a_long_list_is_cut(names, text):
     """The number of names that are left out is two or more."""
     assert formatting.some(names) == text
+
+
+def test_a_wide_line_goes_on_below():
+    """Two characters further in; what fits stays as it is, and words, empty lines and a pip command stay whole."""
+    text = "  one two three\n\nfour\n/a/path/that/is/longer/than/that\nor pip install 'pytest-dbcluster[plots]' now"
+
+    assert formatting.wrapped(text, 12) == [
+        "  one two",
+        "    three",
+        "",
+        "four",
+        "/a/path/that/is/longer/than/that",
+        "or",
+        "  pip install 'pytest-dbcluster[plots]'",
+        "  now",
+    ]

@@ -208,13 +208,19 @@ def _place(document: dict[str, Any], directory: str) -> None:
     """Put a result directly into its environment, without folders: Allure folds those in which all tests passed.
 
     directory: where there are several; each has environments of its own, because Allure takes equal tests of one
-    environment for retries.
+    environment for retries. That of a test without a release is the directory.
     """
     document.pop("titlePath", None)
-    if isinstance(labels := document.get("labels"), list):
-        labels[:] = [label for label in labels if not isinstance(label, dict) or label.get("name") not in FOLDERS]
-    for label in _labels(document) if directory else ():
+    labels = document.get("labels")
+    labels = labels if isinstance(labels, list) else []
+    labels[:] = [label for label in labels if not isinstance(label, dict) or label.get("name") not in FOLDERS]
+    if not directory:
+        return
+    document["labels"] = labels
+    for label in (named := _labels(document)):
         label["value"] = f"{label.get('value')}, {directory}"
+    if not named:
+        labels.append({"name": ENVIRONMENT, "value": directory})
 
 
 def _labels(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -87,8 +87,7 @@ def _answer(record: ClaimRecord) -> str:
 
 def _estimate(record: ClaimRecord) -> str:
     """The ratio with the interval that decided the claim."""
-    guarded = closing.guarded(record)
-    return f"{words.ratio(record)} ({f'90 %: {guarded}' if guarded else words.interval(record)})"
+    return f"{words.ratio(record)} ({words.decided(record)})"
 
 
 def _claim(record: ClaimRecord) -> str:

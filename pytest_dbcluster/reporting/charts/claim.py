@@ -22,6 +22,7 @@ from pytest_dbcluster.rounds.round import Round
 
 SIZE = (8.0, 4.6)
 LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
+NAME = 20  # letters of a variant that fit beside the axis
 NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
 FINE = 1e-5  # of a log ratio: far less than the width of a line
 FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
@@ -163,19 +164,23 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
         axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
         drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
-        _draw_intervals(axes, drawn, given, beside)
+        guarded = verdict.claim.guard and bounded(verdict.decided_low, verdict.decided_high)
+        _draw_intervals(axes, drawn, given, beside, known=drawn[-1].bounded or guarded)
         level = f"{100 * (1 - 2 * verdict.alpha):.4g} % interval"
-        level = level if drawn[-1].bounded else "ratio, no interval yet"
+        if not drawn[-1].bounded:
+            level = f"ratio, no {level} yet" if guarded else "ratio, no interval yet"
         label = name if len(steps) > 1 else level
         axes.plot([], [], given.marker, markersize=5, color=given.colour, label=label)
-        if verdict.claim.guard and drawn[-1].bounded:
+        if guarded:
             _draw_guard(axes, verdict, beside)
+            shown += [verdict.decided_low, verdict.decided_high]
     if record.published and _near(record.published, shown):
         shown.append(record.published)
     scale = scales.ratios(shown)
     _draw_lines(axes, record, scale)
     drawing.ratio_axis(axes.yaxis, scale)
-    axes.set_ylabel(f"ratio {record.candidate}\n/ {record.baseline}" if len(steps) == 1 else "ratio")
+    one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
+    axes.set_ylabel(f"ratio {one}\n/ {other}" if len(steps) == 1 else "ratio", linespacing=1.35)
     axes.set_xlabel("pairs of rounds", labelpad=1)
     axes.set_xlim(0, record.verdict.pairs * 1.04 + 1)
     drawing.few_ticks(axes.xaxis, 7, integers=True)
@@ -195,8 +200,11 @@ def _near(published: float, shown: Sequence[float]) -> bool:
     return abs(math.log(published) - middle) < NEAR * max(half, 0.1)
 
 
-def _draw_intervals(axes: Any, drawn: Sequence[Look], given: Style, beside: float) -> None:
-    """Draw the interval at each look as a bar, thick at the last one; a look without one is hollow."""
+def _draw_intervals(axes: Any, drawn: Sequence[Look], given: Style, beside: float, *, known: bool) -> None:
+    """Draw the interval at each look as a bar, thick at the last one; a look without one is hollow.
+
+    known: whether the last look has any interval: that of a guard may be the narrower one alone.
+    """
     bounded = [look for look in drawn if look.bounded]
     for bars, width in ((bounded[:-1], 1.1), (bounded[-1:], 3.2)) if drawn[-1].bounded else ((bounded, 1.1),):
         places = [look.pairs + beside for look in bars]
@@ -206,7 +214,7 @@ def _draw_intervals(axes: Any, drawn: Sequence[Look], given: Style, beside: floa
         places, ratios = [look.pairs + beside for look in some], [look.ratio for look in some]
         marks = {"markersize": 3.5, "markerfacecolor": face, "markeredgecolor": given.colour, "linestyle": "none"}
         axes.plot(places, ratios, marker=given.marker, zorder=4, **marks)
-    last, face = drawn[-1], given.colour if drawn[-1].bounded else PAPER
+    last, face = drawn[-1], given.colour if known else PAPER
     marks = {"markersize": 5.5, "markerfacecolor": face, "markeredgecolor": INK}
     axes.plot([last.pairs + beside], [last.ratio], given.marker, zorder=5, **marks)
 

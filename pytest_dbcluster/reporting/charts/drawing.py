@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import io
+import math
 import re
 import threading
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pytest_dbcluster.formatting import elided
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, SOFT, Style
 from pytest_dbcluster.reporting.charts.scales import Scale
 
@@ -46,6 +48,8 @@ STYLE: Any = {
 }
 PROLOG = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
 METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
+LETTER, SAMPLE = 0.075, 6  # inches of a letter of a legend; letters that take as much room as a sample of a line
+LEAST = 10  # letters of a label
 NUMBERED = re.compile(r' id="[A-Za-z_.0-9]+_\d+"')  # of matplotlib's groups: nothing refers to them
 
 
@@ -187,9 +191,10 @@ def legend(axes: Any, columns: int = 3) -> None:
     handles, labels = axes.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
+        letters = axes.get_position().width * axes.figure.get_figwidth() / LETTER
         axes.legend(
             once.values(),
-            once.keys(),
+            _narrow(list(once), columns, letters),
             loc="lower right",
             bbox_to_anchor=(1.0, 0.99),
             ncols=columns,
@@ -201,6 +206,14 @@ def legend(axes: Any, columns: int = 3) -> None:
         )
 
 
+def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
+    """The labels of a legend, long ones cut in the middle as far as needed: the widest row has so many letters."""
+    most = max(map(len, labels))
+    while most > LEAST and sum(sorted(min(len(label), most) + SAMPLE for label in labels)[-columns:]) > letters:
+        most -= 1
+    return [elided(label, most) for label in labels]
+
+
 def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
     """Give a linear axis a few round ticks."""
     from matplotlib.ticker import MaxNLocator
@@ -208,10 +221,14 @@ def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
     axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10], integer=integers))
 
 
-def decades(axis: Any) -> None:
-    """Give a logarithmic axis the ticks 1, 2, 5, 10, 20 and so on."""
+def decades(axis: Any, values: Sequence[float]) -> None:
+    """Give the logarithmic axis of these values the ticks 1, 2, 5, 10, 20 and so on; it begins and ends at one."""
     from matplotlib.ticker import LogLocator, NullLocator
 
+    powers = range(math.floor(math.log10(min(values))), math.floor(math.log10(max(values))) + 2)
+    steps = [step * 10.0**power for power in powers for step in (1, 2, 5)]
+    low, high = (step for step in steps if step <= min(values) * 1.001), (step for step in steps if step >= max(values))
+    getattr(axis.axes, f"set_{axis.axis_name}lim")(max(low), min(high))
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(lambda value, _: f"{value:g}")

@@ -15,6 +15,7 @@ from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.claim import bounded, bounds
 from pytest_dbcluster.reporting.charts.colours import GRID, HOLDS, INK, MARGIN, OPEN, PAPER, PUBLISHED, REFUTED, SOFT
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.rounds import metrics
 
 WIDTH, LINE = 10.0, 0.28  # inches: of the plot, and the height of a claim
@@ -68,10 +69,12 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float]) -> Non
         axes.barh(
             place, math.exp(high) - math.exp(low), 0.62, math.exp(low), color=MARGIN, alpha=0.25, linewidth=0, zorder=0
         )
-    known = bounded(verdict.low, verdict.high)
-    ratio, low, high = (_inside(value, limits) for value in (verdict.ratio, verdict.low, verdict.high))
-    if known:
-        axes.plot([low, high], [place] * 2, color=colour, linewidth=2.4, solid_capstyle="butt")
+    intervals = _intervals(line.record)
+    known = bool(intervals)
+    for low, high, given in intervals:
+        ends = [_inside(low, limits), _inside(high, limits)]
+        axes.plot(ends, [place] * 2, color=given or colour, linewidth=1.4 if given else 2.4, solid_capstyle="butt")
+    ratio = _inside(verdict.ratio, limits)
     if line.record.published:
         axes.plot([line.record.published], [place], "|", color=PUBLISHED, markersize=11, markeredgewidth=2.0, zorder=5)
     axes.plot(
@@ -84,6 +87,13 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float]) -> Non
         markeredgewidth=0.6 if known else 1.4,
         zorder=6,
     )
+
+
+def _intervals(record: ClaimRecord) -> list[tuple[float, float, str]]:
+    """The intervals of a claim: low, high, and a colour of its own for the one by which a guard holds."""
+    verdict = record.verdict
+    found = [(verdict.low, verdict.high, "")] if bounded(verdict.low, verdict.high) else []
+    return [*found, *([(verdict.decided_low, verdict.decided_high, INK)] if closing.holds_as_guard(record) else [])]
 
 
 def _inside(value: float, limits: tuple[float, float]) -> float:
@@ -115,8 +125,8 @@ def _ends(record: ClaimRecord) -> list[float]:
     """The ratios that the axis must show for a claim."""
     verdict = record.verdict
     allowed = [] if verdict.claim.kind == STALLS else bounds(record)
-    interval = [verdict.low, verdict.high] if bounded(verdict.low, verdict.high) else []
-    return [verdict.ratio, *interval, record.published or 1.0, *allowed]
+    intervals = [end for low, high, _ in _intervals(record) for end in (low, high)]
+    return [verdict.ratio, *intervals, record.published or 1.0, *allowed]
 
 
 def _short(name: str) -> str:

@@ -7,12 +7,15 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_dbcluster.claims.wording import STATES
 from pytest_dbcluster.reporting.charts import drawing, scales
-from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, REFUTED, SOFT
+from pytest_dbcluster.reporting.charts.claim import bounded
+from pytest_dbcluster.reporting.charts.colours import HOLDS, INK, OPEN, PAPER, REFUTED, SOFT
 
 WIDTH, HEIGHT = 8.0, 2.4
 COLOURS = {"holds": HOLDS, "fails": REFUTED, "inconclusive": OPEN}
 MARKERS = {"holds": "o", "fails": "X", "inconclusive": "D"}
+SAID = {outcome.value: word for outcome, word in STATES.items()}
 MOST = 12  # labels of runs below the axis
 
 
@@ -45,7 +48,7 @@ def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], na
         axes.plot([at for at, _ in known], [run.ratio for _, run in known], color=SOFT, linewidth=0.8)
         for at, run in known:
             low, high = max(run.low, scale.low), min(run.high, scale.high)
-            if low < high:
+            if bounded(run.low, run.high) and low < high:
                 axes.plot([at, at], [low, high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
         _draw_outcomes(axes, known)
         for numbers, line, label in ((changes, "-", "new level"), (machines, ":", "another machine")):
@@ -60,17 +63,26 @@ def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], na
 
 
 def _draw_outcomes(axes: Any, known: Sequence[tuple[int, Run]]) -> None:
-    """Draw the ratio of each run (its number, the run), in the colour and with the marker of its outcome."""
+    """Draw the ratio of each run (its number, the run), in the colour and with the marker of its outcome.
+
+    A run without an interval is hollow.
+    """
     for outcome, colour in COLOURS.items():
-        some = [(at, run.ratio) for at, run in known if run.outcome == outcome]
-        if some:
-            axes.plot(
-                [at for at, _ in some],
-                [ratio for _, ratio in some],
-                MARKERS[outcome],
-                color=colour,
-                markersize=5.2,
-                markeredgecolor=INK,
-                markeredgewidth=0.5,
-                label=outcome,
-            )
+        for face, interval in ((colour, True), (PAPER, False)):
+            some = [
+                (at, run.ratio)
+                for at, run in known
+                if run.outcome == outcome and bounded(run.low, run.high) is interval
+            ]
+            if some:
+                axes.plot(
+                    [at for at, _ in some],
+                    [ratio for _, ratio in some],
+                    MARKERS[outcome],
+                    color=colour,
+                    markersize=5.2,
+                    markerfacecolor=face,
+                    markeredgecolor=INK if interval else colour,
+                    markeredgewidth=0.5 if interval else 1.1,
+                    label=SAID[outcome] if interval else f"{SAID[outcome]}, without interval",
+                )

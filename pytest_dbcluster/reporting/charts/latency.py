@@ -32,7 +32,7 @@ def svg(found: Mapping[str, Mapping[str, float]], name: str = "latency") -> str 
         for number, (variant, values) in enumerate(found.items()):
             drawing.line(axes, range(len(values)), list(values.values()), style(number), variant)
         axes.set_yscale("log")
-        drawing.decades(axes.yaxis)
+        drawing.decades(axes.yaxis, [value for values in found.values() for value in values.values()])
         axes.set_xticks(range(len(SHARES)), labels=SHARES)
         axes.set_ylabel("milliseconds")
         drawing.legend(axes, 5)

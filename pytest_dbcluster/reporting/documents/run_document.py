@@ -78,6 +78,16 @@ class MachineDocument:
 
 
 @dataclasses.dataclass(frozen=True)
+class ContinuedRun:
+    """A run whose answers another one took over (``--db-resume``). Its fields are those of its RunDocument."""
+
+    run_id: str
+    commit: str | None
+    dirty: bool | None
+    began: float
+
+
+@dataclasses.dataclass(frozen=True)
 class RunDocument:
     """The whole of ``run.json``.
 
@@ -88,7 +98,9 @@ class RunDocument:
     of a signal, the run's budget, or why pytest stopped; empty when nothing cut it short. selected: the number of
     tests that were to run; fewer have ended when the run was cut short. releases: release -> exact version, such as
     ``mariadb:10.11`` -> ``10.11.19``; the version is empty until a claim or curve was measured on that release. tests:
-    in the order in which they ended, then those that have not ended.
+    in the order in which they ended, then those that have not ended; those of a run that this one continues come first,
+    until they run again. continues: the runs that this one continues, oldest first. taken_over: the number of their
+    answers that this run took over.
     """
 
     format: int
@@ -103,6 +115,13 @@ class RunDocument:
     releases: Mapping[str, str]
     machine: MachineDocument
     tests: tuple[TestDocument, ...]
+    continues: tuple[ContinuedRun, ...] = ()
+    taken_over: int = 0
+
+    def measured_by(self, run_id: str) -> RunDocument:
+        """The run with this id, which this one may continue, as far as it is known; this one for any other id."""
+        found = [earlier for earlier in self.continues if earlier.run_id == run_id]
+        return dataclasses.replace(self, **dataclasses.asdict(found[0])) if found else self
 
     @property
     def ended_tests(self) -> int:

@@ -15,6 +15,7 @@ from pytest_dbcluster.reporting.documents.run_document import (
     CUT_SHORT,
     FILE,
     FORMAT,
+    ContinuedRun,
     Outcome,
     RunDocument,
     TestDocument,
@@ -36,11 +37,13 @@ def clear(directory: Path) -> None:
         (directory / name).unlink(missing_ok=True)
 
 
-def begun(project: Path, data: Path, command: str, selected: int) -> RunDocument:
+def begun(
+    project: Path, data: Path, command: str, selected: int, continues: tuple[ContinuedRun, ...] = ()
+) -> RunDocument:
     """The document of a run that begins now.
 
-    project: the root directory of the tests. data: the directory that holds the servers' data. command, selected: as
-    in RunDocument.
+    project: the root directory of the tests. data: the directory that holds the servers' data. command, selected,
+    continues: as in RunDocument.
     """
     sha, dirty = commit(project)
     return RunDocument(
@@ -56,13 +59,15 @@ def begun(project: Path, data: Path, command: str, selected: int) -> RunDocument
         releases={},
         machine=machine(data),
         tests=(),
+        continues=continues,
     )
 
 
 class RunRecorder:
     """The file of one run. It is written at once, and whenever something has changed, each time as a whole.
 
-    A file that cannot be written is noted in ``lost``, and raises no error. document: the run so far.
+    A file that cannot be written is noted in ``lost``, and raises no error. document: the run so far; its tests are
+    those of the run that it continues.
     """
 
     def __init__(self, directory: Path, document: RunDocument, lost: Unwritten) -> None:
@@ -70,6 +75,7 @@ class RunRecorder:
         self._directory = directory
         self._lost = lost
         self._releases = dict(document.releases)
+        self._before = {test.test: test for test in document.tests}
         self._running: dict[str, TestDocument] = {}
         self._ended: dict[str, TestDocument] = {}
         self._written = 0.0
@@ -92,8 +98,17 @@ class RunRecorder:
 
     def began(self, test: str) -> None:
         """Note that this test has begun. It is cut short until it ends."""
+        self._before.pop(test, None)
         if test not in self._ended:
             self._running.setdefault(test, TestDocument(test, CUT_SHORT, "", 0.0))
+
+    def took_over(self, earlier: str) -> None:
+        """Note an answer of a run that this one continues, and that the test of it now has another name, or the same.
+
+        earlier: the test's node id then.
+        """
+        self._before.pop(earlier, None)
+        self.document = dataclasses.replace(self.document, taken_over=self.document.taken_over + 1)
 
     def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
         """Note how one part of a test ended: its setup, its body, or its teardown. ``ended`` writes it."""
@@ -125,7 +140,9 @@ class RunRecorder:
             for test in self._running.values()
         ]
         self.document = dataclasses.replace(
-            self.document, releases=dict(self._releases), tests=(*self._ended.values(), *running)
+            self.document,
+            releases=dict(self._releases),
+            tests=(*self._before.values(), *self._ended.values(), *running),
         )
         if write:
             self._write()

@@ -42,7 +42,8 @@ class Entry:
     node id. text: the claim as written. outcome: ``holds``, ``fails`` or ``inconclusive``. ratio, low, high: of the
     candidate's speed to the baseline's, with the sequential interval. error: the standard error of the log ratio, from
     the noise of the rounds. medians: by variant, the median of the metric. pairs: of rounds. repeat: the command that
-    repeats the test. anchor: operations/s of the run's anchor; None where it was not measured.
+    repeats the test. anchor: operations/s of the run's anchor; None where it was not measured. seconds: of the whole
+    test, with the starts of its clusters; None where it did not end in this run, and in lines of older versions.
     """
 
     format: int
@@ -72,6 +73,7 @@ class Entry:
     pairs: int
     repeat: str
     anchor: float | None = None
+    seconds: float | None = None
 
     def __hash__(self) -> int:
         return hash((self.run, self.key))
@@ -122,8 +124,8 @@ def machine_key(machine: MachineDocument) -> str:
     return f"{machine.cpus} x {machine.cpu}, {machine.cores:g} usable, {memory}{disk}"
 
 
-def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None) -> Entry:
-    """The entry of a claim of a run. anchor: as in Entry."""
+def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None, seconds: float | None = None) -> Entry:
+    """The entry of a claim of a run. anchor, seconds: as in Entry."""
     verdict = record.verdict
     releases = [release.partition(" ")[0] for release in record.release.split(", ")]
     return Entry(
@@ -154,4 +156,5 @@ def entry_of(record: ClaimRecord, run: RunDocument, anchor: float | None = None)
         pairs=verdict.pairs,
         repeat=record.repeat,
         anchor=anchor,
+        seconds=seconds,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.reporting.history.drift import LEAST, Drift, Point, drift
@@ -38,12 +38,15 @@ class Judged:
 RATIO = "ratio"
 
 
-def judged(history: History, run: str) -> list[Judged]:
-    """Compare each claim of this run with the earlier runs of its series, and each variant's speed with the anchor."""
+def judged(history: History, runs: Collection[str]) -> list[Judged]:
+    """Compare each claim of these runs with the earlier runs of its series, and variants' speeds with the anchor.
+
+    runs: the ids of one run and of those that it continued. A claim is judged where one of them is its newest run.
+    """
     found = []
     for entries in history.series().values():
         level = history.level(entries)
-        if not level or level[-1].run != run:
+        if not level or level[-1].run not in runs:
             continue
         *earlier, new = level
         found.append(_judged(new, RATIO, [entry.point for entry in earlier], new.point))

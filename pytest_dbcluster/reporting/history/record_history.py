@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.formatting import counted, some
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.history import guard, history_file
@@ -15,6 +15,8 @@ from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.history_file import History
 from pytest_dbcluster.reporting.results_directory import HISTORY
 from pytest_dbcluster.reporting.unwritten import Unwritten
+
+SHOWN = 2  # machines that a line names
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,12 +27,12 @@ class Added:
     drifted: bool = False
 
 
-def added(path: Path, results: Path, entries: Sequence[Entry], run: str, lost: Unwritten) -> Added:
+def added(path: Path, results: Path, entries: Sequence[Entry], lost: Unwritten) -> Added:
     """Add the entries of a run to the history in ``path``, and compare them with it.
 
-    run: its id. results: the results directory, which gets the part of the history that is about these claims, so that
-    its page can be made again from it alone. A second call adds only what is new. Files that cannot be written are
-    noted in ``lost``; a history that cannot be read is a line.
+    Entries may be of several runs, where a run has continued others. results: the results directory, which gets the
+    part of the history that is about these claims, so that its page can be made again from it alone. A second call adds
+    only what is new. Files that cannot be written are noted in ``lost``; a history that cannot be read is a line.
     """
     try:
         before = history_file.read(path)
@@ -42,12 +44,25 @@ def added(path: Path, results: Path, entries: Sequence[Entry], run: str, lost: U
         with lost.noted(path):
             history_file.add(path, fresh)
     history = History((*before.entries, *fresh), before.accepted, before.problems)
-    found = guard.judged(history, run)
+    found = guard.judged(history, {entry.run for entry in entries})
     with lost.noted(results / HISTORY):
         unwritten.write(results / HISTORY, _part(history, {entry.claim_id for entry in entries}))
     runs = counted(len(history.runs), "run")
     lines = [*before.problems, f"history: {path} has {runs}; {counted(len(entries), 'claim')} of this run"]
-    return Added((*lines, *guard.lines(found)), any(item.drift.warns for item in found))
+    few = any(not item.drift.known for item in found)
+    lines += [*guard.lines(found), *(_elsewhere(history, entries) if few else ())]
+    return Added(tuple(lines), any(item.drift.warns for item in found))
+
+
+def _elsewhere(history: History, entries: Sequence[Entry]) -> list[str]:
+    """The line about runs of these claims on other machines, which count for nothing here; none without such runs."""
+    own, claims = {entry.machine for entry in entries}, {entry.claim_id for entry in entries}
+    others = [entry for entry in history.entries if entry.claim_id in claims and entry.machine not in own]
+    if not others:
+        return []
+    machines = list(dict.fromkeys(entry.machine for entry in others))
+    runs = counted(len({entry.run for entry in others}), "run")
+    return [f"history: {runs} on another machine ({some(machines, SHOWN)}) cannot be compared with this one"]
 
 
 def _part(history: History, claims: set[str]) -> bytes:

@@ -96,7 +96,7 @@ def table(history: History, wanted: str = "") -> str:
     rows = []
     for item in claims(history, wanted):
         last = item.last
-        compared = next(one for one in judged(history, last.run) if one.entry == last and one.subject == RATIO)
+        compared = next(one for one in judged(history, [last.run]) if one.entry == last and one.subject == RATIO)
         before, change = "-", "too few runs"
         if compared.drift.known:
             before, change = formatting.ratio(compared.before), f"{100 * math.expm1(compared.drift.change):+.0f} %"

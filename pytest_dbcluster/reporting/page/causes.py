@@ -18,8 +18,8 @@ from pytest_dbcluster.rounds import counters, pairing
 from pytest_dbcluster.rounds.round import Round
 
 RESOURCES = {
-    "cpu_all": "CPU seconds, whole machine",
-    "cpu_client": "CPU seconds, load generator",
+    "cpu_all": "CPU milliseconds, whole machine",
+    "cpu_client": "CPU milliseconds, load generator",
     "disk_write_bytes": "bytes written to disk",
     "disk_writes": "writes to disk",
     "disk_read_bytes": "bytes read from disk",
@@ -108,9 +108,10 @@ def _sample(record: ClaimRecord, rounds: Rounds, name: str, *, commits: bool) ->
         return _cause(record, rounds, (SHARES[name], ""), values, LITTLE, commits=commits)
     if name not in RESOURCES and not name.startswith("cpu_node"):
         return None
-    said = RESOURCES.get(name) or f"CPU seconds, {name.removeprefix('cpu_')}"
-    values = [[drawn.samples[name] * drawn.seconds for drawn in many] for many in rounds]
-    little = 1e-9 if name.startswith("cpu_") else 0.5
+    unit = 1e3 if name.startswith("cpu_") else 1.0
+    said = RESOURCES.get(name) or f"CPU milliseconds, {name.removeprefix('cpu_')}"
+    values = [[drawn.samples[name] * drawn.seconds * unit for drawn in many] for many in rounds]
+    little = 1e-6 if name.startswith("cpu_") else 0.5
     return _cause(record, rounds, (said, "commit" if commits else "operation"), values, little, commits=commits)
 
 

@@ -75,6 +75,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
     """The view of a claim. ``key``: its address in the page. ``samples``: of every second; None for none."""
     verdict = record.verdict
     state = words.state(record)
+    low, high, level = closing.deciding(record)
     moved = causes.causes(record)
     latencies = latency_chart.percentiles(record.rounds)
     return ClaimView(
@@ -88,8 +89,8 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         source=source,
         test=record.test,
         measured=words.ratio(record),
-        interval=words.interval(record),
-        level=f"{100 * (1 - 2 * verdict.alpha):.4g} %",
+        interval=formatting.interval(low, high, verdict.claim.limits),
+        level=level,
         published="" if record.published is None else formatting.ratio(record.published),
         difference=difference(record),
         needs=needs(record),
@@ -162,7 +163,9 @@ def _why(record: ClaimRecord, moved: Sequence[causes.Cause]) -> Table | None:
         bounded = claim_chart.bounded(cause.low, cause.high)
         values = words.figure(cause.baseline), words.figure(cause.candidate)
         said = formatting.ratio(cause.ratio, EQUAL) + ("" if cause.moved else ", not shown to differ")
-        rows.append((name, *values, said, ends if bounded else "no interval yet"))
+        if not cause.baseline or not cause.candidate:  # there is no ratio to or from nothing
+            said, ends = ("to 0", "below 1") if cause.baseline else ("from 0", "above 1")
+        rows.append((name, *values, said, ends if bounded else formatting.NO_INTERVAL))
     return (
         Table(("counter or resource", record.baseline, record.candidate, "ratio", "interval"), tuple(rows))
         if rows
@@ -180,14 +183,15 @@ def _nodes(record: ClaimRecord) -> Table | None:
     """By node, the median of the cores that it used, for each variant."""
     every = [drawn for many in record.rounds.values() for drawn in many]
     names = dict.fromkeys(name for drawn in every for name in drawn.samples if name.startswith("cpu_node"))
+    variants = dict.fromkeys((record.baseline, record.candidate, *record.rounds))
     rows = []
     for name in names:
         cells = []
-        for many in record.rounds.values():
+        for many in (record.rounds[variant] for variant in variants):
             used = [drawn.samples[name] for drawn in many if name in drawn.samples]
             cells.append(words.figure(statistics.median(used)) if used else NOTHING)
         rows.append((name.removeprefix("cpu_"), *cells))
-    return Table(("node, cores used", *record.rounds), tuple(rows)) if rows else None
+    return Table(("node, cores used", *variants), tuple(rows)) if rows else None
 
 
 def _variables(record: ClaimRecord) -> Table | None:
@@ -201,14 +205,14 @@ def _durability(record: ClaimRecord) -> Table | None:
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
-    """What a reader must know besides: a narrower interval, an open loop, a bottleneck, a drain."""
+    """What a reader must know besides: a narrower interval, an open loop, a bottleneck, small data, a drain."""
     found = []
-    if interval := closing.guarded(record):
-        found.append(f"the guard holds by its 90 % interval, {interval}")
+    if closing.holds_as_guard(record):
+        level = wording.level(record.verdict)
+        found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(record)}")
     if record.arrival_rate:
         found.append(record.arrival_rate.line)
-    if record.limited:
-        found.append(record.limited)
+    found += filter(None, [record.limited, record.data_fits])
     return [*found, *closing.drained(record)]
 
 

@@ -20,7 +20,6 @@ from pytest_dbcluster.reporting.documents import claim_id
 from pytest_dbcluster.reporting.page import words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
-from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds import metrics
 
@@ -229,9 +228,8 @@ def _rising(column: str) -> list[str | int]:
 
 def _cell(record: ClaimRecord, key: str) -> ComparedCell:
     state = words.state(record)
-    guarded = closing.guarded(record)  # a guard may hold before the other interval has an end
-    interval = f"90 %: {guarded}" if guarded else words.interval(record)
-    return ComparedCell(state, words.SYMBOLS[state], words.ratio(record), interval, _medians(record), key)
+    shown = words.ratio(record), words.decided(record)
+    return ComparedCell(state, words.SYMBOLS[state], *shown, _medians(record), key)
 
 
 def _medians(record: ClaimRecord) -> str:

@@ -9,6 +9,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.formatting import NOTHING
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.reporting.tables.states import SYMBOLS as SYMBOLS
 from pytest_dbcluster.reporting.tables.states import state as state
 from pytest_dbcluster.rounds import metrics
@@ -37,6 +38,12 @@ def interval(record: ClaimRecord) -> str:
     """The interval of the ratio, ``1.18 .. 3.08``; ``no interval yet`` before there are enough pairs."""
     verdict = record.verdict
     return formatting.interval(verdict.low, verdict.high, verdict.claim.limits)
+
+
+def decided(record: ClaimRecord) -> str:
+    """The interval that decided: ``90 %: 0.96 .. 1.08`` of a guard that holds, else that of ``interval``."""
+    guarded = closing.guarded(record)
+    return f"90 %: {guarded}" if guarded else interval(record)
 
 
 def figure(value: float) -> str:

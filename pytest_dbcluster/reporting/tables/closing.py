@@ -20,6 +20,7 @@ from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds.round import DRAINED, Round
 
 BESIDE_WORDS = wording.COMPARISON_WORDS
+UNREAD = "not asserted"  # of a claim that its test did not read
 # The titles under which claims and tests stand, by their state.
 DECIDED, OPEN = "performance claims", "inconclusive: neither pass nor failure"
 BESIDE, BROKEN = "measured beside, not asserted", "broken: says nothing about speed"
@@ -81,8 +82,10 @@ def _row(record: ClaimRecord, releases: bool) -> Row:
 
 
 def word(record: ClaimRecord) -> str:
-    """The verdict as one word: of a comparison that claims nothing, whether the variants differ."""
-    return states.state(record) if record.asserted else BESIDE_WORDS[record.verdict.outcome]
+    """The verdict in one or two words: of a comparison that claims nothing, whether the variants differ."""
+    if record.asserted:
+        return states.state(record)
+    return BESIDE_WORDS[record.verdict.outcome] if record.verdict.claim.kind == "differs" else UNREAD
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
@@ -97,19 +100,22 @@ def _remarks(record: ClaimRecord) -> list[str]:
 
 
 def remarks(record: ClaimRecord) -> list[str]:
-    """What there is to say about the rounds of a claim: open loop, bottleneck, drain, void blocks."""
+    """What there is to say about the rounds of a claim: open loop, bottleneck, small data, drain, void blocks."""
     rate = [record.arrival_rate.line] if record.arrival_rate else []
-    return [*rate, *filter(None, [record.limited]), *drained(record), *notes.void_line(record.void)]
+    return [*rate, *filter(None, [record.limited, record.data_fits]), *drained(record), *notes.void_line(record.void)]
 
 
 def drained(record: ClaimRecord) -> list[str]:
     """One line: the ratio with the drain included, and the seconds of the drain by variant.
 
-    Empty where the drain does not change the ratio as shown, or where the metric includes the drain already.
+    Empty where the metric includes the drain already, and where both ratios are the same text. That is the only
+    threshold: the drain is no noise, so a difference within the interval is one too. On which side of the claim's
+    bounds a ratio lies is in its text, so a drain that would change the answer is never left out.
     """
     if record.drained is None or record.metric not in DRAINED:
         return []
-    if (with_drain := formatting.ratio(record.drained)) == formatting.ratio(record.verdict.ratio):
+    limits = record.verdict.claim.limits
+    if (with_drain := formatting.ratio(record.drained, limits)) == formatting.ratio(record.verdict.ratio, limits):
         return []
     drains = ", ".join(f"{name} {seconds:.3f} s" for name, seconds in record.drains.items())
     return [f"with the drain included {with_drain} ({drains})"]
@@ -120,10 +126,24 @@ def guarded(record: ClaimRecord) -> str:
 
     It is narrower than the interval that the table shows for all claims.
     """
-    verdict = record.verdict
-    if not (record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS):
+    if not holds_as_guard(record):
         return ""
+    verdict = record.verdict
     return formatting.interval(verdict.decided_low, verdict.decided_high, verdict.claim.limits)
+
+
+def holds_as_guard(record: ClaimRecord) -> bool:
+    """Whether a claim holds by its 90 % interval. The other one may not even have ends yet."""
+    verdict = record.verdict
+    return record.asserted and verdict.claim.guard and verdict.outcome is Outcome.HOLDS
+
+
+def deciding(record: ClaimRecord) -> tuple[float, float, str]:
+    """The interval that decided, with its level: of a guard that holds the 90 % one, else the sequential one."""
+    verdict = record.verdict
+    if holds_as_guard(record):
+        return verdict.decided_low, verdict.decided_high, "90 %"
+    return verdict.low, verdict.high, wording.level(verdict)
 
 
 def one_line(record: ClaimRecord) -> str:

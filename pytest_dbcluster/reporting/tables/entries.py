@@ -65,7 +65,7 @@ def of_claim(
     """
     verdict = record.verdict
     state = states.state(record)
-    low, high, level = _deciding(verdict, holds=state == "holds")
+    low, high, level = closing.deciding(record)
     bounds = verdict.claim.ratios
     letters = interval_bar.ASCII if ascii_only else interval_bar.LINES
     command = rerun(record, located) if remarks else ""
@@ -82,8 +82,8 @@ def of_claim(
 
 
 def of_test(test: TestDocument) -> Entry:
-    """The entry of a test that no claim shows, such as a broken one: its name and the first line of its message."""
-    return Entry(test.outcome, test.test, (), "", (), "", (test.reason,))
+    """The entry of a test that no claim shows, such as a broken one: its name, and why it ended so if that is given."""
+    return Entry(test.outcome, test.test, below=tuple(filter(None, [test.reason])))
 
 
 def _headline(record: ClaimRecord) -> str:
@@ -104,13 +104,6 @@ def _headline(record: ClaimRecord) -> str:
 
 def _holds(record: ClaimRecord) -> bool:
     return record.verdict.outcome is Outcome.HOLDS
-
-
-def _deciding(verdict: Verdict, *, holds: bool) -> tuple[float, float, str]:
-    """The interval that decided, with its level: of a guard that holds the 90 % one, else the sequential one."""
-    if holds and verdict.claim.guard:
-        return verdict.decided_low, verdict.decided_high, "90 %"
-    return verdict.low, verdict.high, wording.level(verdict)
 
 
 def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[str]:

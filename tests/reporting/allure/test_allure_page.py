@@ -145,6 +145,16 @@ def test_the_environments_of_several_directories_are_kept_apart(run, staged):
     assert "old\\:\\ commit=" in (into / "environment.properties").read_text()
 
 
+def test_a_test_without_a_release_is_in_the_environment_of_its_directory(run, staged):
+    """Such as a test that measures nothing: in one environment it would be a retry of itself."""
+    plain = [a_result(labels=labels) for labels in ([{"name": "suite", "value": "test_it"}], None)]
+    made, into = staged(run("old", {"1-result.json": plain[0]}), run("new", {"2-result.json": plain[1]}))
+
+    assert made.environments == {"new": "new", "old": "old"}
+    labels = [json.loads((into / f"{number}-result.json").read_text())["labels"] for number in (1, 2)]
+    assert labels == [[{"name": "env", "value": "old"}], [{"name": "env", "value": "new"}]]
+
+
 def test_directories_of_one_name_are_numbered(run, staged, tmp_path):
     """Runs of two machines are mostly called latest."""
     (tmp_path / "a").mkdir()

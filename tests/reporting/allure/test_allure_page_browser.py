@@ -1,6 +1,8 @@
 """Allure's page as people see it: made by Allure of a run's own results, in a browser."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,9 @@ from pytest_dbcluster.reporting.allure import allure_page, program
 from pytest_dbcluster.reporting.page import sources
 from pytest_dbcluster.wait import until
 from tests.support import browser as browsers
+from tests.support.records import record
+from tests.support.results import results
+from tests.support.run_documents import TESTS
 
 FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
 KEPT = "DBCLUSTER_PICTURES"  # a directory in which pictures are kept, to be looked at
@@ -145,6 +150,54 @@ def test_tests_that_passed_are_listed_as_well(browser, green):
     names = [name.partition(": ")[0] for name in opened(browser, green)]
 
     assert names == ["test_holds[write]", "test_holds[mixed]"] * 2
+
+
+PLAIN = {"status": "passed", "historyId": "it", "testCaseId": "it", "fullName": "test_it.py::test_plain"}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory):
+    """The page of two directories, each with the same test, which has no release."""
+    directory = tmp_path_factory.mktemp("both")
+    for number, name in enumerate(("old", "new")):
+        made = results(directory / name, [record(pairs=0, test=TESTS[0].test)])
+        text = json.dumps({**PLAIN, "uuid": f"plain{number}", "name": "test_plain", "start": number, "stop": 9})
+        (made / "allure-results").mkdir()
+        (made / "allure-results" / f"plain{number}-result.json").write_text(text)
+    read = sources.read_all([directory / "old", directory / "new"])
+    allure_page.make(read, directory / "both.html", program.directory(), print)
+    return directory / "both-allure.html"
+
+
+def test_a_test_of_two_directories_is_no_retry(browser, both):
+    """A test without a release, such as one that measures nothing, is listed once for each directory."""
+    names = opened(browser, both)
+    browser.script(f"{TITLES}[0].click()")
+    tabs = "[...document.querySelectorAll('[data-testid^=\"test-result-tab-\"]')].map(tab => tab.innerText)"
+    shown = lambda: [" ".join(tab.split()) for tab in browser.script(tabs)]  # noqa: E731
+    until(lambda: [] if "Environments 2" in shown() else [f"{shown()}"], "both environments", seconds=30)
+
+    assert names == ["test_plain"] * 2
+    assert "Retries" in shown()  # without a number
+
+
+def test_the_bar_leads_to_the_page_of_the_run_wherever_both_lie(browser, made, tmp_path):
+    """Its link is relative: a directory that was moved, and opened as a file, leads to its own page."""
+    moved = tmp_path / "moved here, and back"
+    shutil.copytree(made[0].parent, moved)
+    opened(browser, moved / "allure.html")
+    browser.script("document.querySelector('#dbcluster a').click()")
+    page = (moved / "index.html").as_uri()
+
+    def here():
+        try:
+            return browser.script("location.href")
+        except AssertionError:  # the old page is gone, and the new one is not there yet
+            return ""
+
+    until(lambda: [] if here() == page else ["no page"], "the link", seconds=30)
+
+    assert browser.script("document.querySelector('h1').innerText").startswith("4 of 8 claims hold")
 
 
 def test_ten_openings_show_all_tests_and_ask_nobody(browser, made):

@@ -12,7 +12,7 @@ import pytest
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.verdict import Terms, judge, judge_ordered
 from pytest_dbcluster.reporting import rounds_csv
-from pytest_dbcluster.reporting.charts import claim, drawing
+from pytest_dbcluster.reporting.charts import claim, colours, drawing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from tests.support.records import beside, failed, record, rounds, undecided
@@ -66,6 +66,22 @@ def test_no_label_runs_out_of_the_chart():
     ]
 
     assert min(places) > 8  # points: the height of its letters
+
+
+@pytest.mark.parametrize("void", [False, True])
+def test_long_names_do_not_run_out_of_the_chart(void):
+    """They are cut in the middle, beside the axis and in the legend; both ends are kept."""
+    names = "a_candidate_with_a_rather_long_name_of_a_configuration", "the_default_configuration_of_the_whole_cluster"
+    made = record(candidate=names[0], baseline=names[1])
+    lost = tuple(dataclasses.replace(many[0], void="gone") for many in made.rounds.values())
+    root = ElementTree.fromstring(claim.svg(dataclasses.replace(made, void=(lost,) if void else ()), titled=False))
+    texts = [text for text in root.iter("{http://www.w3.org/2000/svg}text") if "..." in (text.text or "")]
+    begin = re.compile(r"(?:translate|rotate)\((?:-0 )?([-0-9.]+) ([-0-9.]+)")
+    places = [tuple(map(float, begin.match(text.get("transform")).groups())) for text in texts]
+
+    assert len(texts) == 4 + 2 * void  # legend and axis
+    assert all(x > 10 and 0 < y < 331 for x, y in places)
+    assert max(len(text.text) for text in texts) <= 46
 
 
 def test_a_published_ratio_far_away_leaves_the_intervals_readable():
@@ -146,6 +162,17 @@ def test_without_an_interval_there_is_no_bar():
     assert "ratio, no interval yet" in words(svg)
     assert "99.9 % interval" not in words(svg)
     assert "stroke-width: 3.2" not in svg
+
+
+def test_a_guard_that_holds_is_not_hollow():
+    """It holds by its 90 % interval; where the other one has no ends yet, the legend says so."""
+    svg = claim.svg(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4))
+    texts = words(svg)
+
+    assert {"90 % interval", "ratio, no 99.9 % interval yet"} <= set(texts)
+    assert svg.count(colours.PAPER) < claim.svg(record(claims.beats(), faster=1.02, sd=0.01, pairs=4)).count(
+        colours.PAPER
+    )
 
 
 def test_void_rounds_are_drawn_hollow():

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import colours, forest
 from tests.support.records import beside, failed, record, undecided
 
@@ -61,6 +62,17 @@ def test_an_interval_to_the_end_of_the_axis_is_no_hollow_mark(ratio, low, high):
 
     assert plot(one_sided).count(colours.PAPER) == plot(made).count(colours.PAPER)
     assert "claim 0" in words(plot(one_sided))
+
+
+def test_a_guard_that_holds_has_an_interval():
+    """It holds by its 90 % interval, which comes before the other one: its mark is not hollow, and the line is dark."""
+    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4)
+    verdict = made.verdict
+    assert (verdict.outcome.value, verdict.low, verdict.high) == ("holds", 0.0, math.inf)
+    open_ = dataclasses.replace(made, verdict=dataclasses.replace(verdict, outcome=Outcome.INCONCLUSIVE))
+
+    assert plot(made).count(colours.PAPER) < plot(open_).count(colours.PAPER)  # only this one is hollow
+    assert plot(made).count(colours.INK) > plot(open_).count(colours.INK)
 
 
 def test_the_published_ratio_is_a_tick():

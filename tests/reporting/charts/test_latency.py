@@ -34,3 +34,11 @@ def test_every_variant_has_its_percentiles():
 def test_a_load_without_a_ledger_has_none():
     """There is nothing to draw."""
     assert latency.svg(latency.percentiles(record().rounds)) is None
+
+
+def test_the_axis_ends_at_ticks():
+    """Three of them at least: one or two say nothing about a logarithmic axis."""
+    svg = latency.svg({"galera3": {"p50": 278.0, "p99.9": 1101.0}})
+    ticks = {text for text in ElementTree.fromstring(svg).itertext() if text.strip().isdigit()}
+
+    assert {"200", "500", "1000", "2000"} <= ticks

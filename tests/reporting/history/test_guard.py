@@ -15,7 +15,7 @@ STEADY = healthy(8)
 def judged(ratios, accepted=(), **changes):
     """What the guard says of the last of these runs."""
     made = entries(ratios, **changes)
-    return guard.judged(History(tuple(made), tuple(accepted)), made[-1].run)
+    return guard.judged(History(tuple(made), tuple(accepted)), [made[-1].run])
 
 
 def test_a_run_like_the_others_gives_no_warning():
@@ -47,7 +47,7 @@ def test_too_few_runs_are_counted():
     other = entries([1.1], first=8, claim_id="test_x::test_y | a.beats(b) | tpcc")
     history = History((*entries([*STEADY, 1.84]), *other))
 
-    assert guard.lines(guard.judged(history, "run08")) == [
+    assert guard.lines(guard.judged(history, ["run08"])) == [
         "history: 1 of 2 claims have fewer than 5 earlier runs, so no drift is known"
     ]
 
@@ -65,7 +65,7 @@ def test_an_accepted_run_is_the_first_of_a_new_level():
 def test_runs_of_another_machine_release_or_profile_are_no_history(changed):
     """Their ratios say nothing about this one."""
     history = History((*entries(STEADY, **changed), *entries([1.2], first=8)))
-    (found,) = guard.judged(history, "run08")
+    (found,) = guard.judged(history, ["run08"])
 
     assert found.drift.known is False
 
@@ -75,7 +75,7 @@ def test_a_server_that_is_slower_for_all_variants_is_seen_by_the_anchor():
     before = entries(STEADY, anchor=1000.0)
     slow = {name: value / 1.5 for name, value in before[0].medians.items()}
     history = History((*before, *entries([1.84], first=8, anchor=1000.0, medians=slow)))
-    found = guard.judged(history, "run08")
+    found = guard.judged(history, ["run08"])
     lines = guard.lines(found)
 
     assert [item.drift.warns for item in found] == [False, True, True]
@@ -89,4 +89,4 @@ def test_a_slower_machine_slows_the_anchor_too_and_is_no_warning():
     slow = {name: value / 1.5 for name, value in before[0].medians.items()}
     history = History((*before, *entries([1.84], first=8, anchor=1000.0 / 1.5, medians=slow)))
 
-    assert guard.lines(guard.judged(history, "run08")) == []
+    assert guard.lines(guard.judged(history, ["run08"])) == []

@@ -2,7 +2,7 @@
 
 import dataclasses
 
-from pytest_dbcluster.reporting.page import causes
+from pytest_dbcluster.reporting.page import causes, claim_view
 from tests.support.records import record
 from tests.support.results import with_counters
 
@@ -17,7 +17,7 @@ def test_what_moved_most_comes_first():
     found = causes.causes(with_counters(record(pairs=20)))
 
     assert [one.name for one in found[:2]] == ["fsyncs", "log waits"]
-    assert found[-1].name == "CPU seconds, whole machine"
+    assert found[-1].name == "CPU milliseconds, whole machine"
     assert not found[-1].moved
 
 
@@ -67,3 +67,24 @@ def test_a_counter_that_one_variant_lacks_is_left_out():
     bare = tuple(dataclasses.replace(one, counters={}) for one in made.rounds["galera3"])
 
     assert "fsyncs" not in by_name(dataclasses.replace(made, rounds={**made.rounds, "galera3": bare}))
+
+
+def test_cpu_by_commit_is_in_milliseconds():
+    """A commit takes far less than a second of it."""
+    cpu = by_name(with_counters(record(pairs=20)))["CPU milliseconds, node1"]
+
+    assert 0.1 < cpu.candidate < cpu.baseline < 1
+
+
+def test_what_comes_from_nothing_has_no_ratio():
+    """Neither 501 times as much nor infinitely more would say anything; that it moved is shown."""
+    made = with_counters(record(pairs=20))
+    many = {
+        name: tuple(
+            dataclasses.replace(one, counters={"drain_seconds": 0.5 if name == made.candidate else 0.0}) for one in some
+        )
+        for name, some in made.rounds.items()
+    }
+    [row] = [row for row in claim_view.view(dataclasses.replace(made, rounds=many), "c").why.rows if "drain" in row[0]]
+
+    assert row == ("drain seconds", "0", "0.5", "from 0", "above 1")

@@ -87,3 +87,10 @@ def test_older_results_say_what_they_know(source):
     facts = summary.about(sources.read(read.directory))
 
     assert (facts["cpu"], facts["releases"]) == ("2 x model", "mariadb:10.11 10.11.19")
+
+
+def test_a_test_that_was_cut_short_is_counted_in_whole_words(source):
+    """Its state has two words."""
+    [count] = [one for one in summary.counts([source([], tests=[CUT_SHORT])]) if one.state == "cut short"]
+
+    assert (count.number, count.word) == (1, "cut short")

@@ -63,6 +63,16 @@ def test_a_drain_that_changes_the_ratio_stands_below():
     assert closing.blocks([drained(drained=drained().verdict.ratio)])[0].rows[0].remark == ""
 
 
+def test_a_drain_that_takes_the_lead_away_is_shown():
+    """However small it is: 1.003 times as fast is 1.00x, and .998 times as fast is on the other side of the bound."""
+    made = drained(drained=0.998)
+    made = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, ratio=1.003))
+
+    assert closing.blocks([made])[0].rows[0].remark.startswith("with the drain included 0.998x (")
+    same = dataclasses.replace(made, drained=1.0031)
+    assert closing.blocks([same])[0].rows[0].remark == ""
+
+
 def test_void_blocks_stand_below():
     """The remark says how many rounds of which variant were drawn again, and why."""
     made = record()
@@ -181,13 +191,15 @@ def test_markdown_is_a_table():
 
 
 def test_a_result_says_its_rate_and_its_bottleneck():
-    """The remark has the arrival rate of an open loop with its share, and what limited the load generator."""
+    """The remark has the rate of an open loop with its share, what limited the load generator, and small data."""
     rate = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
-    [block] = closing.blocks(
-        [record(arrival_rate=rate, limited="the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)")]
+    limited, fits = (
+        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)",
+        "the data of the load fits",
     )
+    [block] = closing.blocks([record(arrival_rate=rate, limited=limited, data_fits=fits)])
 
     assert block.rows[0].remark == (
         "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
-        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)"
+        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread); the data of the load fits"
     )

@@ -45,7 +45,7 @@ def run(pytester, monkeypatch):
     """Run a suite with this body after its sweep."""
     pytester.makeconftest(FAKE.read_text())
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "400")
 
     def run(body, *options, values="threads=(1, 4)", faster=1.5, sd=0.02):
         monkeypatch.setenv("FASTER", str(faster))

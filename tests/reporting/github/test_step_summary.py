@@ -6,10 +6,11 @@ import dataclasses
 
 import pytest
 
+from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.reporting import github_summary
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
-from pytest_dbcluster.reporting.github_summary import Files
+from pytest_dbcluster.reporting.github import step_summary
+from pytest_dbcluster.reporting.github.step_summary import Files
 from pytest_dbcluster.reporting.page import sources
 from pytest_dbcluster.reporting.unwritten import Unwritten
 from tests.support.records import failed, record, undecided
@@ -30,7 +31,7 @@ def source(tmp_path):
 
 def test_the_summary_begins_with_the_sentence_and_shows_every_claim(source):
     """Refuted ones first, each with its ratio, interval and bar; their messages are folded."""
-    text = github_summary.markdown(source([record(), undecided(), failed()]))
+    text = step_summary.markdown(source([record(), undecided(), failed()]))
     rows = [line for line in text.splitlines() if line.startswith("| ") and "`" in line]
 
     assert text.startswith("## 1 of 3 claims holds; 1 is refuted: flush\\_2 is not faster than galera3 ")
@@ -53,15 +54,26 @@ def test_a_bar_shows_the_interval_on_a_fixed_axis(ratio, low, high, drawn):
     """What lies beyond 8 or 1/8 is cut off there."""
     made = record()
     verdict = dataclasses.replace(made.verdict, ratio=ratio, low=low, high=high)
-    found = github_summary.bar(dataclasses.replace(made, verdict=verdict))
+    found = step_summary.bar(dataclasses.replace(made, verdict=verdict))
 
     assert found == drawn
 
 
+def test_a_guard_that_holds_shows_the_interval_by_which_it_does(source):
+    """That of 90 %; the other one may have no ends yet."""
+    made = record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4)
+    [row] = [line for line in step_summary.markdown(source([made])).splitlines() if line.startswith("| ✓")]
+
+    assert "(90 %: 1." in row
+    assert "no interval yet" not in row
+    wide = dataclasses.replace(made, verdict=dataclasses.replace(made.verdict, decided_low=0.5, decided_high=2.0))
+    assert step_summary.bar(wide).strip() == "───●───"
+
+
 def test_a_summary_above_the_limit_is_cut_and_says_so(source, monkeypatch):
     """First the details are left out, then the last claims; the sentence stays."""
-    monkeypatch.setattr(github_summary, "LIMIT", 3_000)
-    text = github_summary.markdown(source([failed(load=f"load {number}") for number in range(40)]))
+    monkeypatch.setattr(step_summary, "LIMIT", 3_000)
+    text = step_summary.markdown(source([failed(load=f"load {number}") for number in range(40)]))
 
     assert len(text.encode()) <= 3_000
     assert "<details>" not in text
@@ -77,7 +89,7 @@ def test_tests_are_annotated_where_they_are(source):
         TestDocument("test_x.py::test_z", "inconclusive", "open", 1.0),
         TestDocument("test_x.py::test_holds", "holds", "", 1.0),
     ]  # fmt: skip
-    lines = github_summary.annotated(source(tests=tuple(tests)))
+    lines = step_summary.annotated(source(tests=tuple(tests)))
 
     assert lines == [
         f"::error file=suites/galera/test_flush.py,line=12,title=refuted::{TEST}: FAILS a.beats(b): 50 %25 slower",
@@ -88,7 +100,7 @@ def test_tests_are_annotated_where_they_are(source):
 
 def test_outputs_count_tests(source):
     """One line each, for `steps.ID.outputs.refuted` and the like."""
-    assert github_summary.outputs(source([record()])).splitlines()[:5] == [
+    assert step_summary.outputs(source([record()])).splitlines()[:5] == [
         "holds=1", "refuted=1", "inconclusive=1", "broken=1", "skipped=1",
     ]  # fmt: skip
 
@@ -96,7 +108,7 @@ def test_outputs_count_tests(source):
 def test_text_of_a_server_cannot_change_the_page(source):
     """HTML, Markdown and code fences in a message are shown, and do nothing."""
     made = failed(load="<img src=x> [a](b) `c` | d", message="```\n</details><script>1</script>\n```")
-    text = github_summary.markdown(source([made]))
+    text = step_summary.markdown(source([made]))
 
     assert "<img" not in text
     assert "\\[a\\](b)" in text
@@ -108,16 +120,17 @@ def test_both_files_are_added_to(source, tmp_path):
     directory = source([record()]).directory
     (tmp_path / "summary").write_text("before\n")
     lost = Unwritten()
-    github_summary.write(directory, Files(tmp_path / "summary", tmp_path / "missing" / "output"), lost)
+    step_summary.write(directory, Files(tmp_path / "summary", tmp_path / "missing" / "output"), lost)
 
     assert (tmp_path / "summary").read_text().startswith("before\n## ")
+    assert (directory / "github-benchmark.json").read_text().startswith("[")
     assert list(lost.reasons) == [str(tmp_path / "missing" / "output")]
 
 
 def test_results_that_cannot_be_read_are_an_error(tmp_path):
     """The report turns it into a line."""
     with pytest.raises(ConfigError):
-        github_summary.write(tmp_path, Files(None, None), Unwritten())
+        step_summary.write(tmp_path, Files(None, None), Unwritten())
 
 
 @pytest.mark.parametrize(
@@ -131,6 +144,6 @@ def test_results_that_cannot_be_read_are_an_error(tmp_path):
 )
 def test_nothing_is_written_outside_of_github_unless_asked(environment, asked, found):
     """GitHub names its files in the environment."""
-    files = github_summary.files(environment, asked=asked)
+    files = step_summary.files(environment, asked=asked)
 
     assert (files and tuple(path and str(path) for path in (files.summary, files.output))) == found

@@ -13,10 +13,15 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pytest_dbcluster import formatting
+from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
+from pytest_dbcluster.reporting.github import benchmark_entries
 from pytest_dbcluster.reporting.page import sources, summary, words
 from pytest_dbcluster.reporting.page.sources import Source
 from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.reporting.results_directory import BENCHMARK
+from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.reporting.tables.states import COMPARED
 from pytest_dbcluster.reporting.unwritten import Unwritten, append
 
@@ -47,9 +52,12 @@ def files(environment: Mapping[str, str], *, asked: bool) -> Files | None:
 def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
     """Add the summary and the outputs of the run in this directory to the files; return the annotations, one a line.
 
-    Files that cannot be written are noted in ``lost``. Raises ConfigError where the results cannot be read.
+    The file for github-action-benchmark is written beside the other results. Files that cannot be written are noted in
+    ``lost``. Raises ConfigError where the results cannot be read.
     """
     source = sources.read(directory)
+    with lost.noted(directory / BENCHMARK):
+        unwritten.write(directory / BENCHMARK, benchmark_entries.text(source.claims))
     for path, text in ((to.summary, markdown(source)), (to.output, outputs(source))):
         if path is not None:
             with lost.noted(path):
@@ -99,7 +107,7 @@ def _row(record: ClaimRecord) -> str:
         f"`{_code(record.text)}`",
         _text(record.load),
         _text(release),
-        f"{words.ratio(record)} ({words.interval(record)})",
+        f"{words.ratio(record)} ({words.decided(record)})",
         f"`{bar(record)}`",
     )
     return f"| {' | '.join(cells)} |"
@@ -107,12 +115,12 @@ def _row(record: ClaimRecord) -> str:
 
 def bar(record: ClaimRecord) -> str:
     """The interval of a ratio on an axis of logarithms from 1/8 to 8: ``·····│──●──·``, cut off at the ends."""
-    verdict = record.verdict
-    low, at, high = (_place(value) for value in (verdict.low, verdict.ratio, verdict.high))
+    least, most, _ = closing.deciding(record)
+    low, at, high = (_place(value) for value in (least, record.verdict.ratio, most))
     if at is None:
         return " " * BAR
     ends = (low if low is not None else 0, high if high is not None else BAR - 1)
-    known = words.interval(record) != "no interval yet"
+    known = words.decided(record) != formatting.NO_INTERVAL
     drawn = ["─" if known and ends[0] <= place <= ends[1] else " " for place in range(BAR)]
     drawn[BAR // 2] = "┼" if drawn[BAR // 2] == "─" else "│"
     drawn[at] = "●"
@@ -165,6 +173,7 @@ def _property(text: str) -> str:
 
 
 def outputs(source: Source) -> str:
-    """Lines for later steps: the number of tests by outcome, and the path of the page."""
+    """Lines for later steps: the number of tests by outcome, and the paths of the results."""
     numbers = [f"{outcome}={len(source.tests(outcome))}" for outcome in COUNTED]
-    return "\n".join([*numbers, f"results={source.directory}", ""])
+    paths = [f"results={source.directory}", f"benchmark={source.directory / BENCHMARK}"]
+    return "\n".join([*numbers, *paths, ""])

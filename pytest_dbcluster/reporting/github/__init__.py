@@ -1,0 +1,7 @@
+"""What a run leaves for GitHub Actions (``--db-github``), made from its results directory.
+
+- ``step_summary``: the step summary, annotations of red and inconclusive tests, and outputs.
+- ``benchmark_entries``: the claims as input of github-action-benchmark.
+"""
+
+__all__ = ["benchmark_entries", "step_summary"]

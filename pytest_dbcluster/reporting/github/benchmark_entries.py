@@ -1,0 +1,48 @@
+"""Claims as input of github-action-benchmark, which draws a value over commits: its tool ``customBiggerIsBetter``.
+
+https://github.com/benchmark-action/github-action-benchmark#examples says which fields an entry has. The action compares
+a value with that of the run before alone, and knows no interval; ``--db-history`` does.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import wording
+from pytest_dbcluster.reporting.records import ClaimRecord
+from pytest_dbcluster.rounds import metrics
+
+UNIT = "times as fast"
+
+
+def text(records: Sequence[ClaimRecord]) -> bytes:
+    """The file: a JSON list with the ratio of each claim about speed, a larger one being better.
+
+    Claims about counters are left out, because there less is better, and so are claims without an estimate.
+    """
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(list(_entries(records))), indent=1) + b"\n"
+
+
+def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
+    for record in records:
+        verdict = record.verdict
+        if metrics.is_counter(record.metric) or not math.isfinite(verdict.ratio):
+            continue
+        low, high = (formatting.ratio(end) for end in (verdict.low, verdict.high))
+        said = f"{wording.STATES[verdict.outcome]} after {formatting.counted(verdict.pairs, 'pair')}"
+        yield {
+            # The name is the series of the action, so it has all that tells claims apart, and nothing that changes.
+            "name": f"{record.claim_id} | {', '.join(_names(record))}",
+            "unit": UNIT,
+            "value": verdict.ratio,
+            "range": f"{low} .. {high}",
+            "extra": f"{said}\n{record.repeat}",
+        }
+
+
+def _names(record: ClaimRecord) -> list[str]:
+    return [release.partition(" ")[0] for release in record.release.split(", ")]

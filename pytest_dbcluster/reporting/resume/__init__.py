@@ -1,0 +1,11 @@
+"""Resuming: a run takes over the answers of an earlier one from its results directory (``--db-resume``).
+
+- ``digests``: what an answer depends on. It is taken over only where nothing of that has changed.
+- ``earlier``: the answers of the run that is continued, and what became of each of them.
+- ``leavings``: what a killed run leaves in its directory, such as a torn line, is removed before the run goes on.
+- ``recall``: looks up the answer of a claim when a test makes it.
+
+A claim without an answer is measured anew, with a random order of its own: rounds of an interrupted claim are dropped.
+"""
+
+__all__ = ["digests", "earlier", "leavings", "recall"]

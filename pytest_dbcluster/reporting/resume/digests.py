@@ -1,0 +1,101 @@
+"""Digests: what the answer of a claim depends on, as a short hash of each part.
+
+Two claims with the same id and the same digests ask the same of the same servers, so one answer serves both. The seed
+is no part: another random order asks the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.redaction import redact
+from pytest_dbcluster.reporting.documents.run_document import MachineDocument
+from pytest_dbcluster.reporting.history.entry import machine_key
+from pytest_dbcluster.testbed.variants import Variant
+
+LENGTH = 16  # characters of a hash
+PROGRAMS = ("mariadbd", "mysqld")
+# The parts, as messages name them.
+CLAIM, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
+    "its margin or metric",
+    "its clusters or their my.cnf",
+    "its release",
+    "its workload",
+    "the run's options",
+    "the machine",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Conditions:
+    """What all claims of a run depend on.
+
+    options: of the run, such as the profile, the limits of a claim and its alpha. machine: as in ``run.json``.
+    """
+
+    options: tuple[object, ...]
+    machine: MachineDocument
+
+
+def digests(
+    claim: Claim,
+    metric: str,
+    variants: Sequence[Variant],
+    loads: Sequence[object],
+    conditions: Conditions,
+    *,
+    asserted: bool,
+    instances: int,
+) -> Mapping[str, str]:
+    """The digest of each part.
+
+    variants, loads: of the claim, in its order. asserted: whether it is a claim, and no comparison that is only
+    printed. instances: of each variant.
+    """
+    machine = conditions.machine
+    return {
+        CLAIM: _digest(claim.kind, claim.margin, metric, asserted),
+        CLUSTERS: _digest(instances, *map(_cluster, variants)),
+        RELEASE: _digest(*map(_release, variants)),
+        LOAD: _digest(*map(repr, loads)),
+        OPTIONS: _digest(*conditions.options),
+        MACHINE: _digest(machine_key(machine), machine.device),
+    }
+
+
+def changed(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """The names of the parts that differ; all of them for an answer of an older version, which has no digests."""
+    return [name for name, digest in now.items() if before.get(name) != digest]
+
+
+def _digest(*values: object) -> str:
+    return hashlib.sha256(repr(values).encode()).hexdigest()[:LENGTH]
+
+
+def _cluster(variant: Variant) -> tuple[object, ...]:
+    """What a cluster is: its shape, and all options that its servers get, wherever they were written."""
+    spec = variant.spec
+    options = sorted((name, redact(value)) for name, value in variant.options.items())
+    return (spec.topology, spec.nodes, spec.proxy, str(spec.needs), spec.instance, options)
+
+
+def _release(variant: Variant) -> tuple[object, ...]:
+    """The release of a cluster. Programs in a directory of the user may be built anew without another version."""
+    release, asked = variant.release, variant.spec.release
+    own = asked is not None and (asked.directory or asked.version == "path")
+    return (str(release.name), release.version, release.image, _built(release.bin) if own else "")
+
+
+def _built(directory: Path) -> str:
+    """Where the server's program is, with its size and time."""
+    for name in PROGRAMS:
+        try:
+            found = (directory / name).stat()
+        except OSError:
+            continue
+        return f"{directory}: {found.st_size} bytes, {found.st_mtime_ns}"
+    return str(directory)

@@ -1,0 +1,217 @@
+"""``Earlier``: the answers of the run that is continued, and what became of each of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pwd
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.documents.claim_id import SEPARATOR, key_of_test
+from pytest_dbcluster.reporting.documents.run_document import ContinuedRun, RunDocument, read_run
+from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
+from pytest_dbcluster.reporting.results_directory import ResultFiles, chart_of_curve
+from pytest_dbcluster.reporting.resume import leavings
+from pytest_dbcluster.reporting.resume.digests import changed
+
+NAME = "dbcluster_earlier"
+OPTION = "--db-resume"
+
+
+@dataclasses.dataclass(frozen=True)
+class Key:
+    """What names an answer within one results directory."""
+
+    test: str
+    claim_id: str
+
+
+@dataclasses.dataclass(eq=False)
+class Earlier:
+    """The answers in a results directory when a run begins to continue it.
+
+    run: its ``run.json``; None where there is none. answers, files: by key, in the order of ``claims.jsonl``. curves:
+    its curves. curve_files: their files. taken: the tests of this run that took over an answer, by its key.
+    repeats: the commands that repeat these tests. outdated: by key, what an answer depends on that has changed.
+    """
+
+    directory: Path
+    run: RunDocument | None = None
+    answers: dict[Key, ClaimRecord] = dataclasses.field(default_factory=dict)
+    files: dict[Key, ResultFiles] = dataclasses.field(default_factory=dict)
+    curves: list[CurveRecord] = dataclasses.field(default_factory=list)
+    curve_files: list[Path] = dataclasses.field(default_factory=list)
+    taken: dict[Key, str] = dataclasses.field(default_factory=dict)
+    repeats: dict[Key, str] = dataclasses.field(default_factory=dict)
+    outdated: dict[Key, list[str]] = dataclasses.field(default_factory=dict)
+
+    @property
+    def line(self) -> str:
+        """What there is to take over, in a sentence."""
+        if not self.answers:
+            return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
+        began = f" of the run of {_minute(self.run.began)}" if self.run else ""
+        return f"{OPTION}: {self.directory} has {counted(len(self.answers), 'answered claim')}{began}"
+
+    def lines(self, measured: int) -> list[str]:
+        """What became of the answers, at the end of the run. measured: the number of claims that it measured."""
+        if not self.answers:
+            return []
+        left = len(self.answers) - len(self.taken) - len(self.outdated)
+        said = [f"{OPTION}: {counted(len(self.taken), 'answer')} taken over, {counted(measured, 'claim')} measured"]
+        if self.outdated:
+            parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
+            said.append(f"{counted(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
+        if left:
+            said.append(f"{counted(left, 'answer')} of tests that this run did not reach or select")
+        return ["; ".join(said)]
+
+    def find(self, claim_id: str, depends_on: Mapping[str, str]) -> Key | None:
+        """The answer of a claim that depends on the same; None where there is none."""
+        for key, record in self.answers.items():
+            if key.claim_id == claim_id and key not in self.outdated and not changed(record.depends_on, depends_on):
+                return key
+        return None
+
+    def replaced(self, claim_id: str, releases: Sequence[str], depends_on: Mapping[str, str]) -> list[Key]:
+        """The answers of a claim on these releases that count no more, because what they depend on has changed.
+
+        They are noted in ``outdated``. An answer that another test of this run has taken over is none of them.
+        releases: such as ``mariadb:10.11``.
+        """
+        found = []
+        for key, record in self.answers.items():
+            same = key.claim_id == claim_id and _names(record.release) == list(releases)
+            if same and key not in self.taken and key not in self.outdated:
+                self.outdated[key] = changed(record.depends_on, depends_on)
+                found.append(key)
+        return found
+
+    def take(self, key: Key, test: str, repeat: str) -> ClaimRecord:
+        """The answer, as that of the test that takes it over. repeat: the command that repeats this test."""
+        self.taken[key] = test
+        self.repeats[key] = repeat
+        return dataclasses.replace(self.answers[key], test=test, repeat=repeat)
+
+    @property
+    def moved(self) -> bool:
+        """Whether a test that took over an answer has another node id than the one that measured it."""
+        return any(test != key.test for key, test in self.taken.items())
+
+    def renamed(self, line: dict[str, Any]) -> dict[str, Any]:
+        """The content of a line of ``claims.jsonl`` with the test that took over its answer."""
+        key = key_of_line(line)
+        return {**line, "test": self.taken[key], "repeat": self.repeats[key]} if key in self.taken else line
+
+    @property
+    def numbers(self) -> tuple[int, int]:
+        """The highest numbers in the names of the files of claims and of curves."""
+        claims = [str(files.rounds) for files in self.files.values()]
+        return leavings.highest(claims), leavings.highest([str(path) for path in self.curve_files])
+
+    def has(self, test: str, release: str) -> bool:
+        """Whether a test has an answer, so that it may need no cluster. test: its node id."""
+        name = key_of_test(test, release)
+        return any(key.claim_id.partition(SEPARATOR)[0] == name for key in self.answers)
+
+    @property
+    def continued(self) -> tuple[ContinuedRun, ...]:
+        """The runs that a run continues which continues this one."""
+        if self.run is None:
+            return ()
+        last = ContinuedRun(self.run.run_id, self.run.commit, self.run.dirty, self.run.began)
+        return (*self.run.continues, last)
+
+
+def key_of_line(line: Mapping[str, Any]) -> Key:
+    """The key of a line of ``claims.jsonl``."""
+    return Key(str(line["test"]), str(line["claim_id"]))
+
+
+def curve_key(test: str, release: str, load: str, field: str) -> tuple[str, ...]:
+    """What names a curve within one results directory, whatever releases the run has beside its own."""
+    names = _names(release)
+    return (key_of_test(test, *names), *names, load, field)
+
+
+def curve_key_of(record: CurveRecord) -> tuple[str, ...]:
+    """The key of a curve."""
+    return curve_key(record.test, record.release, record.load, record.field)
+
+
+def curve_key_of_line(line: Mapping[str, Any]) -> tuple[str, ...]:
+    """The key of a line of ``curves.jsonl``."""
+    return curve_key(line["test"], line["release"], line["load"], line["field"])
+
+
+def _names(releases: str) -> list[str]:
+    """The releases of a record without exact versions."""
+    return [release.partition(" ")[0] for release in releases.split(", ")]
+
+
+def _minute(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(seconds))
+
+
+def of(config: Any) -> Earlier | None:
+    """The answers that this run may take over; None for a run that continues none."""
+    found: Earlier | None = config.pluginmanager.get_plugin(NAME)
+    return found
+
+
+def begin(config: Any, directory: Path, *, tidy: bool = True) -> None:
+    """Read the answers in a results directory, for ``of``. tidy: remove what a killed run has left in it.
+
+    Raises ConfigError, and changes nothing, for lines that cannot be read; raises OSError.
+    """
+    earlier = read(directory)
+    if tidy:
+        leavings.remove(directory, _named(earlier))
+    config.pluginmanager.register(earlier, NAME)
+
+
+def read(directory: Path) -> Earlier:
+    """The answers in a results directory; none where it does not exist. Raises ConfigError for what cannot be read."""
+    if not directory.is_dir():
+        return Earlier(directory)
+    try:
+        if directory.stat().st_uid != os.geteuid():
+            raise ConfigError(f"it belongs to {_owner(directory)}, and a run continues only results of its own user")
+        earlier = Earlier(directory, read_run(directory))
+        for document in schema.claim_documents(directory, whole=False):
+            if not document.claim_id:
+                raise ConfigError("an older version has written its claims, and they have no id")
+            key = Key(document.test, document.claim_id)
+            earlier.answers[key] = schema.claim_of(directory, document)
+            earlier.files[key] = _files(directory, document)
+        for drawn in schema.curve_documents(directory, whole=False):
+            earlier.curves.append(schema.curve_of(directory, drawn))
+            table = directory / drawn.table_file
+            earlier.curve_files += [table, table.with_suffix(".jsonl"), chart_of_curve(table)]
+    except (ConfigError, OSError) as error:
+        raise ConfigError(f"{OPTION} cannot continue {directory}: {error}; or measure all again without it") from None
+    return earlier
+
+
+def _owner(directory: Path) -> str:
+    try:
+        return pwd.getpwuid(directory.stat().st_uid).pw_name
+    except (KeyError, OSError):
+        return "another user"
+
+
+def _files(directory: Path, document: schema.ClaimDocument) -> ResultFiles:
+    chart, timeline = (directory / name if name else None for name in (document.chart_file, document.timeline_file))
+    return ResultFiles(directory / document.rounds_file, chart, 0, timeline)
+
+
+def _named(earlier: Earlier) -> list[str]:
+    """The files of all claims and curves, relative to the directory."""
+    paths = [path for files in earlier.files.values() for path in files.paths]
+    return [str(path.relative_to(earlier.directory)) for path in (*paths, *earlier.curve_files)]

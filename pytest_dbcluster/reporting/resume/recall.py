@@ -1,0 +1,92 @@
+"""``Recall``: looks up the answer of a claim in the run that is continued, when a test makes the claim."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.measuring.answer import Answer, Compared
+from pytest_dbcluster.reporting.documents.claim_id import claim_id
+from pytest_dbcluster.reporting.records import Asked, ClaimRecord
+from pytest_dbcluster.reporting.resume.digests import Conditions, digests
+from pytest_dbcluster.reporting.resume.earlier import Earlier, Key
+from pytest_dbcluster.testbed.testbed import Testbed
+
+
+class Told(Protocol):
+    """What is told about earlier answers, as ``report.Reporting``."""
+
+    def take_over(self, key: Key, test: str, repeat: str) -> None:
+        """A test takes over an answer."""
+
+    def outdated(self, key: Key, changed: Sequence[str]) -> None:
+        """An answer does not count any more."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Recall:
+    """The claims of one measurement, and the answers that an earlier run gave to them.
+
+    loads: the workload of each variant. earlier: None in a run that continues none. report: is told what becomes of the
+    earlier answers.
+    """
+
+    testbed: Testbed
+    loads: Sequence[object]
+    asked: Asked
+    conditions: Conditions
+    earlier: Earlier | None
+    report: Told
+
+    def depends_on(self, claim: Claim, numbers: Sequence[int], metric: str, asserted: bool) -> Mapping[str, str]:
+        """What the answer of a claim depends on. numbers: its variants, as in ``decision.ask``."""
+        return digests(
+            claim,
+            metric,
+            [self.testbed.variants[number] for number in numbers],
+            [self.loads[number] for number in numbers],
+            self.conditions,
+            asserted=asserted,
+            instances=self.testbed.instances,
+        )
+
+    def __call__(self, claim: Claim, numbers: Sequence[int], metric: str, asserted: bool) -> Answer | None:
+        """The answer of the earlier run; None where there is none, or where what it depends on has changed."""
+        if self.earlier is None:
+            return None
+        names = tuple(self.testbed.names[number] for number in numbers)
+        identity = claim.identity(names[::-1] if claim.kind == "ordered" else names, metric)
+        releases = [str(self.testbed.variants[number].release.name) for number in numbers]
+        wanted = claim_id(self.asked.test, releases, identity, self.testbed.load)
+        depends_on = self.depends_on(claim, numbers, metric, asserted)
+        key = self.earlier.find(wanted, depends_on)
+        if key is None:
+            for other in self.earlier.replaced(wanted, list(dict.fromkeys(releases)), depends_on):
+                self.report.outdated(other, self.earlier.outdated[other])
+            return None
+        self.report.take_over(key, self.asked.test, self.asked.repeat)
+        return _answer(self.earlier.answers[key], claim, numbers, self.testbed.metric)
+
+
+def _answer(record: ClaimRecord, claim: Claim, numbers: Sequence[int], usual: str) -> Answer:
+    """The answer of a record. claim, numbers: as they are made now. usual: the default metric of the workload."""
+    by_name = list(record.rounds.items())
+    variants = tuple(Compared(number, name, rounds) for number, (name, rounds) in zip(numbers, by_name, strict=True))
+    return Answer(
+        claim,
+        record.verdict,
+        variants,
+        record.metric,
+        usual=usual,
+        load=record.load,
+        seed=record.seed,
+        instances=record.instances,
+        arrival_rate=record.arrival_rate,
+        difference=record.cluster_difference,
+        asserted=record.asserted,
+        void=record.void,
+        carry_over=[record.carry_over] * (len(numbers) - 1),
+        told=record.message,
+    )

@@ -1,0 +1,32 @@
+"""The chart of a claim's history."""
+
+import math
+from xml.etree import ElementTree
+
+from pytest_dbcluster.reporting.charts import colours, history
+from pytest_dbcluster.reporting.charts.history import Run
+
+
+def words(svg):
+    """All text of a chart."""
+    return [text.strip() for text in ElementTree.fromstring(svg).itertext() if text.strip()]
+
+
+def test_outcomes_have_the_words_of_claims():
+    """A claim that fails is called refuted, as everywhere."""
+    shown = words(history.svg([Run("1", "holds", 1.8, 1.5, 2.1), Run("2", "fails", 0.9, 0.8, 0.95)], [], []))
+
+    assert {"holds", "refuted"} <= set(shown)
+    assert "fails" not in shown
+
+
+def test_a_run_without_an_interval_is_hollow():
+    """It has no bar over the whole axis, which would be the widest interval of all."""
+    known = [Run("1", "holds", 1.8, 1.5, 2.1), Run("2", "inconclusive", 1.7, 0.9, 2.9)]
+    unknown = [known[0], Run("2", "inconclusive", 1.7, 0.0, math.inf)]
+    drawn, without = history.svg(known, [], []), history.svg(unknown, [], [])
+
+    assert "inconclusive, without interval" in words(without)
+    assert colours.PAPER in without
+    assert colours.PAPER not in drawn
+    assert drawn.count("stroke-width: 1.2") == without.count("stroke-width: 1.2") + 1

@@ -1,0 +1,29 @@
+"""What the page says about one claim."""
+
+from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.reporting.page import claim_view
+from tests.support.records import record
+from tests.support.results import with_counters
+
+
+def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
+    """The other one, which may have no ends yet, is a remark."""
+    made = claim_view.view(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4), "claim1")
+
+    assert (made.level, made.interval[:2]) == ("90 %", "1.")
+    assert made.remarks == ("the guard holds by its 90 % interval; that of 99.9 %: no interval yet",)
+
+
+def test_other_claims_show_the_interval_of_all_looks():
+    """There is no other one."""
+    made = claim_view.view(record(), "claim1")
+
+    assert (made.level, made.remarks) == ("99.9 %", ())
+    assert made.interval != "no interval yet"
+
+
+def test_every_table_has_the_baseline_first():
+    """A reader compares the same columns in all of them."""
+    made = claim_view.view(with_counters(record(pairs=20)), "claim1")
+
+    assert made.nodes.columns[1:] == made.why.columns[1:3] == made.variables.columns[1:] == ("galera3", "flush_2")

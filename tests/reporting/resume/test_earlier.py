@@ -1,0 +1,371 @@
+"""Whole runs on made-up rounds that continue an earlier run: what is taken over, and what is measured."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.reporting import results_lock, schema
+from pytest_dbcluster.reporting.documents.run_document import read_run
+from pytest_dbcluster.reporting.history import history_file
+from tests.support import conftests, users
+
+FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
+WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
+RESUME = [*WORDS, "--db-resume"]
+# Each load whose rounds are drawn is a line of the file "drawn".
+COUNTED = """
+drawn = FakeSource.round
+
+
+def counted(self, variant, **words):
+    with open("drawn", "a") as file:
+        file.write(self.load + "\\n")
+    return drawn(self, variant, **words)
+
+
+FakeSource.round = counted
+"""
+ANCHOR = """
+from pytest_dbcluster.reporting.history import anchor
+anchor.measured = lambda provisioner, images, progress: 1000.0
+"""
+SUITE = """
+    import os
+    import signal
+
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=int(os.environ.get("TIMEOUT", "40"))).named("other")
+
+    def killed():
+        if "KILL" in os.environ:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def test_faster(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    def test_slower(measure):
+        one, other = measure("mysqlslap key", on=[ONE, OTHER])
+        assert one.beats(other)
+
+    def test_open(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert other.beats(one, by=0.5)
+
+    def test_two(measure):
+        one, other = measure("mysqlslap mixed", on=[ONE, OTHER])
+        assert other.beats(one)
+        assert len(other.values("throughput")) >= 8
+        killed()
+        third, fourth = measure(os.environ.get("SECOND", "mysqlslap update"), on=[ONE, ONE.with_options(port=1)])
+        assert fourth.beats(third)
+"""
+OUTCOMES = {"test_faster": "holds", "test_slower": "refuted", "test_open": "inconclusive", "test_two": "holds"}
+
+
+@pytest.fixture
+def suite(pytester, monkeypatch):
+    """A suite on made-up rounds; no charts."""
+    monkeypatch.setenv("COLUMNS", "600")
+    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS + COUNTED + ANCHOR)
+    pytester.makepyfile(test_suite=SUITE)
+    return pytester
+
+
+@pytest.fixture
+def latest(suite):
+    """The results directory."""
+    return suite.path / "reports" / "latest"
+
+
+@pytest.fixture
+def killed(suite, latest, monkeypatch):
+    """A run that SIGKILL ended in its last test, while it wrote a line."""
+    monkeypatch.setenv("KILL", "1")
+    suite.runpytest_subprocess(*WORDS, "--db-max-pairs=12")
+    monkeypatch.delenv("KILL")
+    with (latest / "claims.jsonl").open("a") as file:
+        file.write('{"format": 3, "test": "test_suite.py::test_tw')
+    (latest / "rounds" / "05-torn.csv").write_text("its line was never written")
+    drawn(suite)
+    return suite
+
+
+def drawn(suite):
+    """The loads that were measured since the last call."""
+    file = suite.path / "drawn"
+    loads = set(file.read_text().splitlines()) if file.exists() else set()
+    file.unlink(missing_ok=True)
+    return loads
+
+
+def outcomes(latest):
+    """Test -> outcome."""
+    return {test.test.partition("::")[2]: test.outcome for test in read_run(latest).tests}
+
+
+def refusal(result):
+    """The one line with which a run was refused."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+    return line.removeprefix("ERROR: ")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
+    """Answers stay as they are, inconclusive and refuted ones too; only the claim without an answer is measured."""
+    before = schema.read_claims(latest, whole=False)
+    earlier = read_run(latest)
+
+    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", *workers)
+    run, claims = read_run(latest), schema.read_claims(latest)
+
+    assert drawn(killed) == {"mysqlslap update"}
+    assert claims[:4] == before
+    assert [claim.load for claim in claims[4:]] == ["mysqlslap update"]
+    assert outcomes(latest) == OUTCOMES
+    assert (run.taken_over, run.selected, run.cut_short) == (4, 4, "")
+    assert [one.run_id for one in run.continues] == [earlier.run_id]
+    assert [claim.run_id for claim in claims] == [earlier.run_id] * 4 + [run.run_id]
+    result.stdout.fnmatch_lines(["*--db-resume: *reports/latest has 4 answered claims of the run of *"])
+    result.stdout.fnmatch_lines(["--db-resume: 4 answers taken over, 1 claim measured"])
+    assert "--db-resume: 4 answers taken over" in (latest / "summary.md").read_text()
+    assert not (latest / "rounds" / "05-torn.csv").exists()
+    assert all(
+        (latest / json.loads(line)["rounds_file"]).exists()
+        for line in (latest / "claims.jsonl").read_text().splitlines()
+    )
+
+
+def test_a_run_that_has_ended_has_nothing_left_to_measure(killed, latest):
+    """A second and a third continuation leave the answers as they are."""
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    before = (latest / "claims.jsonl").read_bytes()
+    drawn(killed)
+
+    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "--db-strict")
+
+    assert drawn(killed) == set()
+    assert (latest / "claims.jsonl").read_bytes() == before
+    assert len(read_run(latest).continues) == 2
+    result.assert_outcomes(passed=2, failed=2)  # what was inconclusive is red with --db-strict
+
+
+@pytest.mark.parametrize(
+    ("changes", "words", "again", "why"),
+    [
+        ({"TIMEOUT": "41"}, [], {"write", "key", "read", "mixed"}, "its clusters or their my.cnf changed"),
+        ({"VERSION": "1.2.4"}, [], {"write", "key", "read", "mixed", "update"}, "its release changed"),
+        ({}, ["--db-alpha=.0001"], {"write", "key", "read", "mixed", "update"}, "the run's options changed"),
+        ({"SECOND": "mysqlslap scan"}, [], {"scan"}, ""),
+        ({}, ["--db-seed=7", "--db-keep"], set(), ""),
+    ],
+    ids=["spec", "release", "option", "load", "seed"],
+)
+def test_what_has_changed_is_measured_again_and_nothing_else(killed, latest, monkeypatch, changes, words, again, why):
+    """The answer that does not count any more is removed with its files."""
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    drawn(killed)
+    for name, value in changes.items():
+        monkeypatch.setenv(name, value)
+
+    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", *words)
+
+    assert drawn(killed) == {f"mysqlslap {mode}" for mode in again}
+    claims = schema.read_claims(latest)
+    assert len({(claim.test, claim.claim_id) for claim in claims}) == len(claims)
+    assert len(list((latest / "rounds").glob("*.csv"))) == len(claims)
+    if why:
+        result.stdout.fnmatch_lines([f"*measured again ({why}): *", f"--db-resume: *no longer valid (*{why}*)*"])
+
+
+def test_a_broken_test_is_measured_again(killed, latest, monkeypatch):
+    """It has no answer, only an outcome in run.json."""
+    monkeypatch.setenv("SECOND", "dies")
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    assert outcomes(latest)["test_two"] == "broken"
+    monkeypatch.delenv("SECOND")
+    drawn(killed)
+
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+
+    assert drawn(killed) == {"mysqlslap update"}
+    assert outcomes(latest) == OUTCOMES
+
+
+def test_another_release_adds_a_column(suite, latest):
+    """The tests have other names then; answers of the release before are theirs now."""
+    suite.runpytest_subprocess(*WORDS, "-k", "faster")
+    drawn(suite)
+
+    suite.runpytest_subprocess(*RESUME, "-k", "faster", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
+
+    names = ["test_suite.py::test_faster[mariadb:10.11]", "test_suite.py::test_faster[mariadb:11.8]"]
+    assert [claim.test for claim in schema.read_claims(latest)] == names
+    assert [test.test for test in read_run(latest).tests] == names
+    assert read_run(latest).taken_over == 1
+
+
+def test_tests_that_are_not_selected_keep_their_answers(killed, latest):
+    """They stay in the results, and the last lines count them."""
+    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+
+    assert drawn(killed) == set()
+    assert len(schema.read_claims(latest)) == 4
+    assert {name: outcome for name, outcome in outcomes(latest).items() if name != "test_two"} == {
+        name: outcome for name, outcome in OUTCOMES.items() if name != "test_two"
+    }
+    line = (
+        "--db-resume: 1 answer taken over, 0 claims measured; 3 answers of tests that this run did not reach or select"
+    )
+    result.stdout.fnmatch_lines([line])
+
+
+def test_answers_count_after_the_time_of_the_run(killed, latest):
+    """A used --db-run-budget ends what has to be measured, and takes no answer away."""
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "--db-run-budget=0.001")
+
+    assert drawn(killed) == set()
+    assert outcomes(latest) == {**OUTCOMES, "test_two": "inconclusive"}
+
+
+def test_an_answer_is_once_in_a_history(killed, suite, latest):
+    """It belongs to the run that measured it."""
+    history = suite.path / "history.jsonl"
+    for _ in range(2):
+        killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", f"--db-history={history}")
+    entries = history_file.read(history).entries
+
+    assert len(entries) == 5
+    first, second = read_run(latest).continues[:2]
+    assert [entry.run for entry in entries] == [first.run_id] * 4 + [second.run_id]
+    assert [entry.anchor for entry in entries] == [None] * 4 + [1000.0]
+
+
+def test_where_nothing_was_answered_everything_is_measured(suite, latest):
+    """The first line says so: the directory may be a wrong one."""
+    result = suite.runpytest_subprocess(*RESUME, "--db-results=elsewhere", "-k", "faster")
+
+    result.assert_outcomes(passed=1, deselected=3)
+    result.stdout.fnmatch_lines(["*--db-resume: */elsewhere has no answered claim, so everything is measured"])
+    assert len(schema.read_claims(suite.path / "elsewhere")) == 1
+
+
+def test_a_directory_in_use_is_not_continued(killed, latest):
+    """A second run at the same time would measure the same claims."""
+    lock = results_lock.take(latest, ())
+    before = (latest / "claims.jsonl").read_bytes()
+    result = killed.runpytest_subprocess(*RESUME)
+    lock.release()
+
+    assert refusal(result) == (
+        f"another run writes into {latest}; wait until it has ended, or choose another one with --db-results DIR"
+    )
+    assert (latest / "claims.jsonl").read_bytes() == before
+
+
+def test_a_line_that_cannot_be_read_is_named_and_nothing_is_changed(killed, latest):
+    """Garbage in the middle may have been an answer: people decide."""
+    lines = (latest / "claims.jsonl").read_text().splitlines(keepends=True)
+    damaged = "".join([lines[0], "garbage\n", *lines[1:]])
+    (latest / "claims.jsonl").write_text(damaged)
+    result = killed.runpytest_subprocess(*RESUME)
+
+    assert refusal(result).startswith(f"--db-resume cannot continue {latest}: {latest}/claims.jsonl, line 2: ")
+    assert refusal(result).endswith("; or measure all again without it")
+    assert (latest / "claims.jsonl").read_text() == damaged
+
+
+def test_results_of_another_user_are_not_continued(killed, latest):
+    """Nothing in their directory is changed."""
+    if reason := users.missing():
+        pytest.skip(reason)
+    os.chown(latest, users.ALICE, users.ALICE)
+    before = sorted(path.name for path in latest.rglob("*"))
+    result = killed.runpytest_subprocess(*RESUME)
+
+    assert "it belongs to another user, and a run continues only results of its own user" in refusal(result)
+    assert sorted(path.name for path in latest.rglob("*")) == before
+
+
+def test_answers_of_a_version_without_digests_are_measured_again(killed, latest):
+    """What they depend on is not known."""
+    lines = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()[:4]]
+    old = [{name: value for name, value in line.items() if name != "depends_on"} for line in lines]
+    (latest / "claims.jsonl").write_text("".join(json.dumps(line) + "\n" for line in old))
+
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+
+    assert drawn(killed) == {"mysqlslap write"}
+    assert len(schema.read_claims(latest)) == 4
+
+
+def test_claims_of_a_version_without_ids_are_refused(killed, latest):
+    """They could not be told apart, so none of them may be replaced."""
+    line = json.loads((latest / "claims.jsonl").read_text().splitlines()[0])
+    (latest / "claims.jsonl").write_text(json.dumps({**line, "claim_id": ""}) + "\n")
+    result = killed.runpytest_subprocess(*RESUME)
+
+    assert refusal(result) == (
+        f"--db-resume cannot continue {latest}: an older version has written its claims, and they have no id; or "
+        "measure all again without it"
+    )
+
+
+def test_answers_of_another_machine_are_measured_again(killed, latest):
+    """A directory may have been copied."""
+    text = (latest / "claims.jsonl").read_text().splitlines(keepends=True)[:4]
+    digest = json.loads(text[0])["depends_on"]["the machine"]
+    (latest / "claims.jsonl").write_text("".join(text).replace(digest, "0" * len(digest)))
+
+    result = killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "faster")
+
+    assert drawn(killed) == {"mysqlslap write"}
+    result.stdout.fnmatch_lines(["*measured again (the machine changed): other.beats(galera3) (mysqlslap write)"])
+
+
+def test_records_of_several_runs_say_which_measured_them(killed, latest):
+    """The message of an answer stays that of its own run."""
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12")
+    claims = schema.read_claims(latest)
+    again = dataclasses.replace(claims[0], run_id=claims[-1].run_id)
+
+    assert claims[0].message != claims[-1].message
+    assert again != claims[0]
+
+
+CURVE = """
+    from pytest_dbcluster.spec import ClusterSpec
+    from pytest_dbcluster.workloads.sysbench import SysBench
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_curve(measure):
+        curve = measure.sweep(SysBench("oltp_read_only"), on=[ONE, OTHER], threads=(1, 4))
+        assert curve.every(lambda one, other: other.beats(one))
+"""
+
+
+def test_a_curve_is_there_once_and_draws_no_answered_point(suite, latest):
+    """Its claims are taken over point by point, with their rounds."""
+    suite.makepyfile(test_suite=CURVE)
+    suite.runpytest_subprocess(*WORDS)
+    (before,) = schema.read_curves(latest)
+    drawn(suite)
+
+    result = suite.runpytest_subprocess(*RESUME)
+    (after,) = schema.read_curves(latest)
+
+    result.assert_outcomes(passed=1)
+    assert drawn(suite) == set()
+    assert len(schema.read_claims(latest)) == 2
+    assert after.points == before.points
+    assert len(list((latest / "curves").glob("*.csv"))) == 1
