@@ -23,7 +23,7 @@ def add_options(group: Any) -> None:
         "--db-provisioner",
         default="local",
         metavar="NAME",
-        help="where clusters run: local, as processes of this machine (default), or container; vm and ec2 are planned",
+        help="where clusters run: local, as processes of this machine (default), container, or vm; ec2 is planned",
     )
     add(
         "--db-image",
@@ -105,6 +105,12 @@ def add_options(group: Any) -> None:
         default="reports/latest",
         metavar="DIR",
         help="directory of the results; those of the run before are removed (default reports/latest)",
+    )
+    add(
+        "--db-resume",
+        action="store_true",
+        help="continue an interrupted run: take over the answers in the results directory, inconclusive ones too, and "
+        "measure the claims that have none, or whose clusters, release, workload or options have changed",
     )
     add(
         "--db-history",

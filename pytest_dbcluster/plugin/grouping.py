@@ -53,7 +53,7 @@ def _specs(values: Iterable[Any]) -> Iterator[ClusterSpec]:
 
 def _shape(spec: ClusterSpec, on: object) -> str:
     """The key of a cluster. Options are left out, because one cluster can be switched between options."""
-    return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs} on {spec.release or on}"
+    return f"{spec.topology} {spec.nodes} {spec.proxy or ''} {spec.needs.without_network} on {spec.release or on}"
 
 
 def groups(keys_of_tests: Sequence[frozenset[str]]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import sys
 from collections.abc import Generator, Sequence
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from pytest_dbcluster import errors
-from pytest_dbcluster.formatting import printable
+from pytest_dbcluster.formatting import Message, fitting, printable
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Measurement
@@ -29,6 +30,7 @@ SETTINGS = pytest.StashKey["Settings"]()
 MEASUREMENTS = pytest.StashKey["list[list[Measurement]]"]()
 FIXTURE = "measure"
 INCONCLUSIVE = "dbcluster_inconclusive"
+SAID = "dbcluster_said"  # the attribute of a report that is shown by a message of ours alone
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -106,10 +108,15 @@ def settings(config: pytest.Config) -> Settings:
         try:
             checked = Settings.read(config.option, config.rootpath)
         except (errors.ConfigError, errors.Unsupported) as error:
-            raise pytest.UsageError(str(error)) from None
+            raise _usage_error(error) from None
         worker = worker_of(config)
         config.stash[SETTINGS] = dataclasses.replace(checked, began=worker.began) if worker else checked
     return config.stash[SETTINGS]
+
+
+def _usage_error(error: Exception | str) -> pytest.UsageError:
+    """What ends a run before its tests; pytest writes ``ERROR: `` in front of it."""
+    return pytest.UsageError(fitting(str(error), "ERROR: "))
 
 
 def session_of(config: pytest.Config) -> DBSession:
@@ -157,6 +164,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     With -O no assert is executed; a rerun test would pass sooner or later by chance. Raises UsageError.
     """
     from pytest_dbcluster.plugin import grouping
+    from pytest_dbcluster.plugin.collection import checks
 
     measuring, worker = _measuring(items), worker_of(config)
     if not measuring:
@@ -173,68 +181,44 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     release = settings(config).releases[0]
     names = grouping.groups([grouping.keys(item, release) for item in measuring])
     group = dict(zip(measuring, names, strict=True))
-    items[:] = grouping.together(items, group)
+    items[:] = grouping.together(checks.by_cost(config, settings(config), items, group), group)
     if worker:
         worker.over = settings(config).run_over
         worker.collected({item.nodeid: name for item, name in group.items()}, _expected(config, _measuring(items)))
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
-    checked = settings(config)
-    if not __debug__:
-        raise pytest.UsageError("python -O removes assert statements, so no claim would be read: run without -O")
-    for item in measuring:
-        if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
-            raise pytest.UsageError(
-                f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
-            )
-    from pytest_dbcluster.plugin.collection import expected_time, reachable
+    from pytest_dbcluster.plugin.collection import checks
 
     try:
-        if not config.option.collectonly:  # listing tests stays fast
-            from pytest_dbcluster.plugin.collection import refusals, small_margins
-
-            refusals.check(checked, measuring)
-            small_margins.refuse([item for item in measuring if not _has_skip_mark(item)], checked)
-            refusals.refuse_equal_tests(measuring, checked.releases[0])
-        reachable.refuse([item for item in measuring if not _has_skip_mark(item)], checked.budget, checked.alpha)
-        expected_time.check_marks(measuring)
+        checks.refuse(config, settings(config), measuring)
     except errors.ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
-
-
-def _has_skip_mark(item: pytest.Item) -> bool:
-    """Whether a mark ``skip`` or ``skipif`` skips a test; False for a mark that pytest will refuse."""
-    from _pytest.skipping import evaluate_skip_marks
-
-    try:
-        return evaluate_skip_marks(item) is not None
-    except pytest.fail.Exception:
-        return False
+        raise _usage_error(error) from None
 
 
 def _expected(config: pytest.Config, measuring: Sequence[pytest.Item]) -> list[str]:
-    """The lines about the expected time of the measuring tests, and about budgets that may be too small.
+    from pytest_dbcluster.plugin.collection import checks
 
-    Raises UsageError for a wrong mark: pytest reports a collection even where it was refused.
-    """
-    from pytest_dbcluster.plugin.collection import expected_time, reachable
-    from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
-
-    checked = settings(config)
-    # A list of tests does not wait for the modules that know servers and their options.
-    known = ExpectedClusters(_has_skip_mark) if config.option.collectonly else OfRun(checked, _has_skip_mark)
     try:
-        lines = expected_time.lines(expected_time.expected(measuring, checked.profile, known), checked.budget)
-    except errors.ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
-    return [*lines, *reachable.warnings(measuring, checked.budget, checked.profile, checked.alpha)] if lines else []
+        return checks.expected(config, settings(config), measuring)
+    except errors.ConfigError as error:  # a wrong mark: pytest reports a collection even where it was refused
+        raise _usage_error(error) from None
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: list[pytest.Item]) -> list[str]:
-    """Print the expected time of the measuring tests, and where their results are if another run holds the place."""
-    measuring = _measuring(items)
-    return [*_expected(config, measuring), *filter(None, [settings(config).moved])] if measuring else []
+    """Print the expected time of the measuring tests, and where their results are if another run holds the place.
+
+    With ``--db-resume`` also the answers that there are.
+    """
+    if not (measuring := _measuring(items)):
+        return []
+    more = [settings(config).moved]
+    if config.option.db_resume and not config.option.collectonly:
+        from pytest_dbcluster.reporting.resume import earlier
+
+        found = earlier.of(config)
+        more.append(found.line if found else "")
+    return [fitting(line) for line in (*_expected(config, measuring), *filter(None, more))]
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -257,9 +241,9 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         worker.before_first_test = begins
         return
     try:
-        taken = results.begin(config, settings(config).results, len(session.items))
+        taken = results.begin(config, settings(config).results, [item.nodeid for item in session.items])
     except errors.ConfigError as error:
-        raise pytest.UsageError(str(error)) from None
+        raise _usage_error(error) from None
     config.stash[SETTINGS] = dataclasses.replace(settings(config), results=taken.directory, moved=taken.line)
 
 
@@ -311,6 +295,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     try:
         result = yield
     finally:
+        for measurement in itertools.chain(*pyfuncitem.stash.get(MEASUREMENTS, [])):
+            measurement.end()
         if SESSION in pyfuncitem.config.stash:
             pyfuncitem.config.stash[SESSION].test_ends()
     for asked in pyfuncitem.stash.get(MEASUREMENTS, []):
@@ -339,9 +325,10 @@ def pytest_runtest_makereport(
     if FIXTURE in getattr(item, "fixturenames", ()):
         _tell_release(item, report)
         _tell_outcome(item, call, report)
-    if call.excinfo is None or (call.excinfo.errisinstance(errors.Inconclusive) and settings(item.config).strict):
+    if call.excinfo is None:
         return report
-    if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)):
+    strict = call.excinfo.errisinstance(errors.Inconclusive) and settings(item.config).strict
+    if call.excinfo.errisinstance((errors.Inconclusive, errors.Unsupported)) and not strict:
         path, line, _ = item.location
         report.outcome = "skipped"
         report.longrepr = (path, (line or 0) + 1, f"Skipped: {printable(str(call.excinfo.value), lines=True)}")
@@ -349,6 +336,7 @@ def pytest_runtest_makereport(
             report.user_properties.append((INCONCLUSIVE, str(call.excinfo.value)))
     elif call.excinfo.errisinstance((errors.ClaimFailed, errors.DBClusterError)):
         report.longrepr = printable(str(call.excinfo.value), lines=True)  # a server's log may be quoted
+        setattr(report, SAID, True)
     return report
 
 
@@ -395,7 +383,26 @@ def pytest_make_collect_report(
     lines = [entry for entry in call.excinfo.traceback if entry.path == collector.path]
     where = f"{lines[-1].path.name}:{lines[-1].lineno + 1}: " if lines else ""
     report.longrepr = f"{where}{call.excinfo.value}"
+    setattr(report, SAID, True)
     return report
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Let a message of ours fit the terminal; here, because workers of pytest-xdist send it as plain text."""
+    _fit(report)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    """Let a message of ours fit the terminal."""
+    _fit(report)
+
+
+def _fit(report: pytest.TestReport | pytest.CollectReport) -> None:
+    if getattr(report, SAID, False):
+        shown: Any = Message(str(report.longrepr))  # pytest takes any object with toterminal; its types do not say so
+        report.longrepr = shown
 
 
 def pytest_assertrepr_compare(op: str, left: object, right: object) -> list[str] | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from pytest_dbcluster.reporting import results_directory, results_lock
 from pytest_dbcluster.reporting.allure import allure_results
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.results_lock import ResultsLock
+from pytest_dbcluster.reporting.resume import earlier
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.settings import Settings
@@ -20,17 +23,23 @@ if TYPE_CHECKING:
 DECIDED = (0, 1)  # exit codes of a run whose tests all ran
 
 
-def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
+def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
     """Take the results directory ``asked``, or the next free one, clear it, and start the run's own files there.
 
-    These are ``run.json`` and Allure's results. selected: the number of tests that are to run. Only one process of a
-    run calls this. Raises ConfigError for a directory that cannot be written.
+    These are ``run.json`` and Allure's results. With ``--db-resume`` nothing is cleared that holds answers, and no
+    other directory is taken. selected: the node ids of the tests that are to run. Only one process of a run calls this.
+    Raises ConfigError for a directory that cannot be written or continued.
     """
     with_allure = allure_results.start(config)
-    clear = [results_directory.clear, run_recorder.clear, *([allure_results.clear] if with_allure else [])]
-    taken = results_lock.take(asked, clear)
+    resume = config.option.db_resume
+    clear: list[Callable[[Path], None]] = [results_directory.clear, run_recorder.clear]
+    if resume:
+        clear = [functools.partial(earlier.begin, config)]
+    taken = results_lock.take(asked, [*clear, *([allure_results.clear] if with_allure else [])], alone=resume)
     config.add_cleanup(taken.release)
-    run_file.begin(config, taken.directory, selected)
+    if resume and earlier.of(config) is None:  # on a full disk nothing was prepared, but answers can be read
+        earlier.begin(config, taken.directory, tidy=False)
+    run_file.begin(config, taken.directory, selected, earlier.of(config))
     junit.begin(config)
     if with_allure:
         allure_results.write_into(config, taken.directory)
@@ -39,7 +48,7 @@ def begin(config: Any, asked: Path, selected: int) -> ResultsLock:
 
 def measure_anchor(session: Any, checked: Settings, report: Any) -> None:
     """Measure the anchor of a run with a history, unless the run was interrupted; an error of it is a line."""
-    if not session.config.option.db_history or not report.records or session.exitstatus not in DECIDED:
+    if not session.config.option.db_history or not report.measured or session.exitstatus not in DECIDED:
         return
     from pytest_dbcluster.reporting.history import anchor
 

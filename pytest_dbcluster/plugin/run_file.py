@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shlex
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import errors
+from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.reporting import unwritten
 from pytest_dbcluster.reporting.documents import run_recorder
 from pytest_dbcluster.reporting.documents.run_document import Outcome
+from pytest_dbcluster.reporting.resume.earlier import Earlier
 from pytest_dbcluster.reporting.tables import matrix
 
 OUTCOME = "dbcluster_outcome"  # the property of a report that has an outcome which pytest does not know
 NAME = "dbcluster_run_file"
 BUDGET = "--db-run-budget"  # is in each message of a claim that the run's budget has ended
+NOTHING = "nothing was "  # is in the message of a claim for which the budget left no time at all
 PHASES = ("setup", "call", "teardown")
 OF_PYTEST: dict[str, Outcome] = {"passed": "passed", "failed": "broken", "skipped": "skipped"}
 
@@ -33,10 +38,14 @@ def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
 
 
 class RunFile:
-    """The plugin that follows a run, in the one process that writes its results. Its methods are hooks of pytest."""
+    """The plugin that follows a run, in the one process that writes its results. Its methods are hooks of pytest.
+
+    left_out: the tests for which the budget of the run left no time at all.
+    """
 
     def __init__(self, recorder: run_recorder.RunRecorder) -> None:
         self._recorder = recorder
+        self.left_out: list[str] = []
         self._cut_short = ""
         self._out_of_time = False
 
@@ -60,7 +69,10 @@ class RunFile:
         self._recorder.part(report.nodeid, ended, reason, report.duration)
         file, line, _ = report.location
         self._recorder.placed(report.nodeid, file, 0 if line is None else line + 1)
-        self._out_of_time |= ended == "inconclusive" and BUDGET in str(report.longrepr)
+        if ended == "inconclusive" and BUDGET in str(report.longrepr):
+            self._out_of_time = True
+            if NOTHING in str(report.longrepr):
+                self.left_out.append(report.nodeid)
         if report.when not in PHASES[:2]:
             self._recorder.ended(report.nodeid)
 
@@ -87,13 +99,30 @@ class RunFile:
         self._recorder.finish(why or (f"the run's budget ({BUDGET}) was used" if self._out_of_time else ""))
 
 
-def begin(config: Any, directory: Path, selected: int) -> None:
-    """Write ``run.json`` into the results directory, and follow the run. selected: the number of its tests."""
+def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earlier | None = None) -> None:
+    """Write ``run.json`` into the results directory, and follow the run.
+
+    selected: the node ids of its tests. earlier: of the run that this one continues, whose tests stay until they run
+    again.
+    """
     command = shlex.join(["pytest", *map(str, config.invocation_params.args)])
-    document = run_recorder.begun(config.rootpath, runs.directory(), command, selected)
+    before = earlier.run.tests if earlier and earlier.run else ()
+    more = {test.test for test in before} - set(selected)
+    continues = earlier.continued if earlier else ()
+    document = run_recorder.begun(config.rootpath, runs.directory(), command, len(selected) + len(more), continues)
+    document = dataclasses.replace(document, tests=before)
     recorder = run_recorder.RunRecorder(directory, document, unwritten.of(config))
     config.pluginmanager.register(recorder, run_recorder.NAME)
     config.pluginmanager.register(RunFile(recorder), NAME)
+
+
+def left_out(config: Any) -> list[str]:
+    """The line that lists the tests for which the budget of the run left no time; none where there is no such test."""
+    following: RunFile | None = config.pluginmanager.get_plugin(NAME)
+    if following is None or not following.left_out:
+        return []
+    tests = list(dict.fromkeys(following.left_out))
+    return [f"{BUDGET} left no time for {counted(len(tests), 'test')}: {', '.join(tests)}"]
 
 
 def finish(session: Any) -> None:

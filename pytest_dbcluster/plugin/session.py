@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
+import functools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,13 +13,16 @@ from typing import Any
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
+from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema
+from pytest_dbcluster.reporting.documents.machine import machine
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -28,6 +33,9 @@ from pytest_dbcluster.reporting.records import (
     fingerprint,
     releases,
 )
+from pytest_dbcluster.reporting.resume import earlier
+from pytest_dbcluster.reporting.resume.digests import Conditions
+from pytest_dbcluster.reporting.resume.recall import Recall
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import Pool
@@ -46,6 +54,9 @@ class DBSession:
 
     def __init__(self, settings: Settings, config: Any) -> None:
         self.settings = settings
+        if config.option.db_resume and hasattr(config, "workerinput"):  # the process that the user started has tidied
+            earlier.begin(config, settings.results, tidy=False)
+        self.earlier = earlier.of(config)
         self.report = report.of(config, settings.results)
         self._config = config
         self._closed = False
@@ -53,7 +64,7 @@ class DBSession:
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self._testbeds: list[Testbed] = []  # of the test that runs
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
-        self.curves = Curves(self._tell_curve, About(settings.profile, settings.seed, fingerprint()))
+        self.curves = Curves(self._tell_curve, self._about)
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
@@ -83,7 +94,7 @@ class DBSession:
         number: int = 0,
         swept: tuple[str, object] | None = None,
     ) -> Measurement:
-        """The measurement of one workload on these specs, or of several workloads (name -> workload) on one spec.
+        """The measurement of one workload, or of several ones (name -> workload), on each of these specs.
 
         Checks everything and starts nothing; claims draw the rounds. called: a name for the workload, empty for its
         own. number: of the measurement in its test. swept: field and value of a point of a sweep. Raises ConfigError
@@ -98,26 +109,44 @@ class DBSession:
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
         self._testbeds.append(testbed)
+        loads = list(workload.values()) if isinstance(workload, Mapping) else [workload] * len(on)
+        recall = self._recall(testbed, loads, item, swept)
         return Measurement(
             testbed,
             self.settings.rules(),
             self.report.progress,
-            self._finished(testbed, item, swept),
+            self._finished(recall, item),
             test=item.nodeid,
             release=releases(testbed.variants),
             number=number,
             claimed=self._claimed.setdefault(item.nodeid, set()),
+            recall=recall,
         )
 
-    def _finished(self, testbed: Testbed, item: Any, swept: tuple[str, object] | None) -> Callable[[Answer], None]:
-        """Return the function that records and reports each answer about this testbed."""
-        published = Published.of(item, self._config.rootpath)
+    def _recall(
+        self, testbed: Testbed, loads: Sequence[Workload], item: Any, swept: tuple[str, object] | None
+    ) -> Recall:
+        """What looks up the claims of a measurement in the run that this one continues."""
         own = self.settings
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, own.parity, swept)
-        began = time.monotonic()
+        return Recall(testbed, loads, asked, self._conditions, self.earlier, self.report)
+
+    @functools.cached_property
+    def _conditions(self) -> Conditions:
+        own = self.settings
+        options = (own.profile, own.provisioner, own.alpha, own.max_pairs, own.budget)
+        return Conditions(options, machine(runs.directory()))
+
+    def _finished(self, recall: Recall, item: Any) -> Callable[[Answer], None]:
+        """Return the function that records and reports each answer about this testbed."""
+        published = Published.of(item, self._config.rootpath)
+        testbed, began = recall.testbed, time.monotonic()
 
         def finished(answer: Answer) -> None:
-            record = claim_record(answer, testbed, published, asked, time.monotonic() - began)
+            record = claim_record(answer, testbed, published, recall.asked, time.monotonic() - began)
+            numbers = [variant.number for variant in answer.variants]
+            depends_on = recall.depends_on(answer.claim, numbers, answer.metric, answer.asserted)
+            record = dataclasses.replace(record, depends_on=depends_on)
             with self.pool.turns.finishing():  # drawing a chart uses a core
                 self.report.claim(record, testbed.timeline(schema.claim_rounds(record)))
 
@@ -172,6 +201,9 @@ class DBSession:
         self.report.end_live()
         self.curves.end()
 
+    def _about(self) -> About:
+        return About(self.settings.profile, self.settings.seed, fingerprint(self.provisioner.environment))
+
     def _tell_curve(self, record: CurveRecord) -> None:
         with self.pool.turns.finishing():
             self.report.curve(record)
@@ -183,7 +215,8 @@ class DBSession:
 
     def finish(self) -> None:
         """Write the results of the whole run."""
-        self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved])])
+        left_out = run_file.left_out(self._config)
+        self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved]), *left_out])
 
     def close(self) -> None:
         """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
-FLAGS = ("--db-keep", "--db-strict", "--db-history-strict", "--db-github")  # options without a value
+FLAGS = ("--db-keep", "--db-strict", "--db-resume", "--db-history-strict", "--db-github")  # options without a value
 PATHS, RELEASE = ("--db-cnf", "--db-cnf-root"), "--db-release"  # options with paths
 OF_RUN = (
     "--db-results",
+    "--db-resume",
     "--db-history",
     "--db-history-strict",
     "--db-github",

@@ -7,6 +7,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from types import FrameType
 from typing import Any
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
+AGAIN_SECONDS = 0.05  # after which a signal is tried again that arrived in a finalizer
 TERMINALS = ("/dev/pts/", "/dev/tty")
 
 
@@ -27,6 +29,9 @@ class EndingSignals:
     A signal that a parent has set to be ignored (nohup), or that another plugin handles, stays as it is. The first
     signal raises ``Ended`` in the main thread. Later ones do nothing, because the run is ending already; Ctrl-C still
     interrupts, and SIGKILL still ends.
+
+    Python runs a handler wherever the main thread is. In a finalizer (``__del__``, a callback of a weak reference) an
+    exception goes nowhere, and the run would go on for good; so there ``Ended`` is raised again, after the finalizer.
     """
 
     def __init__(self) -> None:
@@ -34,6 +39,8 @@ class EndingSignals:
         self._held = 0  # the depth of ``held``
         self._waker: _Waker | None = None
         self._before: dict[signal.Signals, Callable[[int, FrameType | None], Any] | int | None] = {}
+        self._lost = threading.Timer(0, int)  # raises again what was lost
+        self._unraisable: Callable[[Any], Any] | None = None  # the hook that was there before
 
     def install(self) -> None:
         """Handle the signals until ``remove``; does nothing outside of the main thread."""
@@ -43,9 +50,16 @@ class EndingSignals:
                     self._before[number] = signal.signal(number, self._end)
         if self._before and self._waker is None:
             self._waker = _Waker()
+            self._unraisable, sys.unraisablehook = sys.unraisablehook, self._not_raised
 
     def remove(self) -> None:
         """Restore the handlers that were there before."""
+        if self._unraisable:
+            if sys.unraisablehook == self._not_raised:  # else another plugin has taken over, and may call ours
+                sys.unraisablehook = self._unraisable
+            self._lost.cancel()
+            if self._lost.is_alive():  # it may be about to send the signal, for which there must be a handler
+                self._lost.join()
         if self._waker:  # before the handlers, because a signal that it sends would end the process without them
             self._waker.close()
             self._waker = None
@@ -61,6 +75,20 @@ class EndingSignals:
             _leave_terminal()
         if not self._held:
             self._raise()
+
+    def _not_raised(self, lost: Any) -> None:
+        """Raise ``Ended`` again, a moment after the finalizer that it was lost in; report all other exceptions."""
+        if not issubclass(lost.exc_type, Ended):
+            if self._unraisable:
+                self._unraisable(lost)
+            return
+        self._lost = threading.Timer(AGAIN_SECONDS, self._again, (signal.Signals[self.name],))
+        self._lost.daemon = True
+        self._lost.start()
+
+    def _again(self, number: signal.Signals) -> None:
+        self.name = ""  # not before: the signal may arrive twice (``_Waker``), and the second time be lost as well
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
 
     def _raise(self) -> None:
         raise Ended(f"the run was ended by {self.name}")
@@ -111,6 +139,7 @@ class _Waker:
     def close(self) -> None:
         """Restore the descriptor that was there before, and wait until the thread sends no more signals."""
         self._exchange(self._before)
+        self._written.shutdown(socket.SHUT_RDWR)  # a process that was forked meanwhile may have a copy of it
         self._written.close()
         self._thread.join()
 

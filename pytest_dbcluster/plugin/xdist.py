@@ -23,11 +23,13 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import fitting
 from pytest_dbcluster.plugin import results, run_file, settings, signals
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.plugin.signals import EndingSignals
 from pytest_dbcluster.reporting import schema, unwritten
 from pytest_dbcluster.reporting.report import Report
+from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.system import machine_lock, worker_files
 
 INPUT = "dbcluster"  # key of ``workerinput``, and of the message in a report
@@ -180,14 +182,15 @@ class Controller:
         if collected.group:
             self._signals = signals.end_as_ctrl_c(self._config)
             try:
-                taken = results.begin(self._config, self._settings().results, len(ids))
+                taken = results.begin(self._config, self._settings().results, ids)
             except ConfigError as error:
-                raise pytest.UsageError(str(error)) from None
+                raise pytest.UsageError(fitting(str(error), "ERROR: ")) from None
             (self._directory / RESULTS).write_text(str(taken.directory))
             self.report = Report(self._config, taken.directory)
             moved = [taken.line] if taken.line else []
             self._overridden += moved
-            for line in (*collected.expected, *moved):
+            found = earlier.of(self._config)
+            for line in (*collected.expected, *moved, *([found.line] if found else [])):
                 self.report.line(line)
 
     @pytest.hookimpl(tryfirst=True)
@@ -208,6 +211,8 @@ class Controller:
         """Our scheduler for ``-n`` without ``--dist``; with another ``--dist`` the user wants another scheduler."""
         if config.getvalue("dist") != "load":
             return None
+        if self._settings().run_budget is not None:  # xdist would begin with the largest groups
+            config.option.loadscopereorder = False
         others = config.pluginmanager.subset_hook_caller("pytest_xdist_make_scheduler", [self])
         ours = ClusterScheduling(config, log, lambda: self._group or {})
         return Chosen(ours, others(config=config, log=log), lambda: bool(self._group))
@@ -242,7 +247,7 @@ class Controller:
                 self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
             results.measure_anchor(session, self._settings(), self.report)
-            self.report.finish(self._overridden)
+            self.report.finish([*self._overridden, *run_file.left_out(self._config)])
             run_file.finish(session)
             results.judge_history(session, self.report)
 

@@ -30,7 +30,7 @@ def run(pytester, monkeypatch):
     """Run a made-up suite; its arguments are those of pytest."""
     pytester.makeconftest(FAKE.read_text())
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
-    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
 
     def run(*arguments, faster=1.5, sd=0.02, load="mysqlslap write", source=TEST, more=""):
         monkeypatch.setenv("FASTER", str(faster))
@@ -42,6 +42,54 @@ def run(pytester, monkeypatch):
 
 
 UNDECIDED = {"faster": 1.02, "sd": 0.3}
+
+
+UNREAD = TEST.replace("assert flush_2", "flush_2")
+
+
+def test_a_claim_that_is_not_asserted_has_no_tick(run, pytester):
+    """It is no verdict of its test, which is red: it is shown as a comparison, in the terminal and in the results."""
+    result = run(source=UNREAD)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["  = compared  flush_2 is 1.*x as fast as galera3*", "1 compared, 1 broken  *report: *"]
+    )
+    result.stdout.no_fnmatch_line("*holds*")
+    [line] = (pytester.path / "reports" / "latest" / "claims.jsonl").read_text().splitlines()
+    assert json.loads(line)["asserted"] is False
+    assert "| not asserted |" in (pytester.path / "reports" / "latest" / "summary.md").read_text()
+
+
+def test_a_claim_is_shown_when_it_is_asserted(run):
+    """Also where the test does something else in between, and where the claim is red."""
+    later = TEST.replace("assert flush_2.beats(default)", "said = flush_2.beats(default); print('later'); assert said")
+    result = run("-s", source=later, faster=0.5)
+
+    result.stdout.fnmatch_lines(["*later", "  ✗ refuted  flush_2 is 0.*x as fast as galera3*"])
+
+
+BROKEN = TEST.replace("assert flush_2.beats(default)", "assert flush_2.beats(default, by='much')")
+
+
+@pytest.mark.parametrize("ci", ["", "true"])
+@pytest.mark.parametrize("workers", [(), ("-p", "xdist", "-n1")], ids=["one process", "a worker"])
+def test_the_message_of_a_broken_test_is_shown_once(run, monkeypatch, ci, workers):
+    """Where pytest shows failures; its short summary and ours have the name of the test."""
+    monkeypatch.setenv("CI", ci)
+    result = run(*workers, source=BROKEN)
+
+    result.assert_outcomes(failed=1)
+    assert result.stdout.str().count("beats(by='much'): by must be a number") == 1
+    result.stdout.fnmatch_lines(["! broken  test_*.py::test_flush", "FAILED test_*.py::test_flush"])
+
+
+def test_without_failures_the_message_of_a_broken_test_is_in_our_summary(run):
+    """``--tb=no`` leaves out pytest's."""
+    result = run("--tb=no", source=BROKEN)
+
+    assert result.stdout.str().count("beats(by='much'): by must be a number") == 1
+    result.stdout.fnmatch_lines(["! broken  test_*.py::test_flush", "*beats(by='much'): by must be a number*"])
 
 
 def test_a_claim_that_holds_passes(run, pytester):
@@ -156,8 +204,9 @@ def test_the_short_summary_and_junit_know_every_outcome(run, pytester):
     assert case.find("failure").text.startswith("REFUTED flush_2.beats(galera3)")
 
 
-def test_a_log_has_plain_lines(run):
+def test_a_log_has_plain_lines(run, monkeypatch):
     """Without a terminal, warm-up, pairs and the verdict are lines of their own."""
+    monkeypatch.setenv("COLUMNS", "100")
     result = run()
 
     result.stdout.fnmatch_lines(

@@ -34,7 +34,7 @@ WORKERS = pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", 
 @pytest.fixture
 def suite(pytester, monkeypatch):
     """A suite on made-up rounds with a claim that holds and one that fails; no charts."""
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
     pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
     pytester.makepyfile(test_suite=SUITE)
     return pytester

@@ -109,3 +109,82 @@ def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch)
 
     result.stdout.fnmatch_lines(["::error file=test_suite.py,line=6,title=refuted::test_suite.py::test_faster: *"])
     assert (suite.path / "step.md").read_text().startswith("## The only claim does not hold; 1 is refuted: ")
+
+
+SEVERAL = """
+    import pytest
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    @pytest.mark.expected_seconds(600)
+    def test_slow(measure):
+        one, other = measure("mysqlslap write", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    @pytest.mark.expected_seconds(30)
+    def test_cheap(measure):
+        one, other = measure("mysqlslap read", on=[ONE, OTHER])
+        assert other.beats(one)
+
+    @pytest.mark.skip(reason="later")
+    def test_skipped(measure):
+        pass
+"""
+
+
+def timed(file, **seconds):
+    """Give the tests of a history these times."""
+    entries = history_file.read(file).entries
+    file.unlink()
+    history_file.add(file, [dataclasses.replace(one, seconds=seconds[one.test.partition("::")[2]]) for one in entries])
+
+
+def ran(result):
+    """The tests of a run in their order."""
+    return [line.partition("::")[2].split()[0] for line in result.outlines if line.startswith("test_suite.py::test_")]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_the_expected_time_is_that_of_earlier_runs(suite, workers):
+    """Of all tests that have one, whatever their marks say; a test that will be skipped does not count."""
+    suite.makepyfile(test_suite=SEVERAL)
+    file = suite.path / "history.jsonl"
+    first = suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    assert all(entry.seconds is not None for entry in history_file.read(file).entries)
+    timed(file, test_slow=100.0, test_cheap=20.0)
+    second = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", *workers)
+
+    line = "*expected time: about {} at a round CV of 10 % (2 tests as {}; 1 test will be skipped)"
+    first.stdout.fnmatch_lines(["*expected time: about 11 min * (2 tests as declared; * 1 test will be skipped)"])
+    second.stdout.fnmatch_lines([line.format("2 min", "in earlier runs")])
+
+
+def test_a_budget_is_spent_on_what_is_cheap_and_undecided(suite):
+    """Without a history cheap tests come first; with one those whose claims are still open come before all others."""
+    suite.makepyfile(test_suite=SEVERAL)
+    file = suite.path / "history.jsonl"
+    words = [*WORDS, f"--db-history={file}", "-v"]
+    usual = suite.runpytest_subprocess(*WORDS, "--collect-only", "-q")
+    cheap_first = suite.runpytest_subprocess(*words, "--db-run-budget=600")
+    entries = history_file.read(file).entries
+    file.unlink()
+    open_now = {"test_slow": "inconclusive", "test_cheap": "holds"}
+    outcomes = [dataclasses.replace(one, outcome=open_now[one.test.partition("::")[2]]) for one in entries]
+    history_file.add(file, outcomes)
+    open_first = suite.runpytest_subprocess(*words, "--db-run-budget=600")
+
+    assert ran(usual)[:2] == ["test_slow", "test_cheap"]
+    assert [name for name in dict.fromkeys(ran(cheap_first)) if name != "test_skipped"] == ["test_cheap", "test_slow"]
+    assert [name for name in dict.fromkeys(ran(open_first)) if name != "test_skipped"] == ["test_slow", "test_cheap"]
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_what_the_budget_left_out_is_listed(suite, workers):
+    """By name, at the end."""
+    suite.makepyfile(test_suite=SEVERAL)
+    result = suite.runpytest_subprocess(*WORDS, "--db-run-budget=0.001", *workers)
+
+    line = "--db-run-budget left no time for 2 tests: test_suite.py::test_cheap, test_suite.py::test_slow"
+    result.stdout.fnmatch_lines([line])

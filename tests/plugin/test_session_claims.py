@@ -31,8 +31,9 @@ CLAIMS = """
 
 
 @pytest.fixture
-def suite(pytester):
+def suite(pytester, monkeypatch):
     """A suite on made-up rounds, without charts; its body is added by the test."""
+    monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
     pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS)
     return lambda body, **files: pytester.makepyfile(test_suite=HEAD + body, **files)
 

@@ -236,6 +236,35 @@ def test_a_signal_that_another_thread_received_interrupts_the_main_thread(handle
     assert signal.set_wakeup_fd(-1) == -1
 
 
+class Finalized:
+    """A signal arrives while it is finalized: an exception that is raised there goes nowhere."""
+
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def finalize_and_sleep(count):
+    """Finalize objects, then sleep."""
+    for _ in range(count):
+        Finalized()
+    time.sleep(90)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_signal_in_a_finalizer_ends_the_run_all_the_same(handlers, count):
+    """Python drops what a finalizer raises; the run would not end, and ignore all later signals."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    before = sys.unraisablehook
+    handlers.install()
+    began = time.monotonic()
+    with pytest.raises(Ended, match="the run was ended by SIGTERM"):
+        finalize_and_sleep(count)
+    handlers.remove()
+
+    assert time.monotonic() - began < 60
+    assert sys.unraisablehook == before
+
+
 def test_the_second_signal_does_not_interrupt_the_end(handlers):
     """The servers are being stopped then; a second one must not leave some of them."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

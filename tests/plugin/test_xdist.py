@@ -45,7 +45,7 @@ QUICK = FAKE.read_text() + conftests.NO_CHARTS
 def made_up(pytester, monkeypatch):
     """A suite on made-up rounds: three modules, the first and the last of which share a cluster."""
     pytester.makeconftest(QUICK)
-    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.setenv("COLUMNS", "400")  # no line of ours is wrapped
     for name, topology, nodes in (("a", "galera", 3), ("b", "standalone", 1), ("c", "galera", 3)):
         pytester.makepyfile(**{f"test_{name}": MODULE.format(topology=topology, nodes=nodes)})
     return pytester

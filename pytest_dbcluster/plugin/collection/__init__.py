@@ -2,8 +2,11 @@
 
 - ``code_of_test``: the clusters and workloads that the code of a test shows.
 - ``expected_time``, ``expected_clusters``: the expected time of a run, printed before it begins.
+- ``past_runs``: what tests took and decided in earlier runs, from the history of the run.
+- ``budget_order``: the order of tests in a run with a budget.
 - ``reachable``: whether the budget of a claim suffices for the rounds of the tests.
 - ``small_margins``: claims with margins that equal clusters can differ by.
+- ``checks``: asks the modules of this folder about the measuring tests of a run.
 - ``refusals``: wrong releases and clusters, which are usage errors.
 """
 

@@ -16,6 +16,8 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pytest
+
 from pytest_dbcluster.spec import ClusterSpec
 
 FIXTURE = "measure"
@@ -59,27 +61,56 @@ class Code:
     margins: tuple[tuple[str, float], ...] = ()
 
 
+_KNOWN = pytest.StashKey[Code]()
+
+
 def code_of(item: Any) -> Code:
-    """What the code of a test shows; an empty ``Code`` for a test whose source cannot be read."""
+    """What the code of a test shows; an empty ``Code`` for a test whose source cannot be read.
+
+    It is read once for each test of pytest: five places ask for it while tests are collected.
+    """
+    if not isinstance(item, pytest.Item):
+        return _read(item)
+    if _KNOWN not in item.stash:
+        item.stash[_KNOWN] = _read(item)
+    return item.stash[_KNOWN]
+
+
+def _read(item: Any) -> Code:
     function = inspect.unwrap(getattr(item, "function", None) or (lambda: None))
-    tree = _parsed(getattr(function, "__code__", None))
-    if tree is None:
+    source = _parsed(getattr(function, "__code__", None))
+    if source is None:
         return Code()
     params: Mapping[str, Any] = getattr(getattr(item, "callspec", None), "params", {})
-    names = _Names({**getattr(function, "__globals__", {}), **params}, frozenset(params), _assigned(tree))
-    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    nodes.sort(key=lambda node: (node.lineno, node.col_offset))
-    used = {_name(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute | ast.Name)}
-    margins = tuple(margin for node in nodes for margin in _margins(node, names))
-    return Code(tuple(_call(node, names) for node in nodes if _measures(node)), CLAIMS & used, margins)
+    names = _Names({**getattr(function, "__globals__", {}), **params}, frozenset(params), source.assigned)
+    margins = tuple(margin for node in source.calls for margin in _margins(node, names))
+    return Code(tuple(_call(node, names) for node in source.calls if _measures(node)), source.claims, margins)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Source:
+    """What the source of a function shows, whatever its parameters are.
+
+    calls: in the order of the text. claims: the kinds that it names. assigned: the names that it assigns exactly once,
+    with their expressions.
+    """
+
+    calls: Sequence[ast.Call]
+    claims: frozenset[str]
+    assigned: Mapping[str, ast.expr]
 
 
 @functools.lru_cache(maxsize=256)
-def _parsed(code: Any) -> ast.AST | None:
+def _parsed(code: Any) -> _Source | None:
     try:
-        return ast.parse(textwrap.dedent(inspect.getsource(code)))
+        tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
     except (OSError, TypeError, SyntaxError, ValueError):
         return None
+    nodes = list(ast.walk(tree))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    calls.sort(key=lambda node: (node.lineno, node.col_offset))
+    used = {_name(node) for node in nodes if isinstance(node, ast.Attribute | ast.Name)}
+    return _Source(calls, CLAIMS & used, _assigned(nodes))
 
 
 def _name(node: ast.Attribute | ast.Name) -> str:
@@ -117,10 +148,9 @@ def _call(node: ast.Call, names: _Names) -> Call:
     )
 
 
-def _assigned(tree: ast.AST) -> dict[str, ast.expr]:
-    """The names that the test itself assigns exactly once, with their expressions."""
+def _assigned(nodes: Sequence[ast.AST]) -> dict[str, ast.expr]:
     found: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Assign):
             for target in node.targets:
                 if isinstance(target, ast.Name):

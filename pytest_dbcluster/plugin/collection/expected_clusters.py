@@ -81,7 +81,15 @@ class OfRun(ExpectedClusters):
         if asked not in self._static:
             own = spec.on_storage(self._settings.storage)
             static = tuple(self._static_options(own, asked[1]))
-            self._static[asked] = (own.topology, own.nodes, str(asked[1]), own.proxy, own.needs, own.instance, static)
+            self._static[asked] = (
+                own.topology,
+                own.nodes,
+                str(asked[1]),
+                own.proxy,
+                own.needs.without_network,
+                own.instance,
+                static,
+            )
         return self._static[asked]
 
     def _static_options(self, spec: ClusterSpec, release: ReleaseName) -> Iterator[tuple[str, str]]:

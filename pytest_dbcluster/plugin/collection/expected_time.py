@@ -1,14 +1,15 @@
 """The expected time of a run, printed before it begins.
 
-What a test measures is known only when it runs. So a test without the mark ``expected_seconds`` counts as one claim of
-30 pairs. At a round CV of 10 %, about 30 pairs decide a claim "no slower than 10 %"; 8 to 12 pairs show a gain of half
-or more. The factor of a profile is the wall time of a round / its measured time.
+A test that ran before takes as long as then, where the run has a history (``past_runs``). What others measure is known
+only when they run. So one without the mark ``expected_seconds`` counts as one claim of 30 pairs. At a round CV of 10 %,
+about 30 pairs decide a claim "no slower than 10 %"; 8 to 12 pairs show a gain of half or more. The factor of a profile
+is the wall time of a round / its measured time.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -28,12 +29,14 @@ CLUSTER_START = 4.0  # seconds
 class Expected:
     """The expected time of a run.
 
-    tests: the number of measuring tests that run. declared: of these, tests with the mark. skipped: further tests,
-    which will be skipped. starts: cluster starts. per_test: seconds of a test without the mark. seconds: of all tests
-    and starts. factor: wall time / measured time.
+    tests: the number of measuring tests that run. known: of these, tests whose time the history has. declared: further
+    ones with the mark. skipped: further tests, which will be skipped. starts: cluster starts of tests whose time is not
+    known. per_test: seconds of a test without mark and history. seconds: of all tests and starts. factor: wall time /
+    measured time.
     """
 
     tests: int
+    known: int
     declared: int
     skipped: int
     starts: int
@@ -42,21 +45,41 @@ class Expected:
     factor: float
 
 
-def expected(items: Sequence[Any], profile: str, known: ExpectedClusters | None = None) -> Expected:
+def expected(
+    items: Sequence[Any],
+    profile: str,
+    known: ExpectedClusters | None = None,
+    past: Callable[[Any], float | None] = lambda item: None,
+) -> Expected:
     """The expected time of these measuring tests, in the order in which they run.
 
     known: finds the clusters of each test, and the tests that will be skipped; without it each file and release has one
-    cluster. Raises ConfigError for a wrong mark.
+    cluster. past: the seconds of a test in earlier runs, with the starts of its clusters; None where they are not
+    known. Raises ConfigError for a wrong mark.
     """
     factor = FACTORS.get(profile, FACTORS["quick"])
-    per_test = PAIRS * 2 * ROUND_SECONDS * factor
     known = known or ExpectedClusters()
     running = [item for item in items if not known.skips(item)]
-    declared = [seconds for item in running if (seconds := _declared(item)) is not None]
-    starts = starts_of([keys for item in running for keys in known.of(item)])
-    undeclared = len(running) - len(declared)
-    total = sum(declared) + undeclared * per_test + starts * CLUSTER_START
-    return Expected(len(running), len(declared), len(items) - len(running), starts, per_test, total, factor)
+    before = [seconds for item in running if (seconds := past(item)) is not None]
+    others = [item for item in running if past(item) is None]
+    declared = sum(_declared(item) is not None for item in others)
+    starts = starts_of([keys for item in others for keys in known.of(item)])
+    total = sum(before) + sum(seconds_of(item, profile) for item in others) + starts * CLUSTER_START
+    skipped = len(items) - len(running)
+    return Expected(len(running), len(before), declared, skipped, starts, _per_test(profile), total, factor)
+
+
+def _per_test(profile: str) -> float:
+    return PAIRS * 2 * ROUND_SECONDS * FACTORS.get(profile, FACTORS["quick"])
+
+
+def seconds_of(item: Any, profile: str) -> float:
+    """The expected seconds of a test that never ran: those of its mark, else those of the model; without starts.
+
+    Raises ConfigError for a wrong mark.
+    """
+    declared = _declared(item)
+    return _per_test(profile) if declared is None else declared
 
 
 def lines(found: Expected, budget: float) -> list[str]:
@@ -64,14 +87,17 @@ def lines(found: Expected, budget: float) -> list[str]:
     if not found.tests:
         return []
     parts = []
-    if found.tests > found.declared:
+    if found.known:
+        parts.append(f"{counted(found.known, 'test')} as in earlier runs")
+    if unknown := found.tests - found.known - found.declared:
         parts.append(
-            f"{counted(found.tests - found.declared, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
+            f"{counted(unknown, 'test')} x {found.per_test:.0f} s = {PAIRS} pairs x 2 rounds "
             f"x {ROUND_SECONDS:g} s x {found.factor:g}"
         )
     if found.declared:
         parts.append(f"{counted(found.declared, 'test')} as declared")
-    parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
+    if found.starts:
+        parts.append(f"{counted(found.starts, 'cluster start')} x {CLUSTER_START:g} s")
     if found.skipped:
         parts.append(f"{counted(found.skipped, 'test')} will be skipped")
     return [

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import types
 
 import pytest
 
 from pytest_dbcluster import ClusterSpec, MySQLSlap
+from pytest_dbcluster.claims import claim
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin.collection import small_margins
 from pytest_dbcluster.plugin.settings import Settings
+from pytest_dbcluster.testbed import cluster_differences
+from tests.support.command import ROOT
 
 GALERA = ClusterSpec("galera", nodes=2)
 POOL = GALERA.with_options(innodb_buffer_pool_size="1G")
@@ -76,3 +80,29 @@ def test_a_margin_that_equal_clusters_differ_by_is_refused(settings):
 def test_other_claims_are_collected(settings, function):
     """A larger margin, counters, one cluster, more instances; and what the code does not show."""
     small_margins.refuse([item(function)], settings)
+
+
+MARGINS = {"no_slower_than": "by", "same_as": "within", "beats": "by", "scales": "at_least"}
+
+
+def margins_of_the_suites():
+    """Each claim about speed in the suites that has a margin: where it stands, and the claim."""
+    for path in sorted((ROOT / "suites").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+                continue
+            option = MARGINS.get(node.func.attr)
+            for keyword in node.keywords:
+                if option and keyword.arg == option:
+                    where = f"{path.relative_to(ROOT)}:{node.lineno}"
+                    yield where, getattr(claim, node.func.attr)(ast.literal_eval(keyword.value))
+
+
+@pytest.mark.parametrize("kind", sorted(cluster_differences.DEFAULTS))
+def test_every_margin_of_the_suites_lies_above_what_equal_clusters_can_differ_by(kind):
+    """Also with one instance of each variant: no option that becomes static makes a claim of the suites impossible."""
+    difference = cluster_differences.default(kind, frozenset({"shared-cores"}))
+    found = list(margins_of_the_suites())
+
+    assert len(found) >= 8
+    assert {where: why for where, made in found if (why := difference.refuses(made.kind, made.margins))} == {}

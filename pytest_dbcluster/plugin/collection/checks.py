@@ -1,0 +1,98 @@
+"""What is checked and said about the measuring tests of a run before the first of them begins, and their order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.plugin.collection.past_runs import Past, PastRuns
+    from pytest_dbcluster.plugin.settings import Settings
+
+PAST: pytest.StashKey[PastRuns] = pytest.StashKey()
+
+
+def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> None:
+    """Raise ConfigError for tests whose verdicts would mean nothing, or that could have none.
+
+    With ``python -O`` no assert is executed; a test that is rerun would pass sooner or later by chance.
+    """
+    if not __debug__:
+        raise ConfigError("python -O removes assert statements, so no claim would be read: run without -O")
+    for item in measuring:
+        if item.get_closest_marker("flaky") or getattr(config.option, "reruns", None):
+            raise ConfigError(
+                f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
+            )
+    from pytest_dbcluster.plugin.collection import expected_time, reachable
+
+    running = [item for item in measuring if not has_skip_mark(item)]
+    if not config.option.collectonly:  # listing tests stays fast
+        from pytest_dbcluster.plugin.collection import refusals, small_margins
+
+        refusals.check(settings, measuring)
+        small_margins.refuse(running, settings)
+        refusals.refuse_equal_tests(measuring, settings.releases[0])
+    reachable.refuse(running, settings.budget, settings.alpha)
+    expected_time.check_marks(measuring)
+
+
+def has_skip_mark(item: pytest.Item) -> bool:
+    """Whether a mark ``skip`` or ``skipif`` skips a test; False for a mark that pytest will refuse."""
+    from _pytest.skipping import evaluate_skip_marks
+
+    try:
+        return evaluate_skip_marks(item) is not None
+    except pytest.fail.Exception:
+        return False
+
+
+def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> list[str]:
+    """The lines about the expected time of the measuring tests, and about budgets that may be too small.
+
+    Raises ConfigError for a wrong mark.
+    """
+    from pytest_dbcluster.plugin.collection import expected_time, reachable
+    from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
+
+    # A list of tests does not wait for the modules that know servers and their options.
+    known = ExpectedClusters(has_skip_mark) if config.option.collectonly else OfRun(settings, has_skip_mark)
+    seconds = {item: past.seconds for item in measuring if (past := _past(config, settings, item))}
+    times = expected_time.expected(measuring, settings.profile, known, seconds.get)
+    lines = expected_time.lines(times, settings.budget)
+    return [*lines, *reachable.warnings(measuring, settings.budget, settings.profile, settings.alpha)] if lines else []
+
+
+def by_cost(
+    config: pytest.Config, settings: Settings, items: list[pytest.Item], group: Mapping[pytest.Item, str]
+) -> list[pytest.Item]:
+    """In a run with a budget, the items with cheap and undecided tests first; else as they are."""
+    if settings.run_budget is None:
+        return items
+    from pytest_dbcluster.plugin.collection import budget_order, expected_time
+
+    def seconds(item: pytest.Item) -> float:
+        past = _past(config, settings, item)
+        return past.seconds if past else expected_time.seconds_of(item, settings.profile)
+
+    def decided(item: pytest.Item) -> bool:
+        past = _past(config, settings, item)
+        return past is not None and past.decided
+
+    return budget_order.cheapest_first(items, group, seconds, decided)
+
+
+def _past(config: pytest.Config, settings: Settings, item: pytest.Item) -> Past | None:
+    """The earlier runs of a test, as the history of this run has them; None for a test that has none."""
+    if not config.option.db_history:
+        return None
+    from pytest_dbcluster.plugin.collection import past_runs
+
+    if PAST not in config.stash:
+        config.stash[PAST] = past_runs.PastRuns.read(settings, config.rootpath / config.option.db_history)
+    chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
+    return config.stash[PAST].of(item, str(chosen or settings.releases[0]))
