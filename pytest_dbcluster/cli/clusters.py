@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
@@ -160,7 +160,7 @@ def leave_running(
         resolution = Resolution(provisioner, fragments=Path(), below=below, progress=progress)
         variant = resolution.resolve(spec, switched=False)
         for line in resolution.overridden:
-            progress(line.replace("--db-cnf", "--cnf"))
+            progress(own_options(line, ("cnf", "cnf_root")))
         progress(f"starting {spec.nodes} x {variant.release.name} {variant.release.version} as {spec.topology}")
         cluster = bring_up(variant.to_start(), provisioner, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")

@@ -10,21 +10,43 @@ import contextlib
 import dataclasses
 import math
 import secrets
+import shlex
 import statistics
+import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_dbcluster import formatting, registry
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
-from pytest_dbcluster.cli.comparison import WIDEST, Compared, Comparison, Result, overall, slower, told_margin
-from pytest_dbcluster.cli.text import tell
-from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.cli.comparison import (
+    COMMAND,
+    ROUNDS_SHARE,
+    WIDEST,
+    Compared,
+    Comparison,
+    Result,
+    overall,
+    slower,
+    test_of,
+    told_margin,
+)
+from pytest_dbcluster.cli.text import own_options, tell
+from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.reporting import results_directory, results_lock
+from pytest_dbcluster.reporting.documents import run_document, run_recorder
+from pytest_dbcluster.reporting.documents.run_recorder import RunRecorder
+from pytest_dbcluster.reporting.page import report_page
+from pytest_dbcluster.reporting.records import Asked, ClaimRecord
+from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.reporting.unwritten import Unwritten
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.spec import DEFAULT_RELEASE, ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
@@ -38,8 +60,10 @@ from pytest_dbcluster.workloads.workload import Workload
 DEFAULT_WORKLOADS = ("sysbench:oltp_read_write", "tpcc")
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 LEAST_SECONDS = 10.0
-ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
 WIDTH = 60  # characters shown of a value
+OUTCOMES: Mapping[Result, run_document.Outcome] = MappingProxyType(
+    {Result.NO_WORSE: "holds", Result.WORSE: "refuted", Result.UNKNOWN: "inconclusive"}
+)
 ENDS = {
     Result.NO_WORSE: "{candidate} is no worse than {baseline}",
     Result.WORSE: "{candidate} is worse than {baseline}",
@@ -49,6 +73,14 @@ ENDS = {
 
 def run_compare(arguments: argparse.Namespace) -> int:
     """``dbcluster compare``: compare two my.cnf files or two releases; return 0, 3 or 4 (see ``Result``)."""
+    try:
+        return _compare(arguments)
+    except Inconclusive as error:  # the time was used before anything could be measured
+        print(f"could not tell: {error}")
+        return Result.UNKNOWN.value
+
+
+def _compare(arguments: argparse.Namespace) -> int:
     end = time.monotonic() + ROUNDS_SHARE * _seconds(arguments.seconds)
     specs = specs_of(arguments)
     workloads = [workload_of(text, arguments.threads) for text in arguments.workload or DEFAULT_WORKLOADS]
@@ -57,41 +89,75 @@ def run_compare(arguments: argparse.Namespace) -> int:
     chosen = provisioner_class(arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen()
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
+    place = results_lock.take(Path(arguments.results), (), option="--results")  # cleared when there are others
     resolution = Resolution(provisioner, fragments=Path(), below=None, root=root, progress=tell)
-    pool = Pool(resolution)
+    pool = Pool(resolution, lambda: "" if time.monotonic() < end else f"--seconds {arguments.seconds:g} are used")
     names = tuple(str(spec) for spec in specs)
     tell(f"comparing {names[0]} and {names[1]}, about {duration(arguments.seconds)}; seed {seed}")
     with contextlib.ExitStack() as stack:
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
         with pool.turns.building():
-            check(resolution, specs)
-            variants = [resolution.resolve(spec) for spec in specs]
+            equal = _same(*check(resolution, specs)) and not arguments.equal
+            variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:
-            print(line)
-        if _same(*variants):
-            print(
-                f"{names[0]} and {names[1]} give the servers the same options: {names[1]} is no worse than {names[0]}"
-            )
+            print(own_options(line, vars(arguments)))
+        if equal:
+            print(same_effect(names, arguments.cnf))
             return Result.NO_WORSE.value
-        comparison = Comparison(variants, pool, end=end, seed=seed, progress=tell)
+        began = time.time()
+        asked = Asked(COMMAND, "quick", shlex.join([*COMMAND.split(), *sys.argv[2:]]), arguments.provisioner)
+        comparison = Comparison(
+            variants, pool, end=end, seconds=arguments.seconds, seed=seed, progress=tell, asked=asked
+        )
         compared = comparison.workloads(workloads)
-    for line in [*differences(comparison.differences, comparison.durability, names), *table(compared, names)]:
-        print(line)
+    _print(differences(comparison.differences, comparison.durability, names), table(compared, names))
+    _print(filter(None, [place.line]), kept(place.directory, comparison.records, compared, began))
     print(sentence(compared, names))
     return int(overall(compared).value)
 
 
-def check(resolution: Resolution, specs: Sequence[ClusterSpec]) -> None:
-    """Raise ConfigError with all that is wrong in any of the files, before a server starts."""
-    wrong = []
+def _print(*blocks: Iterable[str]) -> None:
+    for block in blocks:
+        for line in block:
+            print(line)
+
+
+def kept(
+    directory: Path, records: Sequence[tuple[ClaimRecord, str]], compared: Sequence[Compared], began: float
+) -> list[str]:
+    """Write the results of a comparison and make their page; return the lines that say where, and what was not written.
+
+    records: with their timelines. began: seconds since 1970 (UTC).
+    """
+    lost, command = Unwritten(), records[0][0].repeat if records else COMMAND
+    with lost.noted(directory):
+        results_directory.clear(directory)
+    document = run_recorder.begun(Path.cwd(), runs.directory(), command, len(compared))
+    recorder = RunRecorder(directory, dataclasses.replace(document, began=began), lost)
+    results = Results(directory, lost, document.run_id)
+    for record, timeline in records:
+        recorder.measured(record.test, record.release)
+        results.add(record, timeline)
+    for item in compared:
+        recorder.part(test_of(item.workload), OUTCOMES[item.result], item.reason, 0.0)
+        recorder.ended(test_of(item.workload))
+    recorder.finish("")
+    results.finish([record for record, _ in records], [], tests=recorder.document.tests)
+    return [*lost.lines(), report_page.make(directory, tell)]
+
+
+def check(resolution: Resolution, specs: Sequence[ClusterSpec]) -> list[Variant]:
+    """The variants of two specs, before a server starts. Raises ConfigError with all that is wrong in any file."""
+    wrong, variants = [], []
     for spec in specs:
         try:
-            resolution.resolve(spec, switched=False)
+            variants.append(resolution.resolve(spec, switched=False))
         except ConfigError as error:
             wrong.append(str(error))
     if wrong:
         raise ConfigError("\n".join(dict.fromkeys(wrong)))
+    return variants
 
 
 def _seconds(given: float) -> float:
@@ -103,6 +169,25 @@ def _seconds(given: float) -> float:
 def _same(baseline: Variant, candidate: Variant) -> bool:
     """Whether both variants are the same release with the same options, so that there is nothing to measure."""
     return (baseline.release.key, baseline.options) == (candidate.release.key, candidate.options)
+
+
+def same_effect(names: Sequence[str], files: Sequence[str]) -> str:
+    """The answer about variants that give the servers the same options.
+
+    Two files with other lines are no worse: a gate stays green for a new comment. Two equal files, or twice the same
+    release, are a mistake: raises ConfigError.
+    """
+    anyway = "--equal measures them all the same, which shows what equal servers look like here"
+    if len(files) < 2 or Path(files[0]).read_bytes() == Path(files[1]).read_bytes():
+        what = f"{files[0]} and {files[1]} are equal" if len(files) > 1 else f"{names[0]} is given twice"
+        raise ConfigError(
+            f"{what}, so nothing differs in effect and nothing was started; give two files or two releases that "
+            f"differ ({anyway})"
+        )
+    return (
+        f"{files[0]} and {files[1]} give the servers the same options, so nothing differs in effect and nothing was "
+        f"started ({anyway})\n{names[1]} is no worse than {names[0]}: the same options"
+    )
 
 
 def _end(pool: Pool) -> None:
@@ -135,7 +220,8 @@ def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
     Equal stems get the name of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``.
     """
     if len(files) < 2:
-        return [str(release).replace(":", "_") for release in releases]
+        names = [str(release).replace(":", "_") for release in releases]
+        return names if names[0] != names[1] else [f"{names[0]}_1", f"{names[1]}_2"]
     stems = [file.stem for file in files]
     if stems[0] != stems[1]:
         return stems
@@ -202,7 +288,7 @@ def _short(text: str) -> str:
 
 
 def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:
-    """One row per workload and metric: both medians, the ratio with its interval, what it says."""
+    """One row per workload and metric: both medians, the ratio with its interval, what it says; then the remarks."""
     head = ("workload", "", *names, "ratio (99.9 %)", "")
     rows = []
     for item in compared:
@@ -215,7 +301,8 @@ def table(compared: Sequence[Compared], names: tuple[str, ...]) -> list[str]:
             rows.append(("", *_cells(item.p95), _says(item.p95)))
         elif item.reason:
             rows.append(("", "p95", "-", "-", "-", f"no answer: {item.reason}"))
-    return ["", *layout.plain(head, rows).splitlines(), ""]
+    remarks = [f"{item.workload}: {item.remark}" for item in compared if item.remark]
+    return ["", *layout.plain(head, rows).splitlines(), *remarks, ""]
 
 
 def _cells(answer: Answer) -> tuple[str, str, str, str]:

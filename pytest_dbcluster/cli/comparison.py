@@ -11,11 +11,12 @@ import enum
 import math
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster.claims import claim as claims
-from pytest_dbcluster.claims.claim import Outcome, Verdict
+from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
+from pytest_dbcluster.claims.cluster_difference import ONE_IN, percent
 from pytest_dbcluster.errors import Inconclusive, SeriesVoid
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.measuring import reach
@@ -23,6 +24,8 @@ from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.series import Series, series_of
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.records import Asked, ClaimRecord, claim_record
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.testbed import Testbed
@@ -36,7 +39,11 @@ OPERATIONS = 300  # of a round for p95; it needs 200, see rounds.metrics.enough
 SHORTEST = 1.0  # seconds of a round for p95
 WALL = 1.3  # wall time of a round / its measured time
 CLOSED_SHARE = 0.6  # of a workload's time for the throughput; the rest is for p95
+ROUNDS_SHARE = 0.95  # of --seconds: the last block ends after it, and then the servers stop
+SHARE_OF_TIME = "its share of --seconds"  # what limits the measured seconds of a workload
+STEP = 10  # seconds to which an advised --seconds is rounded up
 CANDIDATE, BASELINE = 1, 0
+COMMAND = "dbcluster compare"
 
 
 class Result(enum.Enum):
@@ -52,7 +59,8 @@ class Compared:
     """One workload on both variants.
 
     throughput: the answer about good operations a second. p95: the answer about the latency; None without an open
-    loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty.
+    loop. closer: the ratio of the throughputs after all rounds. reason: why an answer is missing; else empty. remark:
+    on the data of the workload (``Testbed.data_fits``); else empty.
     """
 
     workload: str
@@ -60,6 +68,7 @@ class Compared:
     closer: Answer | None = None
     p95: Answer | None = None
     reason: str = ""
+    remark: str = ""
 
     @property
     def result(self) -> Result:
@@ -119,13 +128,29 @@ def overall(compared: Sequence[Compared]) -> Result:
 class Comparison:
     """Two variants, baseline first, on clusters of ``pool``.
 
-    end: when to draw no more rounds, by ``time.monotonic``. seed: of the order of rounds. shown: receives progress.
+    end: when to draw no more rounds, by ``time.monotonic``. seconds: of the whole comparison (``--seconds``). seed: of
+    the order of rounds. progress: receives lines of progress. asked: what the records of the answers say about the
+    command. records: of each answer, with its timeline as CSV.
     """
 
-    def __init__(self, variants: Sequence[Variant], pool: Pool, *, end: float, seed: int, progress: Report) -> None:
+    def __init__(
+        self,
+        variants: Sequence[Variant],
+        pool: Pool,
+        *,
+        end: float,
+        seconds: float,
+        seed: int,
+        progress: Report,
+        asked: Asked,
+    ) -> None:
+        self.records: list[tuple[ClaimRecord, str]] = []
+        self._asked = asked
         self._variants = variants
         self._pool = pool
         self._end = end
+        self._seconds = seconds
+        self._count = 1  # workloads of the comparison
         self._seed = seed
         self._progress = progress
         self.differences: Mapping[str, tuple[str, str]] = {}
@@ -133,6 +158,7 @@ class Comparison:
 
     def workloads(self, workloads: Sequence[Workload]) -> list[Compared]:
         """Measure the workloads one after the other; each gets an equal share of the time that is left."""
+        self._count = len(workloads)
         return [self._one(workload, len(workloads) - number) for number, workload in enumerate(workloads)]
 
     def _one(self, workload: Workload, left: int) -> Compared:
@@ -144,13 +170,15 @@ class Comparison:
             self._note(closed)
             throughput = _no_slower(closed, None)
             closer = series_of(closed)[CANDIDATE].against(series_of(closed)[BASELINE])
+            assert isinstance(closed.source, Testbed)
+            remark = closed.source.data_fits(CANDIDATE, BASELINE)
         except (Inconclusive, SeriesVoid) as error:
             return Compared(name, None, reason=str(error))
         try:
             p95 = self._tail(workload, closed, share * (1 - CLOSED_SHARE)) if isinstance(workload, OpenLoop) else None
-            return Compared(name, throughput, closer, p95)
+            return Compared(name, throughput, closer, p95, remark=remark)
         except (Inconclusive, SeriesVoid) as error:
-            return Compared(name, throughput, closer, reason=str(error))
+            return Compared(name, throughput, closer, reason=str(error), remark=remark)
 
     def _tail(self, workload: OpenLoop, closed: Measurement, seconds: float) -> Answer:
         """Ask for p95 at 70 % of the throughput that the slower variant just had in the closed loop.
@@ -181,14 +209,26 @@ class Comparison:
             self._progress,
             across_durability=True,
             instances=2 if apart else 1,
+            sampled=True,
         )
         testbed.arrival_rate = arrival_rate  # the capacity is known, so the testbed need not measure it again
         end = time.monotonic() + seconds
 
         def over() -> str:
-            return "" if time.monotonic() < end else f"its share of the time ({seconds:.0f} s) is used (--seconds)"
+            return "" if time.monotonic() < end else f"{SHARE_OF_TIME} ({seconds:.0f} s) is used"
 
-        return Measurement(testbed, Rules(self._seed, budget=seconds, run_over=over), _Lines(self._progress))
+        rules = rules_of(self._seed, seconds, over, seconds_in_all=self._seconds, workloads=self._count)
+        return Measurement(testbed, rules, _Lines(self._progress), self._finished(testbed, workload))
+
+    def _finished(self, testbed: Testbed, workload: Workload) -> Callable[[Answer], None]:
+        """Return the function that keeps the record of each answer of this testbed."""
+        asked, began = dataclasses.replace(self._asked, test=test_of(workload)), time.monotonic()
+
+        def finished(answer: Answer) -> None:
+            record = claim_record(answer, testbed, None, asked, time.monotonic() - began)
+            self.records.append((record, testbed.timeline(schema.claim_rounds(record))))
+
+        return finished
 
     def _note(self, measurement: Measurement) -> None:
         """Keep what differs between the servers, once."""
@@ -199,18 +239,54 @@ class Comparison:
             self.durability = (source.durability(BASELINE), source.durability(CANDIDATE))
 
 
+def test_of(workload: object) -> str:
+    """What stands for the test of a workload (or of its name) in the results."""
+    return f"{COMMAND}::{workload}"
+
+
+def rules_of(seed: int, seconds: float, over: Callable[[], str], *, seconds_in_all: float, workloads: int = 1) -> Rules:
+    """The rules for one measurement of a comparison; its texts name ``--seconds``, the option of the command.
+
+    seconds: of this measurement. over: why its time is used. seconds_in_all: of the comparison of so many workloads.
+    """
+
+    def larger(needed: int) -> str:
+        more = workloads * (needed - seconds) / CLOSED_SHARE / ROUNDS_SHARE
+        return f"{needed} s, with about --seconds {STEP * math.ceil((seconds_in_all + more) / STEP)}"
+
+    return Rules(seed, budget=seconds, run_over=over, budget_name=SHARE_OF_TIME, larger_budget=larger)
+
+
 def _no_slower(measurement: Measurement, metric: str | None) -> Answer:
     """Ask for ``MARGIN``, or for ``WIDEST`` where equal clusters can differ by as much as that.
 
-    Raises Inconclusive where they can differ by ``WIDEST``.
+    Raises Inconclusive where they can differ by ``WIDEST``, and where its time is too short for the first look.
     """
     series: list[Series] = series_of(measurement)
     difference = measurement.source.cluster_difference(CANDIDATE, BASELINE)
     for margin in (MARGIN, WIDEST):
         guard = claims.no_slower_than(margin)
-        if difference is None or not (why := difference.refuses(guard.kind, guard.margins)):
-            return series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
-    raise Inconclusive(why)
+        if difference is None or not difference.refuses(guard.kind, guard.margins):
+            _require_time(measurement, guard)
+            answer = series[CANDIDATE].no_slower_than(series[BASELINE], by=margin, metric=metric)
+            answer.report()  # no test reads it
+            return answer
+    assert difference is not None
+    raise Inconclusive(
+        f"equal clusters can differ by {percent(difference.bound)} (1 in {ONE_IN}; {difference.source}), and no worse "
+        f"means slower by {100 * WIDEST:.0f} % at most: `dbcluster calibrate` measures how far they differ here"
+    )
+
+
+def _require_time(measurement: Measurement, guard: Claim) -> None:
+    """Raise Inconclusive where the time of this workload ends before the first look, whatever its rounds are."""
+    rules, source = measurement.rules, measurement.source
+    seconds = reach.shortest(source.round_seconds, source.free_length)
+    if seconds is None:
+        return
+    look = reach.first_look(guard, rules.alpha, measurement.instances)
+    if why := reach.beyond_budget(look, 2, seconds, rules.budget, given=False, larger=rules.larger_budget):
+        raise Inconclusive(why)
 
 
 @dataclasses.dataclass

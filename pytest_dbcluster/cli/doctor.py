@@ -11,7 +11,6 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -19,12 +18,17 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.guests import guest, network
+from pytest_dbcluster.hosts.network import kernel_router
 from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.releases import fetched
+from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
-NETEM = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
+NO_GUESTS = "--db-provisioner vm cannot run here"
+GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with its defaults
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
 
@@ -57,7 +61,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         lambda: fsync(probes.fsync_seconds(path), path),
         containers,
         lambda: netem(root=os.geteuid() == 0),
-        user_mode_linux,
+        guests,
         lambda: limits(cgroups.find(path)),
         port_range,
         listening,
@@ -152,29 +156,25 @@ def containers() -> Finding:
 
 
 def netem(*, root: bool) -> Finding:
-    """Whether the kernel can delay packets; tried in a new network namespace, which only root can create."""
+    """Whether the kernel can delay packets between nodes; tried in a network namespace, which only root can make."""
     if not root:
-        return Finding("netem", "unknown: only root can try", "RTT claims may need another host")
-    missing = [program for program in ("unshare", "ip", "tc") if not shutil.which(program)]
-    if missing:
-        return Finding("netem", f"unknown: no {', '.join(missing)} here", "RTT claims may need another host")
-    command = ["unshare", "--net", "sh", "-c", NETEM]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except subprocess.TimeoutExpired:
-        return Finding("netem", "unknown: no answer in 10 s", "RTT claims may need another host")
-    if done.returncode == 0:
-        return Finding("netem", "yes")
-    error = " ".join(done.stderr.split())[:120]
-    return Finding("netem", f"no ({error})", "no netem: RTT claims need another host")
+        return Finding("netem", "unknown: only root can try", "no RTT claims: network namespaces need root")
+    reason = kernel_router.why_not()
+    return Finding("netem", f"no ({reason}); a guest delays packets between nodes instead" if reason else "yes")
 
 
-def user_mode_linux() -> Finding:
-    """Whether user-mode-linux is installed; its guests have their own DRBD and netem."""
-    program = shutil.which("linux") or shutil.which("linux.uml")
-    if program:
-        return Finding("user-mode-linux", program)
-    return Finding("user-mode-linux", "not installed", "no DRBD without it or another host (package user-mode-linux)")
+def guests() -> Finding:
+    """The kernel of guests, how they are started and where their memory lies; or why there can be none here."""
+    system = fetched.lookup(GUEST_SYSTEM, "")
+    if system is None:
+        return Finding("guests", "no kernel in the cache", f"{NO_GUESTS} before `dbcluster fetch {GUEST_SYSTEM}`")
+    memory = guest.memory_directory()
+    value = (
+        f"user-mode Linux {system.version}, started by root, memory in {memory} ({gibibytes(guest.free_memory())} free)"
+    )
+    if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
+        return Finding("guests", f"user-mode Linux {system.version}", f"{NO_GUESTS}: {reason}")
+    return Finding("guests", value)
 
 
 def limits(available: Limits) -> Finding:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import registry
-from pytest_dbcluster.cli.text import known_size, tell, turn
+from pytest_dbcluster.cli.text import known_size, own_options, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError
 from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.reporting.tables import layout
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DBClusterError as error:
         from pytest_dbcluster.redaction import redact
 
-        tell(f"dbcluster: {redact(str(error))}")
+        tell(f"dbcluster: {own_options(redact(str(error)), vars(arguments))}")
         return 2 if isinstance(error, ConfigError) else 1
     except KeyboardInterrupt:
         print("dbcluster: interrupted", file=sys.stderr)
@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add("releases", _releases, "list the server releases and tools: downloaded, installed, or to be downloaded")
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument(
-        "names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy, allure"
+        "names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy, vm, allure"
     )
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
@@ -127,7 +127,7 @@ def _add_where(up: argparse.ArgumentParser) -> None:
         "--provisioner",
         default="local",
         metavar="NAME",
-        help="where the cluster runs: local, as processes of this machine (default), or container",
+        help="where the cluster runs: local, as processes of this machine (default), container or vm",
     )
     up.add_argument(
         "--image",
@@ -139,7 +139,10 @@ def _add_where(up: argparse.ArgumentParser) -> None:
 
 
 def _add_compare(compare: argparse.ArgumentParser) -> None:
-    compare.epilog = "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments"
+    compare.epilog = (
+        "exit code: 0 no worse, 3 worse, 4 could not tell, 1 error, 2 wrong arguments, such as two equal files; two "
+        "files whose lines differ without effect are no worse"
+    )
     option = compare.add_argument
     option("--cnf", action="append", default=[], metavar="FILE", help="a my.cnf; give two, the current one first")
     option("--cnf-root", metavar="DIR", help="a copy of the host's files: !include /etc/... is read below it")
@@ -159,6 +162,11 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         metavar="NAME[:MODE]",
         help="tpcc, sysbench:SCRIPT or mysqlslap:MODE; repeatable (default sysbench:oltp_read_write and tpcc)",
     )
+    _add_how(option)
+
+
+def _add_how(option: Callable[..., object]) -> None:
+    """How two clusters are compared, and where."""
     option("--threads", type=int, metavar="N", help="connections of each workload (default: the workload's own)")
     option(
         "--seconds",
@@ -168,8 +176,18 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         help=f"time of the whole comparison, with the starts of its clusters (default {COMPARE_SECONDS:g})",
     )
     option("--seed", type=int, metavar="N", help="seed for the order of rounds (default random)")
+    option("--equal", action="store_true", help="measure two files or releases that do not differ in effect (A/A)")
     option(
-        "--provisioner", default="local", metavar="NAME", help="where the clusters run: local (default) or container"
+        "--results",
+        default="reports/compare",
+        metavar="DIR",
+        help="directory of the results and their page (default reports/compare)",
+    )
+    option(
+        "--provisioner",
+        default="local",
+        metavar="NAME",
+        help="where the clusters run: local (default), container or vm",
     )
     option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
 
@@ -181,7 +199,10 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         "(1 in 200), instead of beyond a default. Each pair is kept at once: after Ctrl-C the same command goes on. "
         "Let nothing else run on the machine."
     )
-    calibrate.epilog = "example: dbcluster calibrate galera --workload mysqlslap:write (takes about an hour)"
+    calibrate.epilog = (
+        "example: dbcluster calibrate galera --workload mysqlslap:write takes about an hour, with --seconds 480 eight "
+        "minutes"
+    )
     option = calibrate.add_argument
     option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
     option("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
@@ -200,7 +221,13 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     )
     option("--threads", type=int, metavar="N", help="connections of the workload (default: the workload's own)")
     option("--pairs", type=int, default=24, metavar="N", help="pairs of clusters to have in all (default 24)")
-    option("--rounds", type=int, default=40, metavar="N", help="rounds of each cluster (default 40)")
+    option("--rounds", type=int, metavar="N", help="rounds of each cluster (default 40; with --seconds what it allows)")
+    option(
+        "--seconds",
+        type=float,
+        metavar="S",
+        help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
+    )
     option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
     _add_where(calibrate)
 

@@ -2,10 +2,28 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections.abc import Collection
 from contextlib import AbstractContextManager
 
 from pytest_dbcluster import formatting
+
+OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z]+(?:-[a-z]+)*)")
+
+
+def own_options(text: str, options: Collection[str]) -> str:
+    """The text with the options of a command in place of those of a test run: ``--release`` for ``--db-release``.
+
+    The texts of the package name the options of a test run. options: the names of the command's own ones, as argparse
+    keeps them: ``cnf_root``. What the command does not have is called an option of pytest.
+    """
+
+    def own(found: re.Match[str]) -> str:
+        name = found["name"]
+        return f"--{name}" if name.replace("-", "_") in options else f"pytest --db-{name}"
+
+    return OF_TEST_RUN.sub(own, text)
 
 
 def tell(line: str) -> None:

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import argparse
+import subprocess
+import sys
 
 import pytest
 
+from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.cli import compare
+from pytest_dbcluster.cli.comparison import Compared
+from pytest_dbcluster.cli.main import main
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.reporting import schema
+from pytest_dbcluster.reporting.documents.run_document import read_run
+from pytest_dbcluster.system import machine_lock
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
 from pytest_dbcluster.workloads.tpcc import TPCC
-from tests.support.command import dbcluster
+from tests.support.command import alone, dbcluster
+from tests.support.records import record
 
 
 def given(**changes):
@@ -150,10 +159,12 @@ def two_files(directory, first, second):
 
 
 def test_two_files_are_compared_on_real_servers(tmp_path):
-    """One command reads both files, measures, names what differs, and ends with a sentence and its exit code."""
+    """A command reads both files, measures, names what differs, makes a page, and ends with a sentence and a code."""
     files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 1\nport = 3306", "innodb_flush_log_at_trx_commit = 2")
 
-    done = dbcluster("compare", *files, "--workload=mysqlslap:write", "--seconds=25", seconds=180)
+    results = tmp_path / "results"
+    words = ["--workload=mysqlslap:write", "--seconds=25", f"--results={results}"]
+    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin"))
 
     lines = done.stdout.splitlines()
     ends = {0: "candidate is no worse than current: ", 3: "candidate is worse than current: ", 4: "could not tell "}
@@ -163,10 +174,46 @@ def test_two_files_are_compared_on_real_servers(tmp_path):
     assert any(line.startswith("mysqlslap write c50 ") for line in lines)
     differing = [line.split() for line in lines if line.startswith("innodb_flush_log_at_trx_commit")]
     assert differing == [["innodb_flush_log_at_trx_commit", "1", "2"]]
+    assert lines[-2] == f"report: {results}/index.html"
+    run, outcomes = read_run(results), {0: "holds", 3: "refuted", 4: "inconclusive"}
+    assert [(test.test, test.outcome) for test in run.tests] == [
+        ("dbcluster compare::mysqlslap write c50", outcomes[done.returncode])
+    ]
+    kinds = [claim.kind for claim in schema.read_claims(results)]
+    assert kinds == ["no_slower_than", "differs"] or done.returncode == 4  # without a round there is no record
+
+
+def test_a_comparison_has_the_page_of_a_run(tmp_path):
+    """Its claims, its command, and a workload without an answer."""
+    claim = record(claims.no_slower_than(0.05), test="dbcluster compare::tpcc", repeat="dbcluster compare --cnf a b")
+    answered = [Compared("tpcc", None, reason="no time"), Compared("sysbench", None, reason="too slow")]
+    lines = compare.kept(tmp_path, [(claim, "")], answered, 5.0)
+    run = read_run(tmp_path)
+
+    assert lines == [f"report: {tmp_path}/index.html"]
+    assert "no_slower_than" in (tmp_path / "index.html").read_text()
+    assert schema.read_claims(tmp_path)[0].run_id == run.run_id
+    assert (run.command, run.began) == ("dbcluster compare --cnf a b", 5.0)
+    assert [(test.test, test.outcome, test.reason) for test in run.tests] == [
+        ("dbcluster compare::tpcc", "inconclusive", "no time"),
+        ("dbcluster compare::sysbench", "inconclusive", "too slow"),
+    ]
+
+
+def test_results_that_cannot_be_written_are_refused_before_a_server_starts(tmp_path):
+    """The error names the option of this command."""
+    (tmp_path / "taken").write_text("")
+    files = two_files(tmp_path, "max_connections = 100", "max_connections = 200")
+
+    done = dbcluster("compare", *files, f"--results={tmp_path}/taken")
+
+    assert done.returncode == 2
+    assert f"cannot write results into {tmp_path}/taken: {tmp_path}/taken is a file and no directory" in done.stderr
+    assert "choose another one with --results DIR" in done.stderr
 
 
 def test_two_files_with_the_same_options_are_not_measured(tmp_path):
-    """Another spelling, or another host's port, is no difference."""
+    """Another spelling, or another host's port, is no difference; it says so, and is no worse for a gate."""
     files = two_files(
         tmp_path, "innodb-flush-log-at-trx-commit=2\nport=1", "innodb_flush_log_at_trx_commit = 2\nport=2"
     )
@@ -174,9 +221,40 @@ def test_two_files_with_the_same_options_are_not_measured(tmp_path):
     done = dbcluster("compare", *files)
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1] == (
-        "current and candidate give the servers the same options: candidate is no worse than current"
+    said, sentence = done.stdout.splitlines()[-2:]
+    assert said.endswith(
+        "candidate.cnf give the servers the same options, so nothing differs in effect and nothing was started "
+        "(--equal measures them all the same, which shows what equal servers look like here)"
     )
+    assert sentence == "candidate is no worse than current: the same options"
+    assert "cold-start reference" not in done.stderr
+
+
+@pytest.mark.parametrize("given", ["files", "file", "releases"])
+def test_what_is_given_twice_is_a_mistake(tmp_path, given):
+    """Nothing is started, and the answer is no result but a wrong use: what to give instead."""
+    files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 2")
+    words = {"files": files, "file": [files[0]] * 2, "releases": ["--release=mariadb:10.11"] * 2}[given]
+
+    done = dbcluster("compare", *words)
+
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "so nothing differs in effect and nothing was started; give two files or two releases that" in done.stderr
+    assert "mariadb_10.11_1 is given twice" in done.stderr or "are equal" in done.stderr
+    assert "starting" not in done.stderr
+
+
+def test_equal_files_are_measured_where_it_is_asked_for(tmp_path):
+    """``--equal`` shows what equal servers look like on this machine: they are not worse."""
+    files = two_files(tmp_path, "innodb_flush_log_at_trx_commit = 2", "innodb_flush_log_at_trx_commit = 2")
+
+    words = ["--equal", "--workload=mysqlslap:key", "--seconds=20"]
+    done = dbcluster("compare", *files, *words, seconds=180, program=alone(tmp_path / "bin"))
+
+    assert done.returncode in (0, 4), done.stderr
+    assert "differs in effect: no server variable" in done.stdout
+    assert any(line.startswith("mysqlslap key c50 ") for line in done.stdout.splitlines())
 
 
 @pytest.mark.parametrize("seconds", ["0", "-5", "nan", "inf", "9"])
@@ -206,3 +284,34 @@ def test_what_is_wrong_in_either_file_is_said_at_once(tmp_path):
     assert "current.cnf:2: innodb_large_prefix=1: " in done.stderr
     assert "candidate.cnf:2: innodb_flash=1: " in done.stderr
     assert "cold-start reference" not in done.stderr
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pytest_dbcluster.system.machine_lock import MEASURING, MachineLock
+
+with MachineLock(Path(sys.argv[1])).turn(MEASURING):
+    print("has it", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_machine_that_stays_busy_ends_the_comparison_without_an_answer(tmp_path, monkeypatch, capsys):
+    """It waits no longer than its own time, says who has the machine, and ends with the code of "could not tell"."""
+    files = two_files(tmp_path, "max_connections = 100", "max_connections = 200")
+    own = machine_lock.MachineLock(tmp_path / "machine")
+    monkeypatch.setattr(machine_lock, "this", lambda: own)
+    monkeypatch.setattr(compare, "LEAST_SECONDS", 0.5)
+    monkeypatch.setattr(compare, "LEAVE_SECONDS", 0.0)
+    command = [sys.executable, "-c", HOLDER, str(own.directory)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "has it\n"
+
+        status = main(["compare", *files, "--seconds=1", f"--results={tmp_path / 'results'}"])
+
+        holder.stdin.close()
+    assert status == 4
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("could not tell: --seconds 1 are used; it was used while this run waited for the machine: ")
+    assert f"pid {holder.pid}" in line

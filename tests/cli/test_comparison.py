@@ -14,10 +14,20 @@ from pytest_dbcluster.claims import verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.verdict import Terms
 from pytest_dbcluster.cli import compare
-from pytest_dbcluster.cli.comparison import Compared, Result, _no_slower, judged, overall, slower, told_margin
+from pytest_dbcluster.cli.comparison import (
+    Compared,
+    Result,
+    _no_slower,
+    judged,
+    overall,
+    rules_of,
+    slower,
+    told_margin,
+)
 from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.round_length import RoundLength
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -157,9 +167,47 @@ def test_clusters_that_differ_by_10_per_cent_decide_nothing():
     """The candidate is unknown, with the reason; nothing is drawn."""
     measurement = apart_by(12.0)
 
-    with pytest.raises(Inconclusive, match=r"is not larger than 12\.0 %, by which equal clusters can differ"):
+    with pytest.raises(Inconclusive) as raised:
         _no_slower(measurement, None)
+    assert str(raised.value) == (
+        "equal clusters can differ by 12.0 % (1 in 200; assumed), and no worse means slower by 10 % at most: "
+        "`dbcluster calibrate` measures how far they differ here"
+    )
     assert measurement.source.rounds == []
+
+
+def test_a_used_time_is_named_by_the_option_of_the_command():
+    """The texts of a comparison name ``--seconds``; ``--db-budget`` is an option of a test run."""
+    source = FakeSource(("old", "new"), noisy(1.0, 1.0, sd=0.5))
+    answer = _no_slower(Measurement(source, rules_of(1, 16.0, str, seconds_in_all=60.0)), None)
+
+    assert answer.verdict.reason.startswith(
+        "budget of 16 s of measured time (its share of --seconds): its next 4 pairs"
+    )
+    assert "--db-" not in answer.message
+
+
+@pytest.mark.parametrize("length", [5.0, None], ids=["known before", "measured"])
+def test_a_time_without_a_first_look_says_how_much_it_takes(length):
+    """Of two workloads each gets half of the time, and 40 % of it are for p95."""
+    source = FakeSource(("old", "new"), noisy(5.0, 5.0, sd=0.001))
+    source.round_seconds = length
+    measurement = Measurement(source, rules_of(1, 18.0, str, seconds_in_all=60.0, workloads=2))
+
+    with pytest.raises(Inconclusive) as raised:
+        _no_slower(measurement, None)
+    assert "more than its budget of 18 s of measured time; the smallest budget that can decide it is 4" in str(
+        raised.value
+    )
+    assert re.search(r" 4\d s, with about --seconds 1[45]0$", str(raised.value))
+    assert len(source.rounds) == (0 if length else 4)
+
+
+def test_shortened_rounds_name_the_option_of_the_command():
+    """The line about the length of the rounds is progress of the comparison."""
+    line = RoundLength(0.4, shortened=True, budget=rules_of(1, 9.0, str, seconds_in_all=60.0).budget_name).line
+
+    assert line == "rounds of 0.4 s, chosen so that the budget (its share of --seconds) suffices for more of them"
 
 
 def apart_by(percent):

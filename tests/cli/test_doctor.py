@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import resource
 import time
+import types
 from pathlib import Path
 
 import pytest
@@ -35,7 +36,7 @@ def test_every_subject_is_answered(found):
     names = [each.name for each in found]
 
     assert names == [
-        "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "user-mode-linux",
+        "cores", "memory", "kernel", "data directory", "fsync", "containers", "netem", "guests",
         "host limits", "ip_local_port_range", "listening", "open files", "Python", "control driver", "apt",
     ]  # fmt: skip
     assert all(each.value for each in found)
@@ -206,43 +207,39 @@ def test_netem_is_unknown_without_root():
     assert doctor.netem(root=False).value == "unknown: only root can try"
 
 
-def test_netem_is_unknown_without_its_programs(monkeypatch):
-    """The missing programs are named."""
-    monkeypatch.setattr(doctor.shutil, "which", lambda program: None if program == "tc" else program)
-
-    assert doctor.netem(root=True).value == "unknown: no tc here"
-
-
 @pytest.mark.parametrize(
-    ("command", "value", "rules_out"),
-    [
-        ("exit 0", "yes", ""),
-        (
-            "echo Error: unknown qdisc >&2; exit 2",
-            "no (Error: unknown qdisc)",
-            "no netem: RTT claims need another host",
-        ),
-    ],
+    ("reason", "value"),
+    [("", "yes"), ("unknown qdisc", "no (unknown qdisc); a guest delays packets between nodes instead")],
 )
-def test_netem_is_what_the_kernel_says(tmp_path, monkeypatch, command, value, rules_out):
-    """When netem cannot be used, the finding quotes the error."""
-    (tmp_path / "unshare").write_text(f"#!/bin/sh\n{command}\n")
-    (tmp_path / "unshare").chmod(0o755)
-    for program in ("ip", "tc"):
-        (tmp_path / program).symlink_to("unshare")
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+def test_netem_is_what_the_kernel_says(monkeypatch, reason, value):
+    """Without it nothing is ruled out."""
+    monkeypatch.setattr(doctor.kernel_router, "why_not", lambda: reason)
 
-    assert doctor.netem(root=True) == Finding("netem", value, rules_out)
+    assert doctor.netem(root=True) == Finding("netem", value)
 
 
-def test_user_mode_linux_is_found_by_its_program(tmp_path, monkeypatch):
-    """Without user-mode-linux the finding names the package to install."""
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert "package user-mode-linux" in doctor.user_mode_linux().rules_out
+def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monkeypatch):
+    """The first run in guests fetches it too."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
-    (tmp_path / "linux").write_text("#!/bin/sh\n")
-    (tmp_path / "linux").chmod(0o755)
-    assert doctor.user_mode_linux() == Finding("user-mode-linux", str(tmp_path / "linux"))
+    assert doctor.guests() == Finding(
+        "guests", "no kernel in the cache", "--db-provisioner vm cannot run here before `dbcluster fetch vm`"
+    )
+
+
+def test_guests_are_shown_with_kernel_and_memory(monkeypatch, tmp_path):
+    """What they lack is said: root, or a directory in which their memory fits."""
+    system = types.SimpleNamespace(version="7.2.7")
+    monkeypatch.setattr(doctor.fetched, "lookup", lambda product, version: system)
+    monkeypatch.setattr(doctor.network, "missing", lambda: "")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    shown = doctor.guests()
+    monkeypatch.setattr(doctor.network, "missing", lambda: "guests need root")
+
+    assert shown.value.startswith(f"user-mode Linux 7.2.7, started by root, memory in {tmp_path} (")
+    assert doctor.guests() == Finding(
+        "guests", "user-mode Linux 7.2.7", "--db-provisioner vm cannot run here: guests need root"
+    )
 
 
 def test_what_hosts_may_be_limited_to_is_listed():
