@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test suites benchmarks report lint clean
+.PHONY: help setup images bench test guests suites benchmarks report lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -42,6 +42,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 # Without an engine container tests are skipped, and the last lines give the reason. With an engine, CI requires the images.
 	@if scripts/engine.sh 2>&1 | tee $(UNTESTED); then \
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
+# Without the kernel of guests their tests are skipped, each with the reason; CI requires it.
+	@$(BIN)/dbcluster fetch vm || [[ -z $${CI:-} ]]
 # Without Chromium the tests that open the page are skipped, each with the command that installs it.
 	@scripts/browser.sh || true
 # Without Allure the tests of its page are skipped, each with the reason.
@@ -54,6 +56,11 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 	$(BIN)/pytest $(FLAGSHIPS) --db-budget 25 --db-results $(RESULTS)/flagships $(ARGS)
 	@scripts/untested.sh $(UNTESTED)
 
+guests: setup ## fetch the kernel of guests, and run the tests and a claim in virtual machines that take minutes
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 haproxy vm
+	$(BIN)/pytest tests -m guests
+	$(BIN)/pytest suites/galera -k "flush and write" --db-provisioner vm --db-results $(RESULTS)/guests $(ARGS)
+
 suites: setup ## run all claims of suites/
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 	$(BIN)/pytest suites $(ARGS)
@@ -62,7 +69,9 @@ benchmarks: setup ## measure the plugin's own speed with the scripts of benchmar
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
-report: setup ## make the page of the last results, and that of Allure if it was fetched (ARGS=--allure fetches it)
+report: setup ## make the page of the last results (without any: runs the main claims first), and Allure's if it was fetched (ARGS=--allure fetches it)
+	@[[ -e $(RESULTS)/run.json ]] || { echo "report: no results in $(RESULTS) yet: running the main claims first (make bench)"; \
+		$(MAKE) --no-print-directory bench ARGS= || [[ -e $(RESULTS)/run.json ]]; }
 	@$(BIN)/dbcluster report $(RESULTS) $(ARGS)
 
 lint: setup ## check style, types and import contracts

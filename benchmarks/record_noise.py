@@ -87,7 +87,7 @@ def main() -> None:
     arguments = parser.parse_args()
     path = arguments.trace or stage.ROOT / "reports" / "latest" / f"noise-{arguments.mode}.json"
     load = MySQLSlap(arguments.mode)
-    trace = opened(path, str(load), {**fingerprint(), "release": stage.server().version, "cluster": str(GALERA)})
+    trace = opened(path, str(load), {**fingerprint({}), "release": stage.server().version, "cluster": str(GALERA)})
     if len(trace["rounds"]) < arguments.runs:
         with stage.clusters() as pool:
             testbed = stage.stage_of(pool, load, [GALERA])

@@ -1,27 +1,40 @@
-"""What the samples of every second cost: CPU of the plugin and of each server, without any load.
+"""What the samples of every second cost: CPU without any load, and the speed of a load with and without them.
 
-    python benchmarks/timeline_cost.py [--runs 5] [--connections 50]
+    python benchmarks/timeline_cost.py [--runs 3] [--connections 50] [--budget 75] [--seed N]
 
-Three Galera nodes are idle but for open connections, of which a status lists all. Each run takes many samples at once
-and divides, because the CPU times of processes come in ticks of 10 ms; the same time without samples is subtracted.
-A measurement takes one sample a second, so the seconds of a sample are the share of a core.
+CPU: three Galera nodes are idle but for open connections, of which a status lists all. Each run takes many samples at
+once and divides, because the CPU times of processes come in ticks of 10 ms; the same time without samples is
+subtracted. A measurement takes one sample a second, so the seconds of a sample are the share of a core.
+
+Speed: a claim that the same load on the same cluster is as fast with the samples as without them, ``same_as`` within
+5 %, in rounds of 2 s. Both together take about three minutes; populating the tables for the first time comes on top.
 """
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import time
 
 import psutil
 
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
-from pytest_dbcluster import MySQLSlap
+from pytest_dbcluster import MySQLSlap, SysBench
+from pytest_dbcluster.claims.claim import Verdict
 from pytest_dbcluster.clusters.servers.connection import Connection
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.timeline import Place, Timeline
 from pytest_dbcluster.workloads.workload import Setting
 
 TARGET = 0.5  # % of a core for each node
 SECONDS, INTERVAL = 6.0, 0.01
+WITHIN = 0.05
+LOAD = SysBench("oltp_read_write", to="writer", seconds=2.0)  # two samples or more in each round
 
 
 def used(setting: Setting) -> tuple[float, float]:
@@ -52,23 +65,64 @@ def row(setting: Setting) -> str:
     return f"| {samples} | {shares[0]:.2f} | {shares[1]:.2f} | {sum(shares):.2f} | {ratios.met(sum(shares), TARGET)} |"
 
 
-def main() -> None:
-    """Reads the command line and prints the table."""
-    parser = ratios.arguments(__doc__, 5, "times that samples are taken")
-    parser.add_argument("--connections", type=int, default=50, metavar="N", help="open connections of each node")
-    arguments = parser.parse_args()
+class Sampled(Testbed):
+    """Two equal variants on one cluster; every second is sampled in the rounds of the first one alone."""
+
+    def round(self, variant: int, *, block: int, position: int) -> Round:
+        """Run one round of a variant, reset included, with or without the samples."""
+        if variant:
+            return super().round(variant, block=block, position=position)
+        timeline, place = Timeline(), Place(self.names[variant], block, position)
+        try:
+            with timeline.during(place, stage.setting(self._pool, self, 0, "quick")):
+                return super().round(variant, block=block, position=position)
+        finally:
+            timeline.stop()
+
+
+def same(pool: Pool, seed: int, budget: float) -> Verdict:
+    """The verdict on the claim that the load is as fast with the samples as without them."""
+    equal = GALERA.with_options(lock_wait_timeout=86399).named("without")  # a switch that changes nothing
+    variants = stage.stage_of(pool, LOAD, [GALERA.named("with"), equal]).variants
+    measurement = Measurement(Sampled(LOAD, variants, pool, "quick", stage.tell), Rules(seed, budget=budget))
+    sampled, plain = series_of(measurement)
+    answer = sampled.same_as(plain, within=WITHIN)
+    stage.tell(answer.message)
+    return answer.verdict
+
+
+def costs(pool: Pool, runs: int, connections: int) -> None:
+    """Print the table of the CPU that samples take."""
     print("| samples | plugin, % of a core for each node | server, % | together, % | |")
     print("|---|---|---|---|---|")
-    with stage.clusters() as pool:
-        setting = stage.setting(pool, stage.stage_of(pool, MySQLSlap("read"), [GALERA]), 0, "quick")
-        idle = [Connection(node.name, node.endpoint) for node in setting.cluster.nodes] * arguments.connections
-        idle = [Connection(connection.name, connection.endpoint) for connection in idle]
-        for connection in idle:
+    setting = stage.setting(pool, stage.stage_of(pool, MySQLSlap("read"), [GALERA.named("with")]), 0, "quick")
+    with contextlib.ExitStack() as stack:
+        for node in setting.cluster.nodes * connections:
+            connection = stack.enter_context(contextlib.closing(Connection(node.name, node.endpoint)))
             connection.query("SELECT 1")
-        for _ in range(arguments.runs):
+        for _ in range(runs):
             print(row(setting), flush=True)
-        for connection in idle:
-            connection.close()
+
+
+def line(verdict: Verdict) -> str:
+    """The table line of the claim."""
+    low, high = verdict.decided_low, verdict.decided_high
+    shown = f"{verdict.ratio:.3f} (90 %: {low:.3f} .. {high:.3f})"
+    return f"| {LOAD} | {shown} | {verdict.pairs} | same within {WITHIN:g}: {verdict.outcome.value} |"
+
+
+def main() -> None:
+    """Reads the command line and prints the tables."""
+    parser = ratios.arguments(__doc__, 3, "times that samples are taken")
+    parser.add_argument("--connections", type=int, default=50, metavar="N", help="open connections of each node")
+    parser.add_argument("--budget", type=float, default=75.0, metavar="S", help="measured seconds of the claim")
+    parser.add_argument("--seed", type=int, default=secrets.randbits(63), metavar="N", help="of its order of rounds")
+    arguments = parser.parse_args()
+    with stage.clusters() as pool:
+        costs(pool, arguments.runs, arguments.connections)
+        print("\n| load | speed with samples / without | pairs | |")
+        print("|---|---|---|---|", flush=True)
+        print(line(same(pool, arguments.seed, arguments.budget)))
 
 
 if __name__ == "__main__":

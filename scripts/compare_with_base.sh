@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Compares a my.cnf of this checkout with the same file of another commit, both in one run, and writes the result.
 #   scripts/compare_with_base.sh COMMIT FILE OUTPUT [OPTION...]
-# OPTIONs go to `dbcluster compare`. The exit status is 0 for no worse and for could not tell, 3 for worse, else that of
-# the command. In GitHub Actions the result is also the step summary, and "could not tell" a warning.
+# OPTIONs go to `dbcluster compare`. The exit status is 0 for no worse and for could not tell, 3 for worse, 2 without such
+# a commit, else that of the command. In GitHub Actions the result is also the step summary, and "could not tell" a warning.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,11 +13,20 @@ UNKNOWN=4
 }
 commit=$1 file=$2 output=$3
 shift 3
+if [[ -z $commit ]] || ! git rev-parse --verify --quiet "$commit^{commit}" >/dev/null; then
+    echo "there is no base to compare $file with: this checkout has no commit '$commit'; run it for a pull request, and" \
+        "check out the whole history (fetch-depth: 0)" | tee "$output" >&2
+    exit 2
+fi
 base=$(mktemp -d)/base
 trap 'git worktree remove --force "$base"; rmdir "$(dirname "$base")"' EXIT
 git worktree add --quiet --detach "$base" "$commit"
 if [[ ! -e $base/$file ]]; then
     echo "$file is new: commit $commit does not have it, so there is nothing to compare" | tee "$output"
+    exit 0
+fi
+if cmp -s "$base/$file" "$file" && ! grep -q '^[[:space:]]*!include' "$file"; then
+    echo "$file is the same as in commit $commit, so there is nothing to compare" | tee "$output"
     exit 0
 fi
 status=0

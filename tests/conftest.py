@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import hypothesis
 import pytest
 
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -19,6 +20,7 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -28,8 +30,13 @@ from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
 from tests.support import engines, users
 from tests.support.clusters import bring_up
+from tests.support.guests import missing as no_guests
 
 pytest_plugins = ["pytester"]
+
+# A busy machine makes any example slow; what is too slow is for benchmarks/ to say.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # What takes longest, begun first: whoever has nothing left to do at the end waits for a short one then.
 LONG = (
@@ -167,6 +174,31 @@ def contain(containers: ContainerProvisioner, imaged: Callable[[str], Release]) 
     for cluster in made:
         cluster.close()
         containers.give_back(cluster.hosts)
+
+
+@pytest.fixture(scope="session")
+def guests() -> Iterator[GuestProvisioner]:
+    """Guests of this machine; what they need is named where it is missing."""
+    if reason := no_guests():
+        pytest.skip(reason)
+    made = GuestProvisioner()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def guest(guests: GuestProvisioner) -> Iterator[Bring]:
+    """``guest("galera", 3, "mariadb:10.11")``: as ``bring``, in guests."""
+    made: list[Cluster] = []
+
+    def guest(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
+        made.append(bring_up(ClusterSpec(topology, nodes=nodes), find.find(release), guests, options=options))
+        return made[-1]
+
+    yield guest
+    for cluster in made:
+        cluster.close()
+        guests.give_back(cluster.hosts)
 
 
 @pytest.fixture

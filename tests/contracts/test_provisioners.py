@@ -11,7 +11,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import PLANNED, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from tests.support import engines
+from tests.support import engines, guests
 
 NAMES = sorted(registry.names("provisioner"))
 
@@ -28,6 +28,8 @@ def provisioner(request):
             pytest.skip(reason)
         with contextlib.closing(engine.connect()) as reached:
             told = {"chosen": {str(SPEC.release): engines.tiny(reached)}}
+    if request.param == "vm" and (reason := guests.missing()):
+        pytest.skip(reason)
     made = provisioner_class(request.param)(**told)
     yield made
     made.close()

@@ -18,10 +18,12 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.clusters.topology import PLANNED, topology
 from pytest_dbcluster.errors import ConfigError, NodeDied, Unsupported
+from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed import timeline
 from pytest_dbcluster.testbed.durability import Durability
+from tests.support.guests import servers_in
 from tests.support.hostile import contents, hostile_cnf, open_for_writing
 from tests.support.sockets import beyond_this_machine, open_ports
 
@@ -30,10 +32,11 @@ ONE_NODE = {"standalone"}
 ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its own test that it is refused
 SIZES = {"mariadb:10.11": 3, "mariadb:11.8": 2, "mysql:9.7": 3}
 IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
+QUICK_IN_GUESTS = {"standalone"}  # the others take their time: make guests
 
 
 def cases():
-    """Each topology on each release of its vendors, with one, two and three nodes; and each one in containers."""
+    """Each topology on each release of its vendors, with one, two and three nodes; each in containers and guests."""
     for name in NAMES:
         on = {release: nodes for release, nodes in SIZES.items() if release.startswith(ONLY.get(name, ""))}
         for release, nodes in on.items():
@@ -42,6 +45,9 @@ def cases():
             yield name, 1, next(iter(on)), "local"
     for name in NAMES:
         yield name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "container"
+    for name in NAMES:
+        case = name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "vm"
+        yield case if name in QUICK_IN_GUESTS else pytest.param(case, marks=pytest.mark.guests)
 
 
 def label(case):
@@ -69,6 +75,9 @@ def cluster(request, bring, provisioner, elsewhere):
         contain, imaged = request.getfixturevalue("contain"), request.getfixturevalue("imaged")
         options = judged(cnf, imaged(release), request.getfixturevalue("containers")).options
         made = contain(name, nodes, release, **options)
+    elif where == "vm":
+        options = judged(cnf, find.find(release), request.getfixturevalue("guests")).options
+        made = request.getfixturevalue("guest")(name, nodes, release, **options)
     else:
         found = find.find(release)
         made = bring(name, nodes, found, **judged(cnf, found, provisioner).options)
@@ -228,6 +237,11 @@ def test_no_file_elsewhere_has_changed(cluster, elsewhere):
 
 def test_close_leaves_no_process(cluster):
     """After close none of the servers exists, and nobody's other servers were touched."""
+    if isinstance(cluster.nodes[0].host, GuestHost):
+        assert [servers_in(node.host) for node in cluster.nodes] == [1] * len(cluster.nodes)
+        cluster.close()
+        assert [servers_in(node.host) for node in cluster.nodes] == [0] * len(cluster.nodes)
+        return
     run = Run(Path(cluster.nodes[0].host.directory).parents[1], 0, 0.0, kept=False)
     pids = {node.process.pid for node in cluster.nodes}
     assert all(map(psutil.pid_exists, pids))

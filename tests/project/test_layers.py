@@ -24,7 +24,13 @@ OPTIONAL = {
     "matplotlib": "matplotlib",
     "jinja2": "jinja2",
 }
-KNOWS_PYTEST = {"plugin.benchmarks", "plugin.hooks", "plugin.xdist"}
+KNOWS_PYTEST = {
+    "plugin.benchmarks",
+    "plugin.collection.checks",
+    "plugin.collection.code_of_test",
+    "plugin.hooks",
+    "plugin.xdist",
+}
 MODULE_LINES = 500
 FOLDER_MODULES = 12
 FUNCTION_LINES = 40

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.cli import init
-from tests.support.command import ROOT
+from pytest_dbcluster.system import cache
+from tests.support.command import ROOT, git_in
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCRIPT = "scripts/compare_with_base.sh"
 BIN = Path(sys.executable).parent
+ACTIONLINT = "v1.7.12"
 
 
 @pytest.fixture
@@ -47,17 +49,44 @@ def test_workflows_are_safe(workflows):
     assert "No findings to report" in done.stdout + done.stderr
 
 
+def actionlint():
+    """The program actionlint of this exact version, built by Go from the module proxy; skips where there is no Go."""
+    bin_directory = cache.root() / "tools" / f"actionlint-{ACTIONLINT}"
+    program = bin_directory / "actionlint"
+    if not program.exists():
+        if shutil.which("go") is None:
+            pytest.skip("no Go on PATH, which builds actionlint: install it (golang-go)")
+        command = ["go", "install", f"github.com/rhysd/actionlint/cmd/actionlint@{ACTIONLINT}"]
+        built = {"GOBIN": str(bin_directory), "GOFLAGS": "-modcacherw"}
+        done = subprocess.run(command, env=os.environ | built, capture_output=True, text=True, check=False)
+        if done.returncode:
+            pytest.skip(f"Go could not build actionlint {ACTIONLINT}: {done.stderr.strip().splitlines()[-1]}")
+    return program
+
+
+def test_workflows_say_nothing_that_github_refuses(workflows):
+    """Expressions, contexts, job dependencies and the syntax of shell scripts, as actionlint knows them."""
+    command = [actionlint(), "-no-color", "-shellcheck=", "-pyflakes=", *sorted(workflows.glob("*.yml"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_workflow_is_found(workflows):
+    """So the check above looks at something."""
+    wrong = workflows / "gate-example.yml"
+    wrong.write_text(wrong.read_text().replace("env.XDG_CACHE_HOME", "environment.XDG_CACHE_HOME"))
+    done = subprocess.run([actionlint(), "-no-color", wrong], capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert 'undefined variable "environment"' in done.stdout
+
+
 @pytest.fixture
 def checkout(tmp_path):
     """A git repository with the script, a my.cnf that its last commit changed, and a command that takes its place."""
-
-    def git(*words):
-        who = {f"GIT_{role}_{key}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
-        command = ["git", "-c", "init.defaultBranch=main", *words]
-        done = subprocess.run(command, cwd=place, env=os.environ | who, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
     place = tmp_path / "checkout"
+    git = git_in(place)
     (place / "scripts").mkdir(parents=True)
     shutil.copy(ROOT / SCRIPT, place / "scripts")
     git("init", "--quiet")
@@ -67,11 +96,11 @@ def checkout(tmp_path):
         git("commit", "--quiet", "--message", str(number))
     (place / ".venv" / "bin").mkdir(parents=True)
 
-    def run(status, file="my.cnf", **environment):
+    def run(status, file="my.cnf", commit="HEAD~1", **environment):
         program = place / ".venv" / "bin" / "dbcluster"
         program.write_text(f'#!/bin/sh\necho "$@"\ncat "$3" "$5"\necho the sentence\nexit {status}\n')
         program.chmod(0o755)
-        command = [place / SCRIPT, "HEAD~1", file, "result.md", "--seconds", "60"]
+        command = [place / SCRIPT, commit, file, "result.md", "--seconds", "60"]
         given = {name: value for name, value in os.environ.items() if not name.startswith("GITHUB")} | environment
         done = subprocess.run(command, env=given, capture_output=True, text=True, check=False)
         return done, git("worktree", "list").splitlines()
@@ -103,6 +132,16 @@ def test_what_could_not_be_told_is_a_warning_in_github(checkout, tmp_path):
     assert step.read_text().startswith("```\ncompare --cnf ")
 
 
+def test_a_my_cnf_that_did_not_change_is_not_compared(checkout):
+    """It is said, and the job is green; the files that it includes may have changed, so then it is compared."""
+    (checkout.place / "my.cnf").write_text("[mysqld]\nsync_binlog = 1\n")
+    done, trees = checkout(2)
+
+    assert done.returncode == 0
+    assert done.stdout == "my.cnf is the same as in commit HEAD~1, so there is nothing to compare\n"
+    assert len(trees) == 1
+
+
 def test_a_my_cnf_that_is_new_has_nothing_to_be_compared_with(checkout):
     """It is said, and the job is green."""
     (checkout.place / "new.cnf").write_text("[mysqld]\n")
@@ -110,4 +149,18 @@ def test_a_my_cnf_that_is_new_has_nothing_to_be_compared_with(checkout):
 
     assert done.returncode == 0
     assert done.stdout == "new.cnf is new: commit HEAD~1 does not have it, so there is nothing to compare\n"
+    assert len(trees) == 1
+
+
+@pytest.mark.parametrize("commit", ["", "0" * 40])
+def test_a_pull_request_without_a_base_is_told_what_is_missing(checkout, commit):
+    """A job that no pull request has started has none, and a shallow checkout does not have it."""
+    done, trees = checkout(0, commit=commit)
+    said = (
+        f"there is no base to compare my.cnf with: this checkout has no commit '{commit}'; run it for a pull request, "
+        "and check out the whole history (fetch-depth: 0)\n"
+    )
+
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert (checkout.place / "result.md").read_text() == said
     assert len(trees) == 1

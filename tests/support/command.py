@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,14 +10,46 @@ from pathlib import Path
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
+from tests.support import conftests
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "pytest_dbcluster.cli.main"]
+# The command, which waits for no other run of this machine.
+PROGRAM = """\
+#!{python}
+import sys
+{lock}
+from pytest_dbcluster.cli.main import main
+
+sys.exit(main())
+"""
 
 
-def dbcluster(*words, seconds=60):
-    """Run the command as a user does."""
-    return subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=seconds, cwd=ROOT, check=False)
+def alone(directory):
+    """The command in a directory, as a program that takes turns with no other run: a test of times must not wait."""
+    directory.mkdir(parents=True, exist_ok=True)
+    program = directory / "dbcluster"
+    program.write_text(PROGRAM.format(python=sys.executable, lock=conftests.OWN_MACHINE))
+    program.chmod(0o755)
+    return program
+
+
+def dbcluster(*words, seconds=60, program=None):
+    """Run the command, or another program, as a user does."""
+    command = COMMAND if program is None else [program]
+    return subprocess.run([*command, *words], capture_output=True, text=True, timeout=seconds, cwd=ROOT, check=False)
+
+
+def git_in(place):
+    """A function that calls git in a directory, as an author of its own, and returns what it prints."""
+
+    def git(*words):
+        who = {f"GIT_{role}_{key}": "a@b.c" for role in ("AUTHOR", "COMMITTER") for key in ("NAME", "EMAIL")}
+        command = ["git", "-c", "init.defaultBranch=main", *words]
+        done = subprocess.run(command, cwd=place, env=os.environ | who, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    return git
 
 
 def left(run_id):

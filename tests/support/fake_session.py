@@ -30,8 +30,11 @@ class FakeSource(RoundSource):
         self.load = str(load)
         self.names = [spec.short_name for spec in specs]
         self.mode = self.load.split()[-1]
-        release = types.SimpleNamespace(name=release, version="1.2.3")
-        self.variants = [types.SimpleNamespace(release=release, spec=spec) for spec in specs]
+        self.environment = {}
+        release = types.SimpleNamespace(name=release, version=os.environ.get("VERSION", "1.2.3"), image="")
+        self.variants = [
+            types.SimpleNamespace(release=release, spec=spec, options=dict(spec.options)) for spec in specs
+        ]
         self._noise = random.Random(7)
 
     def round(self, variant, *, block, position):
@@ -54,6 +57,10 @@ class FakeSource(RoundSource):
         """Nothing to add."""
         return ["durability: made up"]
 
+    def delays(self, variant):
+        """No network was asked for."""
+        return []
+
     def durability(self, variant):
         """Nothing is written."""
         return "made up"
@@ -61,6 +68,10 @@ class FakeSource(RoundSource):
     def differences(self, candidate, baseline):
         """One variable."""
         return {"innodb_flush_log_at_trx_commit": ("1", "2")}
+
+    def data_fits(self, candidate, baseline):
+        """No buffer pool."""
+        return ""
 
 
 class FakeSession(DBSession):

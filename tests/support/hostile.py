@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.hosts.agent_host import AgentProcess
+from pytest_dbcluster.hosts.host import Host
 
 # Every option of these that is taken as it is written would write, create or delete files in {victim}.
 _BOTH = """
@@ -97,6 +99,8 @@ def contents(directory: Path) -> dict[str, tuple[bytes, int]]:
 def open_for_writing(node: Node) -> set[str]:
     """The paths of all files that a node's server has open for writing, or mapped as shared and writable."""
     assert node.process
+    if isinstance(node.process, AgentProcess) and not node.process.pid:
+        return _open_in_guest(node.host, node.process)
     process = Path("/proc") / str(node.process.pid)
     paths = set()
     for entry in (process / "fd").iterdir():
@@ -111,4 +115,20 @@ def open_for_writing(node: Node) -> set[str]:
         fields = line.split(maxsplit=5)
         if len(fields) == 6 and fields[1].startswith("rw") and fields[1].endswith("s"):
             paths.add(fields[5])
+    return _files(paths)
+
+
+def _open_in_guest(host: Host, process: AgentProcess) -> set[str]:
+    """The same of a server in a guest, whose processes this machine does not see."""
+    number = process._inside
+    lines = host.run(["sh", "-c", f"ls -l /proc/{number}/fd; cat /proc/{number}/maps"]).stdout.splitlines()
+    paths = {line.partition(" -> ")[2] for line in lines if line.startswith("l") and line[2] == "w"}
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if len(fields) == 6 and fields[1].startswith("rw") and fields[1].endswith("s"):
+            paths.add(fields[5])
+    return _files(paths)
+
+
+def _files(paths: set[str]) -> set[str]:
     return {path for path in paths if path.startswith("/") and path not in ("/dev/null", "/[aio]", "/[aio] (deleted)")}

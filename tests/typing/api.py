@@ -41,6 +41,16 @@ def test_workloads_by_name(measure: Measure) -> None:
     assert one.lower("abort_share", than=everywhere)
 
 
+def test_workloads_by_name_on_several_clusters(measure: Measure) -> None:
+    """Each workload on each cluster is a series."""
+    loads = {"few": TPCC(threads=4), "many": TPCC(threads=16)}
+    few, few_flush_2, many, many_flush_2 = measure(loads, on=[GALERA, FLUSH_2])
+    assert_type(many, Series)
+
+    assert few_flush_2.beats(few)
+    assert many_flush_2.beats(many)
+
+
 def test_curves(measure: Measure) -> None:
     """A sweep is a curve; its points are values with a series for each cluster."""
     curve = measure.sweep(SysBench("oltp_read_only"), on=[GALERA, FLUSH_2], threads=(1, 4, 16))

@@ -73,7 +73,7 @@ class Run:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "pytest", *words],
                 cwd=place,
-                env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), **environment},
+                env={**os.environ, "DBCLUSTER_DATA_DIR": str(self.data), "COLUMNS": "400", **environment},
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # noqa: PLW1509  (nohup ignores it)
