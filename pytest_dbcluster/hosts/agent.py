@@ -9,6 +9,7 @@ Starting a program through the agent costs one message. The exec call of an engi
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import shlex
 import socket
@@ -19,7 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pytest_dbcluster.errors import ProvisionError
 
 # Requests: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", "fall". Answers:
-# "ready", "began NUMBER PID", "ended NUMBER STATUS", "fell". Each answer is one write, so answers do not mix.
+# "ready", "began NUMBER PID", "ended NUMBER STATUS", "signalled", "fell". Each is one write, so answers do not mix.
+# An empty line is no request.
 PROGRAM = r"""
 leader=$(command -v setsid)
 while IFS= read -r line; do
@@ -45,6 +47,7 @@ while IFS= read -r line; do
         ;;
     signal)
         kill -s "$2" -- "-$3" 2>/dev/null || kill -s "$2" "$3" 2>/dev/null
+        echo signalled
         ;;
     fall)
         kill -s KILL -- -1  # all processes except the first one of the host, which is this shell
@@ -58,8 +61,9 @@ done
 # whatever the settings of the container are; Docker leaves the input open. The line of a guest ends in any case.
 STAYS = "while :; do sleep 3600; done"
 BEGIN_SECONDS = 30.0  # timeout for the start of a program
-CLOSE_SECONDS = 5.0  # timeout for the end of the listener thread
-
+CLOSE_SECONDS = 5.0  # timeout for the end of a thread of ours
+# The waits before an empty line follows a request without an answer; the last one repeats.
+NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
 
 # What comes over a line, until its end: parts of the agent's output (True), and other words of the host (False).
 Parts = Callable[[socket.socket], Iterator[tuple[bool, bytes]]]
@@ -77,6 +81,8 @@ class Agent:
 
     ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1. ``parts`` reads the line.
     ``ended``: a clause for the end of the line. ``console``: returns what else the host has said, for messages.
+    ``nudges``: the host may overlook a request until more comes over the line; so empty lines follow one that is not
+    answered.
     """
 
     def __init__(
@@ -87,6 +93,7 @@ class Agent:
         parts: Parts = plain,
         ended: str = "has ended",
         console: Callable[[], str] = str,
+        nudges: bool = False,
     ) -> None:
         self.name = name
         self._stream = stream
@@ -98,14 +105,18 @@ class Agent:
         self._pids: dict[int, int] = {}
         self._ended: dict[int, int] = {}
         self._early: dict[int, str] = {}
+        self._signals = 0  # that have no answer yet
         self._sending = threading.RLock()
         self._news = threading.Condition()
         self._answers = False
-        self._fallen = False
+        self._fallen = True
         self._last = 0
         self.gone = ""
         self._listener = threading.Thread(target=self._listen, name=f"agent of {name}", daemon=True)
         self._listener.start()
+        self._nudger = threading.Thread(target=self._nudge, name=f"nudger of {name}", daemon=True) if nudges else None
+        if self._nudger:
+            self._nudger.start()
 
     def wait_ready(self, seconds: float) -> None:
         """Send "hello" and wait for the answer, at most ``seconds``. Raises ProvisionError."""
@@ -120,6 +131,7 @@ class Agent:
             self._begun += 1
             number = self._begun
             self._send(f"begin {number} {len(lines)}\n" + "".join(f"{line}\n" for line in lines))
+        self._wake_nudger()
         return number
 
     def pid(self, number: int) -> int:
@@ -156,7 +168,7 @@ class Agent:
                 self._early[number] = name
                 return
         if self.status(number) is None:
-            self._send(f"signal {name} {self._pids[number]}\n")
+            self._send_signal(name, self._pids[number])
 
     def fall(self, seconds: float = 10.0) -> None:
         """Kill every program of the host at once and wait for it, at most ``seconds``. Raises ProvisionError."""
@@ -164,6 +176,7 @@ class Agent:
         with self._sending:
             self._last = self._begun
             self._send("fall\n")
+        self._wake_nudger()
         self._until(lambda: self._fallen, seconds, "that its programs were killed")
 
     def close(self) -> None:
@@ -171,7 +184,10 @@ class Agent:
         self.gone = self.gone or f"{self.name} was given back"
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_RDWR)
+        self._wake_nudger()
         self._listener.join(CLOSE_SECONDS)
+        if self._nudger:
+            self._nudger.join(CLOSE_SECONDS)
         # socket.close() would leave it open as long as a reader object of docker-py exists.
         with contextlib.suppress(OSError):
             os.close(self._stream.detach())
@@ -193,6 +209,35 @@ class Agent:
                 self._stream.sendall(text.encode())
         except OSError as error:
             raise ProvisionError(self.gone or f"{self.name} is gone: {error}") from None
+
+    def _send_signal(self, name: str, pid: int) -> None:
+        with self._news:
+            self._signals += 1
+            self._news.notify_all()
+        self._send(f"signal {name} {pid}\n")
+
+    def _wake_nudger(self) -> None:
+        # Not with the lock on sending held: the listener sends while it holds this one.
+        with self._news:
+            self._news.notify_all()
+
+    @property
+    def _waits(self) -> bool:
+        """Whether a request has no answer yet."""
+        begun = len(self._pids.keys() | self._ended.keys())
+        return begun < self._begun or self._signals > 0 or not self._fallen
+
+    def _nudge(self) -> None:
+        """Send empty lines while a request has no answer."""
+        while not self.gone:
+            with self._news:
+                self._news.wait_for(lambda: self.gone or self._waits)
+            for seconds in itertools.chain(NUDGE_SECONDS, itertools.repeat(NUDGE_SECONDS[-1])):
+                with self._news:
+                    if self._news.wait_for(lambda: self.gone or not self._waits, seconds):
+                        break
+                with contextlib.suppress(ProvisionError):
+                    self._send("\n")
 
     def _listen(self) -> None:
         reason = f"{self.name} {self._end}"
@@ -216,14 +261,17 @@ class Agent:
             match words:
                 case ["ready"]:
                     self._answers = True
+                case ["signalled"]:
+                    self._signals = max(0, self._signals - 1)
                 case ["fell"]:
                     running = {number: -9 for number in range(1, self._last + 1) if number not in self._ended}
                     self._ended |= running
                     self._fallen = True
+                    self._signals = 0
                 case ["began", number, pid]:
                     self._pids[int(number)] = int(pid)
                     if name := self._early.pop(int(number), ""):
-                        self._send(f"signal {name} {pid}\n")
+                        self._send_signal(name, int(pid))
                 case ["ended", number, status]:
                     code = int(status)
                     # A shell reports 128 + N for a program that signal N ended.

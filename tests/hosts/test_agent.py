@@ -77,6 +77,39 @@ def host(shell):
             thread.join()
 
 
+@pytest.fixture
+def deaf(shell):
+    """The agent behind a line that keeps each request until more comes over it."""
+    ours, theirs = socket.socketpair()
+    program = shell
+
+    def forward():
+        kept = b""
+        with contextlib.suppress(OSError):
+            while data := theirs.recv(4096):
+                os.write(program.stdin.fileno(), kept)
+                kept = data
+        with contextlib.suppress(OSError):
+            program.stdin.close()
+
+    def answer():
+        with contextlib.suppress(OSError):
+            while data := os.read(program.stdout.fileno(), 4096):
+                theirs.sendall(data)
+            theirs.shutdown(socket.SHUT_RDWR)
+
+    with ours, theirs:
+        threads = [threading.Thread(target=one) for one in (forward, answer)]
+        for thread in threads:
+            thread.start()
+        made = Agent(ours, "a host", nudges=True)
+        yield made
+        end(shell)
+        made.close()
+        for thread in threads:
+            thread.join()
+
+
 def script(command, tmp_path, **more):
     """The script of a command that writes into files of the test's."""
     return agent.script(command, directory=str(tmp_path), environment={}, output=str(tmp_path / "out"), **more)
@@ -195,3 +228,17 @@ def test_one_that_is_to_stay_outlives_the_end_of_its_input(shell):
             assert [stays.stdout.readline() for _ in range(2)] == [b"stays\n", b"stays\n"]
         finally:
             end(stays)
+
+
+def test_an_overlooked_request_is_answered(deaf, tmp_path):
+    """Empty lines follow a request until its answer is here: of a start, of a signal, and of the end of everything."""
+    number = deaf.begin(script(["sleep", "60"], tmp_path))
+    assert deaf.pid(number) > 0
+
+    deaf.signal(number, "TERM")
+    assert deaf.wait(number, 10) == -15
+
+    last = deaf.begin(script(["sleep", "60"], tmp_path))
+    assert deaf.pid(last) > 0
+    deaf.signal(last, "KILL")
+    assert deaf.wait(last, 10) == -9
