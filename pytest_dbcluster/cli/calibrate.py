@@ -11,6 +11,7 @@ import contextlib
 import dataclasses
 import math
 import secrets
+import signal
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -49,8 +50,14 @@ PARTS = 40  # rounds that the time of a pair would have room for: so long is a r
 
 
 def run_calibrate(arguments: argparse.Namespace) -> int:
-    """``dbcluster calibrate``: measure until ``--pairs`` pairs of clusters are known; return 0, or 130 after Ctrl-C."""
+    """``dbcluster calibrate``: measure until ``--pairs`` pairs of clusters are known; return 0, or 130 after Ctrl-C.
+
+    SIGTERM and SIGHUP are as Ctrl-C, unless the caller has set them to be ignored (nohup).
+    """
     _check(arguments.pairs, arguments.rounds, arguments.seconds)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, signal.default_int_handler)
     workload = workload_of(arguments.workload, arguments.threads)
     if arguments.seconds is not None:
         length = arguments.seconds / arguments.pairs / PARTS

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import math
 import random
 import re
+import subprocess
 
 import pytest
 
@@ -18,7 +20,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import cluster_differences
 from pytest_dbcluster.testbed.cluster_differences import Calibration, Key
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
-from tests.support.command import dbcluster
+from tests.support.command import ROOT, alone, dbcluster
 from tests.support.fakes import FakeSource, noisy
 
 KEY = Key("2 x CPU, 24.0 GiB", "fake", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
@@ -210,3 +212,16 @@ def test_real_clusters_are_started_afresh_for_each_pair(pool):
         assert pool.clusters == []
     assert [len(pids) for pids in servers] == [2, 2]
     assert not servers[0] & servers[1]
+
+
+def test_sigterm_ends_a_calibration_as_ctrl_c_does(tmp_path):
+    """What was measured is kept and said, the servers end, and the exit code is that of Ctrl-C."""
+    words = [alone(tmp_path), "calibrate", "standalone", "--release", "mariadb:10.11", "--pairs", "1000"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=ROOT) as started:
+        before = list(itertools.takewhile(lambda line: "ready in" not in line, started.stderr))
+        started.terminate()
+        rest = started.stderr.read()
+
+    assert before
+    assert re.search(r"interrupted: \d+ of 1000 pairs of clusters are kept; the same command goes on\n", rest)
+    assert started.returncode == 130
