@@ -50,6 +50,7 @@ PROLOG = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
 METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 LETTER, SAMPLE = 0.075, 6  # inches of a letter of a legend; letters that take as much room as a sample of a line
 LEAST = 10  # letters of a label
+APART = 2  # letters between two labels of an axis
 NUMBERED = re.compile(r' id="[A-Za-z_.0-9]+_\d+"')  # of matplotlib's groups: nothing refers to them
 
 
@@ -212,6 +213,13 @@ def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
     while most > LEAST and sum(sorted(min(len(label), most) + SAMPLE for label in labels)[-columns:]) > letters:
         most -= 1
     return [elided(label, most) for label in labels]
+
+
+def fitting_labels(axes: Any, labels: Sequence[str]) -> None:
+    """Label the places 0, 1, 2 of the x axis with these texts; where they would overlap, only every n-th of them."""
+    room = axes.get_position().width * axes.figure.get_figwidth() / max(1, len(labels))
+    every = max(1, math.ceil((max(map(len, labels), default=0) + APART) * LETTER / room))
+    axes.set_xticks(range(0, len(labels), every), labels[::every])
 
 
 def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
