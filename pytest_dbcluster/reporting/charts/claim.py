@@ -107,7 +107,7 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
                 clip_on=False,
             )
             highest, last = max([highest, *values]), max([last, *middles])
-    axes.set_ylabel(metrics.label(record.metric))
+    drawing.upright_label(axes, metrics.label(record.metric))
     axes.set_xlabel("seconds since the first round began", labelpad=1)
     axes.set_xlim(0, max(last * 1.02, 1.0))
     axes.set_ylim(0, 1.08 * highest or 1.0)

@@ -68,6 +68,31 @@ def test_no_label_runs_out_of_the_chart():
     assert min(places) > 8  # points: the height of its letters
 
 
+def test_the_name_of_a_counter_is_as_long_as_its_axis():
+    """A longer one is broken into two lines; it would run into the chart below."""
+    made = record(claims.lower(), metric="semisync_wait_us_per_commit")
+    rounds_ = {
+        name: tuple(dataclasses.replace(one, counters={made.metric: 9.0}) for one in many)
+        for name, many in made.rounds.items()
+    }
+    shown = words(claim.svg(dataclasses.replace(made, rounds=rounds_)))
+
+    assert {"semisync_wait", "_us_per_commit"} <= set(shown)
+
+
+def test_a_million_is_no_power_in_the_corner():
+    """Each tick has its own number; a factor above the axis is overlooked."""
+    made = record()
+    fast = [
+        dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, operations=10**6))
+        for one in made.rounds["flush_2"]
+    ]
+    shown = words(claim.svg(dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(fast)})))
+
+    assert {"0", "1 M", "2 M"} <= set(shown)
+    assert not [text for text in shown if "1e" in text]
+
+
 @pytest.mark.parametrize("void", [False, True])
 def test_long_names_do_not_run_out_of_the_chart(void):
     """They are cut in the middle, beside the axis and in the legend; both ends are kept."""
