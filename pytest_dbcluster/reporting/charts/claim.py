@@ -160,7 +160,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     for number, (name, pairs, verdict) in enumerate(steps):
         given, beside = style(number if len(steps) > 1 else 0), FAR * number * max(4, verdict.pairs / 8)
         ratios = _ratios(pairs)
-        values = [max(least, ratio) for ratio in ratios.values()]
+        values = [min(max(least, ratio), most) for ratio in ratios.values()]
         axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
         drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
@@ -176,7 +176,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
             shown += [verdict.decided_low, verdict.decided_high]
     if record.published and _near(record.published, shown):
         shown.append(record.published)
-    scale = scales.ratios(shown)
+    scale = scales.ratios(shown, ends=(least, most))
     _draw_lines(axes, record, scale)
     drawing.ratio_axis(axes.yaxis, scale)
     one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
@@ -188,9 +188,10 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
 
 
 def _ratios(pairs: Pairs) -> dict[int, float]:
-    """The ratio of each pair by its number, 1-based; infinite ones are left out. Nothing is added to a counter's 0."""
+    """The ratio of each pair by its number, 1-based. Nothing is added to a counter's 0."""
     values = enumerate(map(log_difference, pairs.candidate, pairs.baseline), 1)
-    return {number: estimators.factor(value) for number, value in values if value < -math.log(scales.TINY)}
+    infinite = -math.log(scales.TINY)
+    return {number: math.inf if value > infinite else estimators.factor(value) for number, value in values}
 
 
 def _near(published: float, shown: Sequence[float]) -> bool:

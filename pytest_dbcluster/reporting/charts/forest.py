@@ -102,7 +102,7 @@ def _inside(value: float, limits: tuple[float, float]) -> float:
 
 def _draw_axis(axes: Any, shown: Sequence[Line], limits: tuple[float, float], *, counted: bool) -> None:
     ends = [_inside(end, limits) for line in shown for end in _ends(line.record)]
-    scale = scales.ratios(ends, least=1.5)
+    scale = scales.ratios(ends, least=1.5, ends=limits)
     drawing.ratio_axis(axes.xaxis, scale)
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x", color=GRID, linewidth=0.8)

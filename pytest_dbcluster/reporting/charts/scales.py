@@ -14,6 +14,8 @@ MOST = 9  # ticks of an axis
 OCTAVES = math.log(64)  # a wider range is shown in decades
 NARROW = math.log(1.9)  # a narrower range has ticks in per cent
 WIDE = math.log(8)  # up to here equal distances are readable too
+APART = 0.1  # of the axis: two ticks that are nearer may overlap
+NAMED = ("0", "∞")
 FEWEST = 3  # powers of two that make an axis readable
 TINY = 1e-100  # a smaller ratio is 0: a pair with a single 0 has a log ratio of -700
 STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
@@ -38,17 +40,27 @@ def infinity(values: Iterable[float]) -> float:
     return max(value for value in (1.0, *values) if TINY < value < math.inf) * 10
 
 
-def ratios(values: Iterable[float], *, least: float = 1.0) -> Scale:
+def ratios(values: Iterable[float], *, least: float = 1.0, ends: tuple[float, float] = (0.0, math.inf)) -> Scale:
     """The scale that shows these ratios and 1.
 
     Values that are not finite, or not above 0, are left out. ``least``: the scale reaches at least so many times below
-    and above 1.
+    and above 1. ``ends``: where a ratio of 0 and an infinite one are drawn (``zero``, ``infinity``); where one is, the
+    tick says so.
     """
-    logs = [math.log(value) for value in values if 0 < value < math.inf]
+    shown = [value for value in values if 0 < value < math.inf]
+    logs = [math.log(value) for value in shown]
     low, high = min([*logs, -math.log(least)]), max([*logs, math.log(least)])
     room = max(0.06 * (high - low), 0.01)
     low, high = low - room, high + room
-    return Scale(math.exp(low), math.exp(high), tuple(_ticks(low, high)))
+    marks = [mark for mark in zip(ends, NAMED, strict=True) if mark[0] in shown]
+    near = APART * (high - low)
+    plain = [(at, said) for at, said in _ticks(low, high) if at == 1 or _apart(at, marks) > near]
+    return Scale(math.exp(low), math.exp(high), tuple(sorted([*plain, *marks])))
+
+
+def _apart(value: float, marks: Iterable[tuple[float, str]]) -> float:
+    """How far a value is from the nearest of these marks, in natural logs; infinite without any."""
+    return min((abs(math.log(value / at)) for at, _ in marks), default=math.inf)
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:

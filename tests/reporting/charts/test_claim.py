@@ -142,8 +142,27 @@ def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
     assert made.verdict.outcome is claims.Outcome.HOLDS
     assert "fsyncs_per_commit" in shown
     assert "99.9 % interval" in shown
-    assert "1/8" in shown
+    assert "0" in shown
+    assert "1/8" not in shown  # where the 0 is
     assert last.bounded
+
+
+def test_pairs_with_an_infinite_ratio_are_drawn():
+    """A counter of which the baseline counted nothing at all: they are beside the tick that says so."""
+    made = with_zero_counter()
+    made = dataclasses.replace(
+        made,
+        rounds={
+            "flush_2": tuple(dataclasses.replace(one, variant="flush_2") for one in made.rounds["galera3"]),
+            "galera3": tuple(dataclasses.replace(one, variant="galera3") for one in made.rounds["flush_2"]),
+        },
+    )
+    found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
+    svg = claim.svg(dataclasses.replace(made, verdict=found))
+
+    assert found.ratio == math.inf
+    assert "∞" in words(svg)
+    assert svg.count(f"fill: {colours.SOFT}; fill-opacity: 0.75") >= 14
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
