@@ -15,10 +15,12 @@ OCTAVES = math.log(64)  # a wider range is shown in decades
 NARROW = math.log(1.9)  # a narrower range has ticks in per cent
 WIDE = math.log(8)  # up to here equal distances are readable too
 APART = 0.1  # of the axis: two ticks that are nearer may overlap
+CROWDED = 0.075  # of the axis: the same for labels of one height
 NAMED = ("0", "∞")
 FEWEST = 3  # powers of two that make an axis readable
 TINY = 1e-100  # a smaller ratio is 0: a pair with a single 0 has a log ratio of -700
-STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+ROUND = (0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +78,14 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _even(low: float, high: float) -> list[tuple[float, str]]:
-    """Ticks at equal distances, for a narrow range."""
-    step = next((step for step in STEPS if (high - low) / step < MOST), STEPS[-1])
-    digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1) if number]
+    """Ticks at equal distances, for a narrow range; round numbers in one where these would crowd at its end."""
+    near = CROWDED * math.log(high / low)
+    for step in STEPS:
+        digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < MOST and (last == first or math.log(last / max(last - 1, 0.5)) > near):
+            return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1) if number]
+    return [(number, f"{number:g}") for number in ROUND if low <= number <= high]
 
 
 def _power(base: int, power: int) -> str:

@@ -87,3 +87,15 @@ def test_ticks_beside_0_do_not_overlap(far):
 
     assert {"0", "1", "∞"} <= {label for _, label in scale.ticks}
     assert min(b - a for a, b in itertools.pairwise(places)) > 0.08 * math.log(scale.high / scale.low)
+
+
+@pytest.mark.parametrize("low", [0.13, 0.3, 0.55, 0.7, 0.9, 0.97, 1.0])
+@pytest.mark.parametrize("high", [1.0, 1.1, 1.5, 2.2, 2.7, 3.9, 6.0])
+def test_ticks_are_on_both_sides_of_1_and_do_not_crowd(low, high):
+    """Two to one is wide enough for a tick of its own."""
+    scale = scales.ratios([low, high])
+    places = [math.log(at) for at, _ in scale.ticks]
+
+    assert min(b - a for a, b in itertools.pairwise(places)) > 0.07 * math.log(scale.high / scale.low)
+    assert low > 0.6 or min(places) < 0
+    assert high < 1.7 or max(places) > 0
