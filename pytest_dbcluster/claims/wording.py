@@ -61,7 +61,8 @@ def message(
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
     last_line = [_error(verdict, total)]
     if absolute:
-        medians = f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}"
+        shown = [formatting.amount(value) for value in absolute]
+        medians = f"absolute medians {names[0]} {shown[0]} v {names[1]} {shown[1]} {unit}"
         last_line.append(medians.rstrip())
     last_line.append(f"settle timeouts {settle_timeouts}")
     return "\n  ".join([*lines, "; ".join(last_line), *extra])

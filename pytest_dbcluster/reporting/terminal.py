@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import elided, printable, wrapped
+from pytest_dbcluster.formatting import amount, elided, printable, wrapped
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -178,7 +178,7 @@ def _result(measured: Round) -> str:
     if measured.outcome.ledger is None:
         return f"{measured.seconds:.3f} s"
     if measured.outcome.rate is None:
-        return f"{measured.goodput:.4g}/s"
+        return f"{amount(measured.goodput)}/s"
     return f"p95 {1e3 * measured.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
