@@ -10,7 +10,7 @@ from pytest_dbcluster.reporting.history import history_file
 from pytest_dbcluster.reporting.results_directory import HISTORY
 from tests.support.curves import curve, point
 from tests.support.histories import entries, healthy
-from tests.support.records import record
+from tests.support.records import beside, record, stalled
 from tests.support.results import results
 
 LONG = {
@@ -51,8 +51,16 @@ def order():
     """A claim about an order of three variants with long names, that holds."""
     made = record(pairs=14, sd=0.01, load="sysbench oltp_update_index t4", **LONG)
     third = "async_replication2_without_semisync"
-    fast = [dataclasses.replace(one, variant=third) for one in made.rounds[made.candidate]]
-    fast = [dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, seconds=0.2)) for one in fast]
+    places = [one.position for one in made.rounds[made.baseline]]  # so that the third is before the candidate as often
+    fast = [
+        dataclasses.replace(
+            one,
+            variant=third,
+            position=place,
+            outcome=dataclasses.replace(one.outcome, seconds=0.2 + 0.001 * (number % 3)),
+        )
+        for number, (one, place) in enumerate(zip(made.rounds[made.candidate], places, strict=True))
+    ]
     made = dataclasses.replace(made, rounds={third: tuple(fast), **made.rounds})
     steps = [rounds_csv.pairs(made, *step) for step in rounds_csv.steps(made)[::-1]]
     names = (made.baseline, made.candidate, third)
@@ -71,6 +79,6 @@ def awkward(directory):
     """Write the results directory of a run with all of this, and with a history of its first claim."""
     guard = record(claims.same_as(0.1), faster=1.02, sd=0.2, pairs=40, load="mysqlslap key c50", **LONG)
     noisy = record(faster=1.05, sd=0.3, pairs=160, load="mysqlslap write c50", published=7.41)
-    results(directory, [*counters(), order(), guard, noisy], sweeps=[sweep()], timelines=True)
+    results(directory, [*counters(), order(), guard, noisy, stalled(), beside()], sweeps=[sweep()], timelines=True)
     history_file.add(directory / HISTORY, entries([*healthy(12), *healthy(12, seed=2, level=1.5)], low=1.2, high=2.2))
     return directory

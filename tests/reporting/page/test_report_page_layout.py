@@ -65,17 +65,91 @@ def outside(chart):
     ]
 
 
-def test_no_text_of_a_chart_covers_another(browser, page):
+@pytest.mark.parametrize("width", [PHONE, SCREEN])
+def test_no_text_of_a_chart_covers_another(browser, page, width):
     """Ticks, legends and labels of every chart."""
-    browser.open(page, width=SCREEN)
+    browser.open(page, width=width)
     charts = browser.script(CHARTS)
 
     assert len(charts) > 20
     assert [pair for chart in charts for pair in covered(chart)] == []
 
 
-def test_no_text_runs_out_of_its_chart(browser, page):
+@pytest.mark.parametrize("width", [PHONE, SCREEN])
+def test_no_text_runs_out_of_its_chart(browser, page, width):
     """Also names of sixty letters, and the ratio of a counter."""
-    browser.open(page, width=SCREEN)
+    browser.open(page, width=width)
 
     assert [said for chart in browser.script(CHARTS) for said in outside(chart)] == []
+
+
+@pytest.mark.parametrize("width", [PHONE, 640, SCREEN])
+def test_the_page_does_not_scroll_sideways(browser, page, width):
+    """Names of sixty letters are broken; what is wider, such as a table, scrolls by itself."""
+    browser.open(page, width=width)
+    browser.script("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+
+    assert browser.script("document.documentElement.scrollWidth") <= width
+
+
+def test_the_text_of_a_chart_can_be_read_on_a_phone(browser, page):
+    """Its letters are eight pixels high at least: the chart scrolls, and is not shrunk."""
+    browser.open(page, width=PHONE)
+    heights = [bottom - top for chart in browser.script(CHARTS) for _, (_, _, top, bottom) in chart["texts"]]
+
+    assert min(heights) >= 8
+
+
+def test_the_plot_of_all_claims_fits_a_phone(browser, page):
+    """It is what one looks for first, and has a shape of its own there."""
+    browser.open(page, width=PHONE)
+    shown = browser.script(
+        "[...document.querySelectorAll('#overview figure')].filter(one => one.clientWidth)"
+        ".map(one => [one.className, one.scrollWidth <= one.clientWidth])"
+    )
+
+    assert shown == [["phone", True], ["phone", True]]
+
+
+def test_words_stay_whole_on_a_phone(browser, page):
+    """A heading such as "rounds" is on one line."""
+    browser.open(page, width=PHONE)
+    broken = browser.script(
+        "[...document.querySelectorAll('section.claim thead th')].filter(one => !/\\s/.test(one.textContent)).filter("
+        "one => { const range = document.createRange(); range.selectNodeContents(one);"
+        "return range.getClientRects().length > 1; }).map(one => one.textContent)"
+    )
+
+    assert broken == []
+
+
+def test_the_reason_of_a_broken_test_is_seen_on_a_phone(browser, page):
+    """It is below the name of the test, and not beside the edge of the screen."""
+    browser.open(page, width=PHONE)
+    right = browser.script(
+        "[...document.querySelectorAll('#tests td:last-child')].map(one => one.getBoundingClientRect().right)"
+    )
+
+    assert right
+    assert max(right) <= PHONE
+
+
+def test_numbers_of_a_comparison_are_below_each_other(browser, page):
+    """As those of a claim: each column ends at one place."""
+    browser.open(page, width=SCREEN)
+    aligned = browser.script(
+        "[...document.querySelectorAll('section.compared > .wide td')].map(one => getComputedStyle(one).textAlign)"
+    )
+
+    assert set(aligned) == {"right"}
+
+
+def test_paper_is_not_left_empty(browser, page, tmp_path):
+    """A claim begins below the one before it, so ten claims need no twenty sheets; no chart is cut in two."""
+    browser.open(page, media="print", width=PAPER)
+    sheets = browser.paper(tmp_path / "page.pdf").read_bytes().count(b"/Type /Page\n")
+    claims = browser.script("document.querySelectorAll('section.claim').length")
+    cut = browser.script("[...document.querySelectorAll('figure')].map(one => getComputedStyle(one).breakInside)")
+
+    assert 5 < sheets < 2 * claims
+    assert set(cut) == {"avoid"}
