@@ -23,11 +23,13 @@ PIP, GLUE = "pip install '", "\N{NULL}"  # a command that is not broken, and wha
 
 
 def ratio(value: float, limits: Sequence[float] = ()) -> str:
-    """A ratio: ``1.84x``, and a dash where there is none. It is the one form of a ratio wherever people read.
+    """A ratio: ``1.84x``, ``inf``, and a dash where there is none. It is the one form of a ratio wherever people read.
 
     Two decimals around 1, else three significant digits; and as many more as it takes to show the ratio on its own side
     of each of ``limits``, such as the bound of a claim. What is equal to a limit is shown as equal.
     """
+    if math.isinf(value):
+        return "inf"
     return NOTHING if math.isnan(value) else f"{_digits(value, limits)}x"
 
 
@@ -71,6 +73,11 @@ def _number(value: float, more: int) -> str:
 
 def _side(value: float, limit: float) -> int:
     return (value > limit) - (value < limit)
+
+
+def amount(value: float) -> str:
+    """A measured figure: ``0.0123``, ``48.66``, ``11390``. Four significant digits, more where the number is larger."""
+    return f"{value:.0f}" if 1e4 <= abs(value) < math.inf else f"{value:.4g}"
 
 
 def size(count: int) -> str:

@@ -61,7 +61,8 @@ def message(
     lines += [f"step {k}: {_estimate(part)}" for k, part in enumerate(verdict.neighbours, 1) if len(names) > 2]
     last_line = [_error(verdict, total)]
     if absolute:
-        medians = f"absolute medians {names[0]} {absolute[0]:.4g} v {names[1]} {absolute[1]:.4g} {unit}"
+        shown = [formatting.amount(value) for value in absolute]
+        medians = f"absolute medians {names[0]} {shown[0]} v {names[1]} {shown[1]} {unit}"
         last_line.append(medians.rstrip())
     last_line.append(f"settle timeouts {settle_timeouts}")
     return "\n  ".join([*lines, "; ".join(last_line), *extra])
@@ -89,12 +90,24 @@ def claimed(claim: Claim) -> str:
 def _estimate(verdict: Verdict) -> str:
     """The ratio with its sequential interval, and for a guard also the 90 % interval that lets it hold."""
     estimator = "totals" if verdict.claim.kind == "lower" else "Hodges-Lehmann"
-    return f"{estimate(verdict)}, {estimator}, sequential {level(verdict)} interval{decided(verdict)}"
+    ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
+    return f"{ratio}, {estimator}, sequential {level(verdict)} interval{decided(verdict)}"
 
 
 def estimate(verdict: Verdict) -> str:
-    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured."""
+    """The ratio with its sequential interval, ``1.84x (1.18 .. 3.08)``; ``-`` where no pair was measured.
+
+    A claim about stalls is about no ratio: ``stalls 0 v 9 of 39``, those of the candidate first.
+    """
+    if verdict.claim.kind == STALLS:
+        return f"stalls {stalls(verdict)}"
     return formatting.with_interval(verdict.ratio, verdict.low, verdict.high, verdict.claim.limits)
+
+
+def stalls(verdict: Verdict) -> str:
+    """The stalled rounds of candidate and baseline, and the rounds of each: ``0 v 9 of 39``."""
+    baseline, candidate = verdict.stalls or (0, 0)
+    return f"{candidate} v {baseline} of {verdict.pairs}"
 
 
 def level(verdict: Verdict) -> str:

@@ -35,7 +35,7 @@ from pytest_dbcluster.cli.comparison import (
 )
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
@@ -313,7 +313,7 @@ def _cells(answer: Answer) -> tuple[str, str, str, str]:
         for side in (baseline, candidate)
     ]
     unit = metrics.unit(answer.metric)
-    shown = [f"{value:.4g} {unit}" if unit else f"{value:.4g}" for value in values]
+    shown = [f"{amount(value)} {unit}".rstrip() for value in values]
     verdict = answer.verdict
     return answer.metric, shown[0], shown[1], wording.estimate(verdict)
 

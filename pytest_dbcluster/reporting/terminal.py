@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster.formatting import elided, printable, wrapped
+from pytest_dbcluster.formatting import amount, elided, printable, wrapped
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -178,7 +178,7 @@ def _result(measured: Round) -> str:
     if measured.outcome.ledger is None:
         return f"{measured.seconds:.3f} s"
     if measured.outcome.rate is None:
-        return f"{measured.goodput:.4g}/s"
+        return f"{amount(measured.goodput)}/s"
     return f"p95 {1e3 * measured.outcome.ledger.total.latencies.percentile(0.95):.3g} ms"
 
 
@@ -193,7 +193,7 @@ def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str,
     """One line: load, pair, rounds, ratio at the last look, next look, measured seconds used of the budget.
 
     rounds: variant and figure of each. Of a line that is wider than ``width``, the cap is left out, then the next look
-    and the seconds, then the middle of long names, and the rounds.
+    and the seconds, then the middle of long names, the rounds, and the middle of the load.
     """
     pair, brief = _pair(event), _pair(dataclasses.replace(event, cap=None))
     whole, short = (", ".join(f"{elided(name, most)} {figure}" for name, figure in rounds) for most in (width, LEAST))
@@ -211,7 +211,9 @@ def _progress(event: RoundProgress, rounds: Sequence[tuple[str, str]], gap: str,
         (brief, ratio or short),
     )
     lines = [gap + gap.join(filter(None, [event.load, *form])) for form in forms]
-    return next((line for line in lines if len(line) <= width), elided(lines[-1], width))
+    room = max(LEAST, width - len(lines[-1]) + len(event.load))
+    last = gap + gap.join(filter(None, [elided(event.load, room), *forms[-1]]))
+    return next((line for line in (*lines, last) if len(line) <= width), elided(lines[-1], width))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
+from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
@@ -76,7 +77,7 @@ def _figures(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
 def _medians(rounds: Mapping[str, Sequence[Round]], figure: str) -> Iterator[str]:
     for name, series in rounds.items():
         if values := [done.outcome.figures[figure] for done in series if figure in done.outcome.figures]:
-            yield f"{name} {statistics.median(values):.4g}"
+            yield f"{name} {amount(statistics.median(values))}"
 
 
 def _summary(name: str, rounds: Sequence[Round]) -> LedgerSummary | None:
@@ -94,7 +95,7 @@ def _summary(name: str, rounds: Sequence[Round]) -> LedgerSummary | None:
 
 def _goodput(summary: LedgerSummary) -> str:
     good, tried = summary.total.good / summary.seconds, summary.tried / summary.seconds
-    return f"{good:.4g} of {tried:.4g}/s, abort share {100 * summary.ledger.abort_share:.2g} %"
+    return f"{amount(good)} of {amount(tried)}/s, abort share {100 * summary.ledger.abort_share:.2g} %"
 
 
 def _attempts(summary: LedgerSummary) -> str:
@@ -137,7 +138,7 @@ def _has_types(summary: LedgerSummary) -> bool:
 def _types(summary: LedgerSummary) -> str:
     """One line with the types of transactions of a variant."""
     by_type = [
-        f"{kind} {entry.good / summary.seconds:.4g}/s {percentiles(summary.latencies[kind])}"
+        f"{kind} {amount(entry.good / summary.seconds)}/s {percentiles(summary.latencies[kind])}"
         for kind, entry in summary.ledger.entries.items()
     ]
     return f"{summary.name} by type, goodput and latencies: {', '.join(by_type)}"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds import counters
 from pytest_dbcluster.rounds.histogram import Histogram, bucket
 from pytest_dbcluster.rounds.ledger import LedgerEntry
@@ -68,7 +69,7 @@ def near_capacity(metric: str, arrival_rate: ArrivalRate | None) -> str:
     maximum = f"{100 * CLAIMED_SHARE:.0f} %"
     share = percent(arrival_rate.of_capacity or 0.0)
     return (
-        f"{arrival_rate.rate:.4g}/s was measured to be {share} of the slowest variant's capacity, and "
+        f"{amount(arrival_rate.rate or 0.0)}/s was measured to be {share} of the slowest variant's capacity, and "
         f'above {maximum} a tail is mostly queue: set a lower rate, or rate="{maximum}", which follows the capacity'
     )
 

@@ -15,6 +15,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pytest_dbcluster.errors import ConfigError, SeriesVoid
+from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.rounds.round import Round, RunResult
 
 MAX_WARM_UPS = 5  # blocks before the capacity is measured
@@ -87,7 +88,7 @@ class ArrivalRate:
         if self.share is None or self.rate is None or self.lowered:
             return None
         rate = min(self.share * done, LOWERED * self.rate)
-        return dataclasses.replace(self, rate=rate, lowered=f"lowered from {self.rate:.4g}/s: {why}")
+        return dataclasses.replace(self, rate=rate, lowered=f"lowered from {amount(self.rate)}/s: {why}")
 
     @property
     def line(self) -> str:
@@ -95,12 +96,12 @@ class ArrivalRate:
         if self.rate is None:
             return f"open loop at {self.asked}"
         if not self.capacities:
-            return f"open loop: {self.rate:.4g}/s, as asked"
-        speeds = ", ".join(f"{name} {speed:.4g}/s" for name, speed in self.capacities.items())
+            return f"open loop: {amount(self.rate)}/s, as asked"
+        speeds = ", ".join(f"{name} {amount(speed)}/s" for name, speed in self.capacities.items())
         share = self.asked if self.share else f"as asked, {percent(self.of_capacity)}"
         if self.lowered:
-            return f"open loop: {self.rate:.4g}/s, {self.lowered}; closed loop: {speeds}"
-        return f"open loop: {self.rate:.4g}/s, {share} of what the slowest does in a closed loop ({speeds})"
+            return f"open loop: {amount(self.rate)}/s, {self.lowered}; closed loop: {speeds}"
+        return f"open loop: {amount(self.rate)}/s, {share} of what the slowest does in a closed loop ({speeds})"
 
 
 def share_of(asked: float | str) -> float | None:
@@ -215,7 +216,7 @@ def above_capacity(rounds: Sequence[Round]) -> str:
     if len(rounds) < MIN_ROUNDS or 2 * behind_rounds <= len(rounds):
         return ""
     return (
-        f"{rounds[0].variant} fell behind the rate of {rounds[0].outcome.rate:.4g}/s in {behind_rounds} of "
+        f"{rounds[0].variant} fell behind the rate of {amount(rounds[0].outcome.rate or 0.0)}/s in {behind_rounds} of "
         f"{len(rounds)} rounds, so the rate is above what this variant can do now; set a lower rate"
     )
 
@@ -235,6 +236,6 @@ def saturated(outcome: RunResult) -> str:
     if outcome.done >= MIN_DONE * offered - chance:
         return ""
     return (
-        f"saturated: {outcome.done} of {offered:.0f} operations done at {outcome.rate:.4g}/s, "
+        f"saturated: {outcome.done} of {offered:.0f} operations done at {amount(outcome.rate)}/s, "
         f"less than {100 * MIN_DONE:.0f} %"
     )

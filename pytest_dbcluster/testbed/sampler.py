@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,34 @@ _MORE = {
         ]
     )
 }
+
+
+class Growth:
+    """How much counters of things that come and go have grown, such as those of network interfaces.
+
+    Their sum jumps when a container's interface comes with its counts, and falls when it goes. counters: of each thing.
+    """
+
+    def __init__(self, counters: int) -> None:
+        self._before: Mapping[str, Sequence[float]] = {}
+        self._total = [0.0] * counters
+        self._lock = threading.Lock()  # a round and the timeline sample at once
+
+    def grown(self, now: Mapping[str, Sequence[float]]) -> list[float]:
+        """The growth so far, of all things together: what each has grown by since it was last seen.
+
+        now: by name, its counters. One that is smaller than before has begun again.
+        """
+        with self._lock:
+            total = self._total
+            for name, counts in now.items():
+                before = self._before.get(name, counts)
+                total = [sum_ + max(0.0, new - old) for sum_, new, old in zip(total, counts, before, strict=True)]
+            self._before, self._total = now, total
+            return total
+
+
+_SENT = Growth(2)
 
 
 class Sampler:
@@ -101,8 +130,9 @@ def sample(processes: Mapping[str, psutil.Process], client_seconds: float | None
     if disk := psutil.disk_io_counters():
         values |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
         values["disk_read_bytes"] = disk.read_bytes
-    network = psutil.net_io_counters()
-    values |= {"network_bytes": network.bytes_sent, "network_packets": network.packets_sent}
+    sent = psutil.net_io_counters(pernic=True, nowrap=False)
+    network = _SENT.grown({name: (one.bytes_sent, one.packets_sent) for name, one in sent.items()})
+    values |= dict(zip(("network_bytes", "network_packets"), network, strict=True))
     return values | _pressure()
 
 

@@ -122,7 +122,7 @@ class Timeline:
         due = time.monotonic()
         while not stopped.wait(max(0.0, due - time.monotonic())):
             self.moments.append(_moment(self._now))
-            due = max(due + self._interval, time.monotonic())  # a late sample is not followed by a second one at once
+            due = following(due, self._interval, time.monotonic())
 
     def as_csv(self, rounds: Sequence[Round]) -> str:
         """The samples from the first to the last of these rounds as CSV, with a header; empty without any.
@@ -155,6 +155,14 @@ class Timeline:
             cells = [f"{rates[name]:.6g}" if name in rates else "" for name in names]
             add([f"{moment.time:.3f}", f"{moment.time - began:.3f}", *place, *cells])
         return text.getvalue()
+
+
+def following(due: float, interval: float, now: float) -> float:
+    """When the next sample is due after the one that was due at ``due``, and that has ended ``now``.
+
+    A late sample is not followed by a second one at once: changes a second over a few milliseconds are noise.
+    """
+    return max(due + interval, now + interval / 2)
 
 
 def _moment(of: Sampled) -> Moment:

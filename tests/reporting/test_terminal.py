@@ -70,11 +70,11 @@ def reporter(screen, verbosity=0, clock=lambda: 0.0):
     return terminal.Reporter(config, clock)
 
 
-def event(variant="galera3", pair=7, *, seconds=0.26, warm_up=False, void="", **changes):
+def event(variant="galera3", pair=7, *, seconds=0.26, warm_up=False, void="", load="mysqlslap write c50", **changes):
     """One finished round."""
     done = Round(variant, pair - 1, 0, RunResult(seconds, 1000), wall=0.5, started=0.0, void=void)
     given = {"ratio": 1.26, "low": 1.14, "high": 1.39, "next_look": 8, "cap": 160, "measured": 12.2, "budget": 120.0}
-    return RoundProgress("test", "mysqlslap write c50", done, pair, warm_up, **{**given, **changes})
+    return RoundProgress("test", load, done, pair, warm_up, **{**given, **changes})
 
 
 def test_texts_of_servers_and_other_users_do_not_control_the_terminal():
@@ -144,6 +144,17 @@ def test_long_names_give_way_to_their_figures():
     show.progress(event("the_candidate_of_the_distribution", warm_up=True, seconds=0.25))
 
     assert screen.shown[0] == "   mysqlslap write c50   warm-up   the_d...tion 0.500 s, the_c...tion 0.250 s"
+
+
+def test_a_long_load_gives_way_to_the_pair():
+    """What changes from line to line is kept: the number of the pair, and both rounds."""
+    screen = Screen(isatty=False, fullwidth=80)
+    show = reporter(screen)
+    load = {"load": "sysbench oltp_update_non_index t4", "ratio": None, "pair": 1}
+    show.progress(event("no_flush_at_commit", last=False, seconds=0.5, **load))
+    show.progress(event("the_defaults_of_the_server", seconds=1.25, **load))
+
+    assert screen.shown[0] == "   sysbench o...n_index t4   pair 1   no_fl...mmit 0.500 s, the_d...rver 1.250 s"
 
 
 @pytest.mark.parametrize("isatty", [True, False])

@@ -56,10 +56,19 @@ def test_a_ratio_is_rounded_to_half_a_percent(value):
 
 
 @pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0.012345, "0.01235"), (48.661, "48.66"), (1234.4, "1234"), (11389.6, "11390"), (2.979e6, "2979000"), (0, "0")],
+)
+def test_a_measured_figure_has_no_power_of_ten(value, shown):
+    """Speeds of a fast server are compared by eye: 9487 and 2.979e+04 cannot be."""
+    assert formatting.amount(value) == shown
+
+
+@pytest.mark.parametrize(
     ("value", "limits", "shown"),
     [
         *[(1.264, [], "1.26x"), (0.00342, [], "0.00342x"), (12.345, [], "12.35x"), (123.4, [], "123x")],
-        *[(1234.5, [], "1230x"), (1.5e9, [], "1.5e+09x"), (math.inf, [], "infx"), (math.nan, [1.0], "-")],
+        *[(1234.5, [], "1230x"), (1.5e9, [], "1.5e+09x"), (math.inf, [], "inf"), (math.nan, [1.0], "-")],
         *[(0.9973, [1.0], "0.997x"), (0.99996, [1.0], "0.99996x"), (1.0000001, [1.0], "1.0000001x")],
         *[(1.0, [1.0], "1.00x"), (1.234, [1.0], "1.23x"), (0.9048, [0.9], "0.905x"), (0.000167, [1.0], "0.000167x")],
     ],

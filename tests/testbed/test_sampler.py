@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
-from pytest_dbcluster.testbed.sampler import Sampler
+from pytest_dbcluster.testbed.sampler import Growth, Sampler
 
 
 def test_rates_are_changes_a_second_between_first_and_last_sample():
@@ -39,6 +39,23 @@ def test_a_process_that_has_ended_is_no_error(pid):
         pass
 
     assert sampler.rates().get("cpu_node1", 0.0) == 0.0
+
+
+def test_an_interface_that_comes_or_goes_is_no_traffic():
+    """That of a container brings the counts of its life; one that begins again at 0 has sent nothing backwards."""
+    network = Growth(2)
+    steps = [
+        network.grown(now)
+        for now in (
+            {"lo": (500, 5)},
+            {"lo": (600, 6), "veth1": (9e9, 70)},
+            {"lo": (700, 7), "veth1": (9e9 + 50, 71)},
+            {"lo": (700, 7)},
+            {"lo": (10, 1), "veth1": (3, 1)},
+        )
+    ]
+
+    assert steps == [[0, 0], [100, 1], [250, 3], [250, 3], [250, 3]]
 
 
 class Counting(FakeHost):

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from html import escape
 
 from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.page import claim_view, words
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
@@ -90,16 +91,23 @@ def _estimate(record: ClaimRecord) -> str:
     return f"{words.ratio(record)} ({words.decided(record)})"
 
 
+def _measured(record: ClaimRecord) -> str:
+    """The ratio with the sequential interval and its level, or the stalled rounds."""
+    if words.about_stalls(record):
+        return _estimate(record)
+    return f"{words.ratio(record)} ({wording.level(record.verdict)}: {words.interval(record)})"
+
+
 def _claim(record: ClaimRecord) -> str:
     """The answer in words, then its figures as two tables."""
     guarded = closing.guarded(record)
-    state, level = words.state(record), f"{100 * (1 - 2 * record.verdict.alpha):.4g} %"
+    state = words.state(record)
     published = "" if record.published is None else formatting.ratio(record.published)
     figures = {
         "claim": record.text,
         "load": record.load,
         "release": record.release,
-        "measured": f"{words.ratio(record)} ({level}: {words.interval(record)})",
+        "measured": _measured(record),
         "holds by": guarded and f"90 %: {guarded}",
         "published": ", ".join(filter(None, (published, claim_view.difference(record)))),
         "needs": claim_view.needs(record),

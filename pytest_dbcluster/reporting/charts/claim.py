@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import statistics
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ from pytest_dbcluster.claims import critical_values, estimators, intervals, word
 from pytest_dbcluster.claims.claim import STALLS, Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.colours import GRID, INK, MARGIN, PAPER, PUBLISHED, SOFT, Style, style
@@ -107,13 +109,23 @@ def _draw_rounds(axes: Any, record: ClaimRecord) -> None:
                 clip_on=False,
             )
             highest, last = max([highest, *values]), max([last, *middles])
-    axes.set_ylabel(metrics.label(record.metric))
+    drawing.upright_label(axes, metrics.label(record.metric))
     axes.set_xlabel("seconds since the first round began", labelpad=1)
+    if limit := _stalled_below(record):
+        axes.axhline(limit, color=INK, linewidth=0.9, linestyle=(0, (4, 2)), label=f"stalled: below {amount(limit)}")
     axes.set_xlim(0, max(last * 1.02, 1.0))
     axes.set_ylim(0, 1.08 * highest or 1.0)
     drawing.few_ticks(axes.yaxis, 4)
     drawing.few_ticks(axes.xaxis, 7)
     drawing.legend(axes, 4)
+
+
+def _stalled_below(record: ClaimRecord) -> float:
+    """Of a claim about stalls the speed below which a round counts as one; 0 for others, and where it is no speed."""
+    if record.verdict.claim.kind != STALLS or metrics.unit(record.metric) != "/s":
+        return 0.0
+    pairs = (record.rounds[name][: record.verdict.pairs] for name in (record.candidate, record.baseline))
+    return 1 / (estimators.STALL_FACTOR * statistics.median(drawn.cost for many in pairs for drawn in many))
 
 
 def _shown(drawn: Round, record: ClaimRecord) -> float | None:
@@ -160,7 +172,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     for number, (name, pairs, verdict) in enumerate(steps):
         given, beside = style(number if len(steps) > 1 else 0), FAR * number * max(4, verdict.pairs / 8)
         ratios = _ratios(pairs)
-        values = [max(least, ratio) for ratio in ratios.values()]
+        values = [min(max(least, ratio), most) for ratio in ratios.values()]
         axes.plot(list(ratios), values, ".", markersize=3.5, color=SOFT, alpha=0.75, label="a pair")
         drawn = [look.within(least, most) for look in looks(pairs, verdict)]
         shown += [*values, *(end for look in drawn for end in (look.ratio, look.low, look.high))]
@@ -176,7 +188,7 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
             shown += [verdict.decided_low, verdict.decided_high]
     if record.published and _near(record.published, shown):
         shown.append(record.published)
-    scale = scales.ratios(shown)
+    scale = scales.ratios(shown, ends=(least, most))
     _draw_lines(axes, record, scale)
     drawing.ratio_axis(axes.yaxis, scale)
     one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
@@ -188,9 +200,10 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
 
 
 def _ratios(pairs: Pairs) -> dict[int, float]:
-    """The ratio of each pair by its number, 1-based; infinite ones are left out. Nothing is added to a counter's 0."""
+    """The ratio of each pair by its number, 1-based. Nothing is added to a counter's 0."""
     values = enumerate(map(log_difference, pairs.candidate, pairs.baseline), 1)
-    return {number: estimators.factor(value) for number, value in values if value < -math.log(scales.TINY)}
+    infinite = -math.log(scales.TINY)
+    return {number: math.inf if value > infinite else estimators.factor(value) for number, value in values}
 
 
 def _near(published: float, shown: Sequence[float]) -> bool:

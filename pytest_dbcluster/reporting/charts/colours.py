@@ -29,8 +29,8 @@ class Style:
 SERIES = (
     Style(BLUE, "o", "-"),
     Style(ORANGE, "s", "--"),
-    Style(SKY, "^", "-."),
-    Style(PURPLE, "D", ":"),
+    Style(PURPLE, "^", "-."),
+    Style(SKY, "D", ":"),
     Style(INK, "v", (0, (6, 1, 1, 1, 1, 1))),
 )
 # Colour of a drawing -> its CSS variable, and the colour of the variable in the dark theme.

@@ -52,7 +52,7 @@ def _draw(axes: Any, record: CurveRecord, metric: str, *, interval: bool) -> Non
         _draw_variant(axes, record, name, (number, metric), interval=interval)
     axes.set_xticks(range(len(record.values)), [str(value) for value in record.values])
     axes.set_xlim(-0.35, len(record.values) - 0.65)
-    axes.set_ylabel(metrics.label(metric))
+    drawing.upright_label(axes, metrics.label(metric))
     axes.set_ylim(bottom=0)
     drawing.few_ticks(axes.yaxis, 5)
 

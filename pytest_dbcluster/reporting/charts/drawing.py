@@ -50,6 +50,8 @@ PROLOG = '<?xml version="1.0" encoding="utf-8" standalone="no"?>\n'
 METADATA = re.compile(r"\s*<metadata>.*?</metadata>", re.DOTALL)
 LETTER, SAMPLE = 0.075, 6  # inches of a letter of a legend; letters that take as much room as a sample of a line
 LEAST = 10  # letters of a label
+UPRIGHT = 0.07  # inches of a letter of an upright label
+APART = 2  # letters between two labels of an axis
 NUMBERED = re.compile(r' id="[A-Za-z_.0-9]+_\d+"')  # of matplotlib's groups: nothing refers to them
 
 
@@ -214,11 +216,29 @@ def _narrow(labels: Sequence[str], columns: int, letters: float) -> list[str]:
     return [elided(label, most) for label in labels]
 
 
+def fitting_labels(axes: Any, labels: Sequence[str]) -> None:
+    """Label the places 0, 1, 2 of the x axis with these texts; where they would overlap, only every n-th of them."""
+    room = axes.get_position().width * axes.figure.get_figwidth() / max(1, len(labels))
+    every = max(1, math.ceil((max(map(len, labels), default=0) + APART) * LETTER / room))
+    axes.set_xticks(range(0, len(labels), every), labels[::every])
+
+
 def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
-    """Give a linear axis a few round ticks."""
+    """Give a linear axis a few round ticks, each with its whole number."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(nbins=most, steps=[1, 2, 2.5, 5, 10], integer=integers))
+    axis.set_major_formatter(lambda value, _: f"{value / 1e6:g} M" if abs(value) >= 1e6 else f"{value:g}")
+
+
+def upright_label(axes: Any, text: str) -> None:
+    """Label the upright axis of a panel; a text that is longer than the panel is broken in the middle of its words."""
+    letters = round(axes.get_position().height * axes.figure.get_figheight() / UPRIGHT)
+    breaks = [at for at in range(1, len(text)) if text[at] in " _"]
+    if len(text) > letters and breaks:
+        at = min(breaks, key=lambda at: abs(at - len(text) / 2))
+        text = f"{text[:at]}\n{text[at:].lstrip()}"
+    axes.set_ylabel(text, linespacing=1.35)
 
 
 def decades(axis: Any, values: Sequence[float]) -> None:

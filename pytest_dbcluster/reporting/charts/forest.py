@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import STALLS, Outcome
 from pytest_dbcluster.reporting.charts import drawing, scales
 from pytest_dbcluster.reporting.charts.claim import bounded, bounds
@@ -18,9 +19,8 @@ from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing
 from pytest_dbcluster.rounds import metrics
 
-WIDTH, LINE = 10.0, 0.28  # inches: of the plot, and the height of a claim
-LETTERS, LETTER = 70, 0.072  # of a name: the most that fit, and the inches of one
-ENDS = 30  # letters of a cut name after the gap
+LETTER = 0.072  # inches of a letter of a name
+MANY = 15  # claims: with more, the ticks are above the plot too
 MARKS = {Outcome.HOLDS: ("o", HOLDS), Outcome.FAILS: ("X", REFUTED), Outcome.INCONCLUSIVE: ("D", OPEN)}
 BESIDE = ("s", SOFT)  # a comparison that claims nothing
 
@@ -34,21 +34,46 @@ class Line:
     link: str = ""
 
 
-def svg(lines: Sequence[Line], name: str = "forest") -> str | None:
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """How a plot is laid out. width: in inches. line: the height of a claim.
+
+    bar: the height of what a claim allows for, as a share of the line. letters: of a name, the most that fit; ends: of
+    a cut name, the letters after the gap. above: whether names are above their lines, as on a phone, else beside them.
+    """
+
+    width: float
+    line: float
+    bar: float
+    letters: int
+    ends: int
+    above: bool = False
+
+
+WIDE = Shape(10.0, 0.28, 0.62, 70, 30)
+NARROW = Shape(4.8, 0.46, 0.36, 62, 26, above=True)
+
+
+def svg(lines: Sequence[Line], name: str = "forest", shape: Shape = WIDE) -> str | None:
     """The plot of these claims, from top to bottom; None without matplotlib, and when no claim has a ratio."""
     shown = [line for line in lines if not math.isnan(line.record.verdict.ratio)]
     if not shown or not drawing.available():
         return None
     counted = all(counter(line.record) for line in shown)
-    size = (WIDTH, LINE * len(shown) + 1.0)
-    left = 0.15 + LETTER * max(len(_short(line.name)) for line in shown)
-    with drawing.figure(name, size, left=left, right=0.5, top=0.42, bottom=0.58) as drawn:
+    top = 0.42 + (0.2 if len(shown) > MANY else 0)
+    size = (shape.width, shape.line * len(shown) + top + 0.58)
+    left = 0.15 if shape.above else 0.15 + LETTER * max(len(_short(line.name, shape)) for line in shown)
+    with drawing.figure(name, size, left=left, right=0.2 if shape.above else 0.5, top=top, bottom=0.58) as drawn:
         axes = drawn.axes[0]
         ends = [end for line in shown for end in _ends(line.record)]
         limits = scales.zero(ends), scales.infinity(ends)
+        scale = scales.ratios([_inside(end, limits) for end in ends], least=1.5, ends=limits)
         for place, line in enumerate(reversed(shown)):
-            _draw(axes, line, place, limits)
-        _draw_axis(axes, shown, limits, counted=counted)
+            _draw(axes, line, place, limits, shape)
+            if line.record.verdict.claim.kind == STALLS:
+                _draw_stalls(axes, line.record, place, scale)
+        _draw_axis(axes, scale, counted=counted, many=len(shown) > MANY)
+        _draw_names(axes, shown, shape)
         return drawn.svg()
 
 
@@ -57,18 +82,26 @@ def counter(record: ClaimRecord) -> bool:
     return not metrics.unit(record.metric)
 
 
-def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float]) -> None:
-    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio.
+def _draw_stalls(axes: Any, record: ClaimRecord, place: int, scale: scales.Scale) -> None:
+    """Write the stalled rounds of a claim about them on that side of 1 that has more room."""
+    right = scale.low * scale.high > 1
+    given = {"textcoords": "offset points", "fontsize": 9, "va": "center", "ha": "left" if right else "right"}
+    axes.annotate(wording.estimate(record.verdict), (1.0, place), (8 if right else -8, 0), **given)
+
+
+def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape: Shape) -> None:
+    """Draw one claim: what it allows for, its interval, its ratio, and the published ratio; nothing of stalls.
 
     limits: where 0 and infinity are drawn.
     """
     verdict = line.record.verdict
+    if verdict.claim.kind == STALLS:
+        return
     marker, colour = MARKS[verdict.outcome] if line.record.asserted else BESIDE
     if bounds(line.record):
         low, high = (min(max(bound, -40.0), 40.0) for bound in verdict.claim.bounds)
-        axes.barh(
-            place, math.exp(high) - math.exp(low), 0.62, math.exp(low), color=MARGIN, alpha=0.25, linewidth=0, zorder=0
-        )
+        given = {"color": MARGIN, "alpha": 0.25, "linewidth": 0, "zorder": 0}
+        axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **given)
     intervals = _intervals(line.record)
     known = bool(intervals)
     for low, high, given in intervals:
@@ -100,35 +133,49 @@ def _inside(value: float, limits: tuple[float, float]) -> float:
     return min(max(limits[0], value), limits[1])
 
 
-def _draw_axis(axes: Any, shown: Sequence[Line], limits: tuple[float, float], *, counted: bool) -> None:
-    ends = [_inside(end, limits) for line in shown for end in _ends(line.record)]
-    scale = scales.ratios(ends, least=1.5)
+def _draw_axis(axes: Any, scale: scales.Scale, *, counted: bool, many: bool) -> None:
     drawing.ratio_axis(axes.xaxis, scale)
     axes.grid(visible=False, axis="y")
     axes.grid(visible=True, axis="x", color=GRID, linewidth=0.8)
     axes.axvline(1.0, color=INK, linewidth=1.0, zorder=1)
-    axes.set_ylim(-0.6, len(shown) - 0.4)
-    labels = [_short(line.name) for line in reversed(shown)]
-    axes.set_yticks(range(len(shown)), labels=labels)
-    for line, label in zip(reversed(shown), axes.get_yticklabels(), strict=True):
-        label.set_url(line.link or None)
-    axes.tick_params(axis="y", length=0, labelsize=9)
-    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="x", labeltop=many)
     low, high = ("lower", "higher") if counted else ("slower", "faster")
+    up = 16 if many else 2
     above = {"textcoords": "offset points", "xycoords": axes.get_xaxis_transform(), "fontsize": 9, "va": "bottom"}
-    axes.annotate(f"← {low}", (1.0, 1.0), (-8, 2), ha="right", **above)
-    axes.annotate(f"{high} →", (1.0, 1.0), (8, 2), ha="left", **above)
+    axes.annotate(f"← {low}", (1.0, 1.0), (-8, up), ha="right", **above)
+    axes.annotate(f"{high} →", (1.0, 1.0), (8, up), ha="left", **above)
     axes.set_xlabel("ratio of the counter" if counted else "ratio of speed", labelpad=2)
+
+
+def _draw_names(axes: Any, shown: Sequence[Line], shape: Shape) -> None:
+    """Write the names of the claims, each a link to its details."""
+    axes.set_ylim(-0.6, len(shown) - 0.4 + (0.2 if shape.above else 0))
+    axes.spines["left"].set_visible(False)
+    axes.tick_params(axis="y", length=0, labelsize=9)
+    labels = [_short(line.name, shape) for line in reversed(shown)]
+    if shape.above:
+        axes.set_yticks([])
+        beside = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "va": "center"}
+        texts = [axes.text(0, place + 0.42, label, **beside) for place, label in enumerate(labels)]
+    else:
+        axes.set_yticks(range(len(shown)), labels=labels)
+        texts = axes.get_yticklabels()
+    for line, text in zip(reversed(shown), texts, strict=True):
+        text.set_url(line.link or None)
 
 
 def _ends(record: ClaimRecord) -> list[float]:
     """The ratios that the axis must show for a claim."""
     verdict = record.verdict
-    allowed = [] if verdict.claim.kind == STALLS else bounds(record)
+    if verdict.claim.kind == STALLS:
+        return []
+    allowed = bounds(record)
     intervals = [end for low, high, _ in _intervals(record) for end in (low, high)]
     return [verdict.ratio, *intervals, record.published or 1.0, *allowed]
 
 
-def _short(name: str) -> str:
+def _short(name: str, shape: Shape) -> str:
     """The name, cut in its middle: its end tells a claim's releases and runs apart."""
-    return name if len(name) <= LETTERS else f"{name[: LETTERS - ENDS - 1]}…{name[-ENDS:]}"
+    if len(name) <= shape.letters:
+        return name
+    return f"{name[: shape.letters - shape.ends - 1]}…{name[-shape.ends :]}"

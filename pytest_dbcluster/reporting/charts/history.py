@@ -16,7 +16,6 @@ WIDTH, HEIGHT = 8.0, 2.4
 COLOURS = {"holds": HOLDS, "fails": REFUTED, "inconclusive": OPEN}
 MARKERS = {"holds": "o", "fails": "X", "inconclusive": "D"}
 SAID = {outcome.value: word for outcome, word in STATES.items()}
-MOST = 12  # labels of runs below the axis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,8 +53,7 @@ def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], na
         for numbers, line, label in ((changes, "-", "new level"), (machines, ":", "another machine")):
             for number in numbers:
                 axes.axvline(number - 0.5, color=INK, linestyle=line, linewidth=1.1, label=label)
-        every = max(1, math.ceil(len(runs) / MOST))
-        axes.set_xticks(range(0, len(runs), every), [run.label for run in runs[::every]])
+        drawing.fitting_labels(axes, [run.label for run in runs])
         axes.set_xlim(-0.5, len(runs) - 0.5)
         axes.set_ylabel("ratio of speed")
         drawing.legend(axes, 5)

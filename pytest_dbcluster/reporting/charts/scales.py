@@ -14,9 +14,13 @@ MOST = 9  # ticks of an axis
 OCTAVES = math.log(64)  # a wider range is shown in decades
 NARROW = math.log(1.9)  # a narrower range has ticks in per cent
 WIDE = math.log(8)  # up to here equal distances are readable too
+APART = 0.1  # of the axis: two ticks that are nearer may overlap
+CROWDED = 0.075  # of the axis: the same for labels of one height
+NAMED = ("0", "∞")
 FEWEST = 3  # powers of two that make an axis readable
 TINY = 1e-100  # a smaller ratio is 0: a pair with a single 0 has a log ratio of -700
-STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+ROUND = (0.1, 0.15, 0.2, 0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 5.0, 7.0, 10.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,17 +42,27 @@ def infinity(values: Iterable[float]) -> float:
     return max(value for value in (1.0, *values) if TINY < value < math.inf) * 10
 
 
-def ratios(values: Iterable[float], *, least: float = 1.0) -> Scale:
+def ratios(values: Iterable[float], *, least: float = 1.0, ends: tuple[float, float] = (0.0, math.inf)) -> Scale:
     """The scale that shows these ratios and 1.
 
     Values that are not finite, or not above 0, are left out. ``least``: the scale reaches at least so many times below
-    and above 1.
+    and above 1. ``ends``: where a ratio of 0 and an infinite one are drawn (``zero``, ``infinity``); where one is, the
+    tick says so.
     """
-    logs = [math.log(value) for value in values if 0 < value < math.inf]
+    shown = [value for value in values if 0 < value < math.inf]
+    logs = [math.log(value) for value in shown]
     low, high = min([*logs, -math.log(least)]), max([*logs, math.log(least)])
     room = max(0.06 * (high - low), 0.01)
     low, high = low - room, high + room
-    return Scale(math.exp(low), math.exp(high), tuple(_ticks(low, high)))
+    marks = [mark for mark in zip(ends, NAMED, strict=True) if mark[0] in shown]
+    near = APART * (high - low)
+    plain = [(at, said) for at, said in _ticks(low, high) if at == 1 or _apart(at, marks) > near]
+    return Scale(math.exp(low), math.exp(high), tuple(sorted([*plain, *marks])))
+
+
+def _apart(value: float, marks: Iterable[tuple[float, str]]) -> float:
+    """How far a value is from the nearest of these marks, in natural logs; infinite without any."""
+    return min((abs(math.log(value / at)) for at, _ in marks), default=math.inf)
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
@@ -64,11 +78,14 @@ def _ticks(low: float, high: float) -> list[tuple[float, str]]:
 
 
 def _even(low: float, high: float) -> list[tuple[float, str]]:
-    """Ticks at equal distances, for a narrow range."""
-    step = next((step for step in STEPS if (high - low) / step < MOST), STEPS[-1])
-    digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1) if number]
+    """Ticks at equal distances, for a narrow range; round numbers in one where these would crowd at its end."""
+    near = CROWDED * math.log(high / low)
+    for step in STEPS:
+        digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first < MOST and (last == first or math.log(last / max(last - 1, 0.5)) > near):
+            return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1) if number]
+    return [(number, f"{number:g}") for number in ROUND if low <= number <= high]
 
 
 def _power(base: int, power: int) -> str:

@@ -14,6 +14,8 @@ from pytest_dbcluster.rounds.round import Round
 WIDTH, HEIGHT, MARGINS = 8.0, 0.95, 0.85  # inches: of the chart, of a band, and above and below all bands
 FILLED = 0.74  # of a band: the height of its top value
 MOST_LINES = 5  # of a band: as many as there are styles
+STYLES = {"cpu_client": 4, "steal": 3}  # of lines that are in each chart: the same, however many nodes there are
+DOT = 3.0  # points: a value between two unknown ones, which no line shows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,19 +34,21 @@ class Band:
     """A band of the chart.
 
     label: its name with the unit. starts: with which the names of its metrics begin. factor: from their unit to that of
-    the label. least: a band without any value above it is left out.
+    the label. least: a band without any value above it is left out. most: of a value; what lies above is an error of
+    the clock.
     """
 
     label: str
     starts: tuple[str, ...]
     factor: float = 1.0
     least: float = 0.0
+    most: float = math.inf
 
 
 BANDS = (
     Band("CPU, cores", ("cpu_node", "cpu_client", "steal")),
     Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1),
-    Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02),
+    Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02, 1.0),
     Band("sessions held by flow control", ("flow_control_held",)),
     Band("receive queue", ("receive_queue",)),
     Band("certification queue", ("certification_queue",)),
@@ -86,15 +90,39 @@ def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "ti
 
 
 def _lines(band: Band, samples: Samples) -> list[str]:
-    """The names of the metrics of a band; empty when none of them is above its least value."""
-    names = [name for name in samples.metrics if name.startswith(band.starts)][:MOST_LINES]
-    return names if _highest(band, samples, names) > band.least else []
+    """The names of the metrics of a band; empty when none of them is above its least value.
+
+    Of more than fit, nodes are left out from the last one on.
+    """
+    names = [name for name in samples.metrics if name.startswith(band.starts)]
+    always = [name for name in names if name in STYLES]
+    nodes = [name for name in names if name not in STYLES][: MOST_LINES - len(always)]
+    shown = [*nodes, *always]
+    return shown if _highest(band, samples, shown) > band.least else []
+
+
+def _left_out(band: Band, samples: Samples, lines: Sequence[str]) -> int:
+    """How many metrics of a band are not among these lines."""
+    return sum(name.startswith(band.starts) for name in samples.metrics) - len(lines)
 
 
 def _highest(band: Band, samples: Samples, names: Sequence[str]) -> float:
     """The largest known value of these metrics, in the unit of the band; 0 without any."""
-    values = (value for name in names for value in samples.metrics[name] if math.isfinite(value))
-    return band.factor * max(values, default=0.0)
+    values = (value for name in names for value in _values(band, samples, name) if math.isfinite(value))
+    return max(values, default=0.0)
+
+
+def _values(band: Band, samples: Samples, name: str) -> list[float]:
+    """The values of a metric in the unit of the band; nan where it is unknown."""
+    return [
+        min(value * band.factor, band.most) if math.isfinite(value) else math.nan for value in samples.metrics[name]
+    ]
+
+
+def _alone(values: Sequence[float]) -> list[int]:
+    """The places of known values between two unknown ones."""
+    known = [False, *map(math.isfinite, values), False]
+    return [at for at in range(len(values)) if known[at + 1] and not known[at] and not known[at + 2]]
 
 
 def _round(value: float) -> float:
@@ -116,14 +144,19 @@ def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: 
     bottom, bands = place
     highest = _round(_highest(band, samples, lines))
     for number, metric in enumerate(lines):
-        given = style(number)
-        values = [bottom + FILLED * value * band.factor / highest for value in samples.metrics[metric]]
+        given = style(STYLES.get(metric, number))
+        values = [bottom + FILLED * value / highest for value in _values(band, samples, metric)]
         axes.plot(samples.seconds, values, color=given.colour, linestyle=given.line, linewidth=1.3)
+        if alone := _alone(values):
+            dots = [samples.seconds[at] for at in alone], [values[at] for at in alone]
+            axes.plot(*dots, ".", color=given.colour, markersize=DOT)
         at = (bottom + 0.78 - number * 0.18) / bands
         sample = {"color": given.colour, "linestyle": given.line, "linewidth": 1.3}
         axes.plot([1.01, 1.045], [at, at], clip_on=False, transform=axes.transAxes, **sample)
         axes.text(1.055, at, _said(metric), transform=axes.transAxes, fontsize=7.5, va="center")
-    axes.text(0.004, (bottom + 0.86) / bands, band.label, transform=axes.transAxes, fontsize=8, va="center")
+    more = _left_out(band, samples, lines)
+    label = f"{band.label} ({more} more in its CSV file)" if more else band.label
+    axes.text(0.004, (bottom + 0.86) / bands, label, transform=axes.transAxes, fontsize=8, va="center")
     return highest
 
 

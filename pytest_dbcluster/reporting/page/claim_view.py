@@ -36,7 +36,8 @@ class Table:
 class ClaimView:
     """One claim as texts, tables and charts for the template; an empty one is left out.
 
-    key: its address in the page. state: a word of ``words.SYMBOLS``. why: what moved; why_note: why there is no such
+    key: its address in the page. state: a word of ``words.SYMBOLS``. figure: what ``measured`` is; interval: with its
+    level. why: what moved; why_note: why there is no such
     table. source: its results directory, where the page has several. folded: noise figures.
     """
 
@@ -49,9 +50,9 @@ class ClaimView:
     release: str
     source: str
     test: str
+    figure: str
     measured: str
     interval: str
-    level: str
     published: str
     difference: str
     needs: str
@@ -73,9 +74,7 @@ class ClaimView:
 
 def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | None = None) -> ClaimView:
     """The view of a claim. ``key``: its address in the page. ``samples``: of every second; None for none."""
-    verdict = record.verdict
     state = words.state(record)
-    low, high, level = closing.deciding(record)
     moved = causes.causes(record)
     latencies = latency_chart.percentiles(record.rounds)
     return ClaimView(
@@ -88,9 +87,9 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         release=", ".join(filter(None, (record.release, record.provisioner, record.storage))),
         source=source,
         test=record.test,
-        measured=words.ratio(record),
-        interval=formatting.interval(low, high, verdict.claim.limits),
-        level=level,
+        figure="stalled rounds" if words.about_stalls(record) else "measured ratio",
+        measured=words.ratio(record).removeprefix("stalls "),
+        interval=interval(record),
         published="" if record.published is None else formatting.ratio(record.published),
         difference=difference(record),
         needs=needs(record),
@@ -109,6 +108,14 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         repeat=record.repeat,
         folded=record.message,
     )
+
+
+def interval(record: ClaimRecord) -> str:
+    """The interval that decided, with its level; of a claim about stalls the rounds that were counted."""
+    if words.about_stalls(record):
+        return f"{words.decided(record)} of {record.candidate} and {record.baseline}"
+    low, high, level = closing.deciding(record)
+    return f"{level}: {formatting.interval(low, high, record.verdict.claim.limits)}"
 
 
 def difference(record: ClaimRecord) -> str:
@@ -207,6 +214,10 @@ def _durability(record: ClaimRecord) -> Table | None:
 def _remarks(record: ClaimRecord) -> list[str]:
     """What a reader must know besides: a narrower interval, an open loop, a bottleneck, small data, a drain."""
     found = []
+    if words.about_stalls(record):
+        verdict = record.verdict
+        ratio = formatting.with_interval(verdict.ratio, verdict.low, verdict.high, EQUAL)
+        found.append(f"the claim is not about speed, of which the ratio is {ratio}")
     if closing.holds_as_guard(record):
         level = wording.level(record.verdict)
         found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(record)}")

@@ -180,8 +180,8 @@ def _keyed(read: Sequence[Source]) -> Keyed:
     return [(source, record, f"claim{number}") for number, (source, record) in enumerate(every, 1)]
 
 
-def _forests(keyed: Keyed) -> list[tuple[str, str]]:
-    """The forest plots, speeds and counters apart: title and SVG text."""
+def _forests(keyed: Keyed) -> list[tuple[str, str, str]]:
+    """The forest plots, speeds and counters apart: title, and SVG text as wide as a page and as a phone."""
     releases = len({record.release for _, record, _ in keyed}) > 1
     runs = len({source.name for source, _, _ in keyed}) > 1
     lines = [
@@ -192,8 +192,15 @@ def _forests(keyed: Keyed) -> list[tuple[str, str]]:
         ("Ratio of speed", [line for line in lines if not forest.counter(line.record)]),
         ("Ratio of a counter", [line for line in lines if forest.counter(line.record)]),
     )
-    drawn = [(title, forest.svg(some, f"forest{number}")) for number, (title, some) in enumerate(kinds)]
-    return [(title, colours.themed(svg)) for title, svg in drawn if svg]
+    found = []
+    for number, (title, some) in enumerate(kinds):
+        wide, narrow = (
+            forest.svg(some, f"{name}{number}", shape)
+            for name, shape in (("forest", forest.WIDE), ("phone", forest.NARROW))
+        )
+        if wide and narrow:
+            found.append((title, colours.themed(wide), colours.themed(narrow)))
+    return found
 
 
 def _name(record: ClaimRecord, source: Source | None, *, release: bool) -> str:

@@ -9,14 +9,16 @@ from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.page.claim_view import Table
 from pytest_dbcluster.reporting.records import CurveRecord
 from pytest_dbcluster.reporting.tables import curves
+from pytest_dbcluster.rounds import metrics
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepView:
-    """A sweep as text, table and chart. notes: limits of the measurement."""
+    """A sweep as text, table and chart. figure: what the table shows. notes: limits of the measurement."""
 
     key: str
     title: str
+    figure: str
     release: str
     source: str
     test: str
@@ -31,6 +33,7 @@ def view(record: CurveRecord, key: str, source: str = "") -> SweepView:
     return SweepView(
         key=key,
         title=f"{record.load} over {record.field}",
+        figure=f"{metrics.label(record.metric)}, median and its 95 % interval",
         release=record.release,
         source=source,
         test=record.test,

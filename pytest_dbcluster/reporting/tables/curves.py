@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Sequence
 
+from pytest_dbcluster.formatting import amount
 from pytest_dbcluster.reporting.records import CurvePoint, CurveRecord
 from pytest_dbcluster.reporting.tables.layout import Block, Row
 from pytest_dbcluster.rounds import ledger_summary, metrics
@@ -38,8 +39,8 @@ def block(made: CurveRecord) -> Block:
 def shown(point: CurvePoint) -> str:
     """The median with its 95 % interval, ``1234 (1200 .. 1260)``; without it where there is none."""
     if point.low is None or point.high is None:
-        return f"{point.median:.4g}"
-    return f"{point.median:.4g} ({point.low:.4g} .. {point.high:.4g})"
+        return amount(point.median)
+    return f"{amount(point.median)} ({amount(point.low)} .. {amount(point.high)})"
 
 
 def as_csv(made: CurveRecord) -> str:

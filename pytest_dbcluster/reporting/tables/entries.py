@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
-from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome, Verdict
+from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome
 from pytest_dbcluster.formatting import elided, printable
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord
@@ -114,7 +114,7 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
     details = []
     if verdict.claim.kind == STALLS:
-        details.append(f"stalls {_stalls(verdict)}")
+        details.append(wording.estimate(verdict))
     elif verdict.claim.kind == "ordered":
         details += [f"smallest step {ratio}", between]
     elif states.state(record) == "inconclusive" and not math.isnan(verdict.ratio):
@@ -134,11 +134,6 @@ def _claimed(claim: Claim) -> str:
     if others:
         return f"{low.removesuffix('x')} .. {others[0]}"
     return f"< {low}" if math.isinf(claim.bounds[0]) else f"> {low}"
-
-
-def _stalls(verdict: Verdict) -> str:
-    baseline, candidate = verdict.stalls or (0, 0)
-    return f"{candidate} v {baseline} of {verdict.pairs}"
 
 
 def _why(record: ClaimRecord, command: str, *, remarks: bool) -> list[str]:

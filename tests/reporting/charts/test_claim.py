@@ -15,7 +15,7 @@ from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.charts import claim, colours, drawing
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
-from tests.support.records import beside, failed, record, rounds, undecided
+from tests.support.records import beside, failed, record, rounds, stalled, undecided
 
 
 def words(svg):
@@ -68,6 +68,31 @@ def test_no_label_runs_out_of_the_chart():
     assert min(places) > 8  # points: the height of its letters
 
 
+def test_the_name_of_a_counter_is_as_long_as_its_axis():
+    """A longer one is broken into two lines; it would run into the chart below."""
+    made = record(claims.lower(), metric="semisync_wait_us_per_commit")
+    rounds_ = {
+        name: tuple(dataclasses.replace(one, counters={made.metric: 9.0}) for one in many)
+        for name, many in made.rounds.items()
+    }
+    shown = words(claim.svg(dataclasses.replace(made, rounds=rounds_)))
+
+    assert {"semisync_wait", "_us_per_commit"} <= set(shown)
+
+
+def test_a_million_is_no_power_in_the_corner():
+    """Each tick has its own number; a factor above the axis is overlooked."""
+    made = record()
+    fast = [
+        dataclasses.replace(one, outcome=dataclasses.replace(one.outcome, operations=10**6))
+        for one in made.rounds["flush_2"]
+    ]
+    shown = words(claim.svg(dataclasses.replace(made, rounds={**made.rounds, "flush_2": tuple(fast)})))
+
+    assert {"0", "1 M", "2 M"} <= set(shown)
+    assert not [text for text in shown if "1e" in text]
+
+
 @pytest.mark.parametrize("void", [False, True])
 def test_long_names_do_not_run_out_of_the_chart(void):
     """They are cut in the middle, beside the axis and in the legend; both ends are kept."""
@@ -117,8 +142,27 @@ def test_a_counter_that_is_zero_has_its_ratio_and_its_interval():
     assert made.verdict.outcome is claims.Outcome.HOLDS
     assert "fsyncs_per_commit" in shown
     assert "99.9 % interval" in shown
-    assert "1/8" in shown
+    assert "0" in shown
+    assert "1/8" not in shown  # where the 0 is
     assert last.bounded
+
+
+def test_pairs_with_an_infinite_ratio_are_drawn():
+    """A counter of which the baseline counted nothing at all: they are beside the tick that says so."""
+    made = with_zero_counter()
+    made = dataclasses.replace(
+        made,
+        rounds={
+            "flush_2": tuple(dataclasses.replace(one, variant="flush_2") for one in made.rounds["galera3"]),
+            "galera3": tuple(dataclasses.replace(one, variant="galera3") for one in made.rounds["flush_2"]),
+        },
+    )
+    found = judge(claims.lower(), rounds_csv.pairs(made, "flush_2", "galera3"), Terms(out_of_budget="budget"))
+    svg = claim.svg(dataclasses.replace(made, verdict=found))
+
+    assert found.ratio == math.inf
+    assert "∞" in words(svg)
+    assert svg.count(f"fill: {colours.SOFT}; fill-opacity: 0.75") >= 14
 
 
 @pytest.mark.parametrize(("low", "high"), [(0.0, 0.5), (0.2, math.inf)])
@@ -208,6 +252,18 @@ def test_an_order_shows_each_step():
 def test_any_number_of_pairs_can_be_drawn(pairs):
     """A chart can be drawn for one pair, and for the maximum number of pairs."""
     assert claim.svg(record(pairs=pairs))
+
+
+def test_a_claim_about_stalls_shows_which_rounds_stalled():
+    """Those below half of the median speed of both variants."""
+    made = stalled()
+    [said] = [text for text in words(claim.svg(made)) if text.startswith("stalled: below ")]
+    limit = float(said.rpartition(" ")[2])
+    below = [one.variant for many in made.rounds.values() for one in many if one.throughput < limit]
+
+    assert below == ["galera3"] * 9
+    assert any("holds, stalls 0 v 9 of 40" in text for text in words(claim.svg(made)))
+    assert not any("stalled" in text for text in words(claim.svg(record())))
 
 
 def test_without_pairs_there_is_no_chart():

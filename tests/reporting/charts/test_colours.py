@@ -56,6 +56,20 @@ def test_colour_blind_readers_tell_variants_apart(theme):
 
 
 @pytest.mark.parametrize("theme", [DAY, NIGHT], ids=["light", "dark"])
+def test_shaded_rounds_of_three_variants_are_told_apart(theme):
+    """Their colours are mixed with the paper, as in the timeline: two blues would look alike."""
+
+    def mixed(colour):
+        parts = [[int(one[place : place + 2], 16) for place in (1, 3, 5)] for one in (colour, theme["--paper"])]
+        return "#" + "".join(f"{round(0.16 * ink + 0.84 * paper):02x}" for ink, paper in zip(*parts, strict=True))
+
+    named = {day: name for name, day in DAY.items()}
+    shown = [mixed(theme[named[style.colour]]) for style in colours.SERIES[:3]]
+
+    assert min(distance(one, other) for one, other in itertools.combinations(shown, 2)) > 5
+
+
+@pytest.mark.parametrize("theme", [DAY, NIGHT], ids=["light", "dark"])
 def test_verdicts_are_told_apart(theme):
     """Also the colours of a claim that holds and of one that is refuted."""
     shown = [theme[name] for name in ("--holds", "--refuted", "--open")]

@@ -9,7 +9,7 @@ import pytest
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting.charts import colours, forest
-from tests.support.records import beside, failed, record, undecided
+from tests.support.records import beside, failed, record, stalled, undecided
 
 
 def words(svg):
@@ -90,12 +90,37 @@ def test_a_claim_without_a_ratio_has_no_line():
     assert words(plot(none, made)).count("claim 0") == 0
 
 
+def test_a_claim_about_stalls_has_its_numbers():
+    """A mark at the ratio of speed could stand on the side that contradicts the verdict."""
+    svg = plot(stalled(), record())
+
+    assert "stalls 0 v 9 of 40" in words(svg)
+    assert svg.count(colours.HOLDS) == plot(record()).count(colours.HOLDS)
+
+
+def test_on_a_phone_names_are_above_their_lines():
+    """Beside them they would take half of its width; each leads to its details there too."""
+    lines = [forest.Line(made, f"claim {n}", f"#c{n}") for n, made in enumerate((record(), failed()))]
+    svg = forest.svg(lines, "phone", forest.NARROW)
+
+    assert ElementTree.fromstring(svg).get("width") == f"{72 * forest.NARROW.width:g}pt"
+    assert {"claim 0", "claim 1", "← slower"} <= set(words(svg))
+    assert 'xlink:href="#c1"' in svg
+
+
+def test_many_claims_have_ticks_at_both_ends():
+    """The plot of sixty claims is higher than a screen."""
+    few, many = (words(plot(*[record(published=7.4)] * number)) for number in (forest.MANY, forest.MANY + 1))
+
+    assert (few.count("4"), many.count("4")) == (1, 2)
+
+
 def test_a_long_name_is_cut():
     """It never runs out of the picture, and its end is kept: that may be all that differs between two releases."""
     [shown] = [
         text for text in words(forest.svg([forest.Line(record(), "x" * 200 + ", mysql:9.7")])) if text.startswith("xxx")
     ]
 
-    assert len(shown) == forest.LETTERS
+    assert len(shown) == forest.WIDE.letters
     assert "…" in shown
     assert shown.endswith(", mysql:9.7")

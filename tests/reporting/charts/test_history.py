@@ -3,6 +3,8 @@
 import math
 from xml.etree import ElementTree
 
+import pytest
+
 from pytest_dbcluster.reporting.charts import colours, history
 from pytest_dbcluster.reporting.charts.history import Run
 
@@ -30,3 +32,13 @@ def test_a_run_without_an_interval_is_hollow():
     assert colours.PAPER in without
     assert colours.PAPER not in drawn
     assert drawn.count("stroke-width: 1.2") == without.count("stroke-width: 1.2") + 1
+
+
+@pytest.mark.parametrize("number", [2, 7, 24, 400])
+def test_dates_do_not_overlap(number):
+    """Below a chart at most eight dates fit; the first one is always there."""
+    runs = [Run(f"2026-11-{day:02}", "holds", 1.8, 1.5, 2.1) for day in range(number)]
+    dates = [text for text in words(history.svg(runs, [], [])) if text.startswith("2026-11-")]
+
+    assert dates[0] == "2026-11-00"
+    assert 2 <= len(dates) <= 8

@@ -1,5 +1,6 @@
 """Ranges and ticks of axes."""
 
+import itertools
 import math
 
 import pytest
@@ -58,3 +59,43 @@ def test_one_is_always_shown():
 
     assert scale.low < 1 < scale.high
     assert scales.ratios([1.0], least=1.5).high > 1.5
+
+
+def test_a_ratio_of_0_is_written_where_it_is_drawn():
+    """A logarithmic axis has no 0: without its tick the mark would be read as a tenth."""
+    values = [1.0, 0.5, 0.0]
+    ends = scales.zero(values), scales.infinity(values)
+
+    assert labels([1.0, 0.5, ends[0]], ends=ends) == ["0", "1/8", "1/4", "1/2", "1"]
+    assert labels([1.0, 0.5], ends=ends)[0] != "0"
+
+
+def test_an_infinite_ratio_has_the_last_tick():
+    """Ticks too near to it are left out."""
+    ends = scales.zero([1.0, 7.5]), scales.infinity([1.0, 7.5])
+
+    assert labels([1.0, 7.5, ends[1]], ends=ends) == ["1", "10", "∞"]
+
+
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9, 1e30])
+def test_ticks_beside_0_do_not_overlap(far):
+    """However far the other ratios lie apart."""
+    values = [1.0, 1 / far, far]
+    ends = scales.zero(values), scales.infinity(values)
+    scale = scales.ratios([*values, *ends], ends=ends)
+    places = [math.log(at) for at, _ in scale.ticks]
+
+    assert {"0", "1", "∞"} <= {label for _, label in scale.ticks}
+    assert min(b - a for a, b in itertools.pairwise(places)) > 0.08 * math.log(scale.high / scale.low)
+
+
+@pytest.mark.parametrize("low", [0.13, 0.3, 0.55, 0.7, 0.9, 0.97, 1.0])
+@pytest.mark.parametrize("high", [1.0, 1.1, 1.5, 2.2, 2.7, 3.9, 6.0])
+def test_ticks_are_on_both_sides_of_1_and_do_not_crowd(low, high):
+    """Two to one is wide enough for a tick of its own."""
+    scale = scales.ratios([low, high])
+    places = [math.log(at) for at, _ in scale.ticks]
+
+    assert min(b - a for a, b in itertools.pairwise(places)) > 0.07 * math.log(scale.high / scale.low)
+    assert low > 0.6 or min(places) < 0
+    assert high < 1.7 or max(places) > 0

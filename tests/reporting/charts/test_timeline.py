@@ -3,7 +3,10 @@
 import math
 from xml.etree import ElementTree
 
+import pytest
+
 from pytest_dbcluster.reporting.charts import timeline
+from pytest_dbcluster.reporting.charts.colours import style
 from pytest_dbcluster.reporting.charts.timeline import Samples
 from tests.support.records import record
 
@@ -62,3 +65,37 @@ def test_unknown_values_are_gaps():
 
     assert timeline.svg(known, record().rounds)
     assert timeline.svg(unknown, record().rounds) is None
+
+
+def test_a_single_value_between_unknown_ones_is_a_dot():
+    """A server that was asked once in a short round: a line needs two values."""
+    values = (math.nan, 0.5, math.nan, 0.4, 0.4)
+    single = Samples(tuple(map(float, range(5))), {"flow_control_paused_node1": values})
+    line = Samples(single.seconds, {"flow_control_paused_node1": (0.4, 0.5, 0.5, 0.4, 0.4)})
+
+    assert timeline.svg(single, {}).count("<use") == timeline.svg(line, {}).count("<use") + 1
+
+
+def test_a_share_is_at_most_1():
+    """A late sample may say more, and the axis would end at 2."""
+    shown = words(timeline.svg(samples(flow_control_paused_node1=1.06), {}))
+
+    below = shown.index("seconds since the first round began")
+    assert shown[below + 1 : below + 3] == ["0", "1"]
+
+
+def test_five_nodes_leave_room_for_the_load_generator():
+    """What has no line is counted."""
+    nodes = {f"cpu_node{number}": 0.5 for number in range(1, 6)}
+    shown = words(timeline.svg(samples(**nodes, steal=0.0, cpu_client=0.2), {}))
+
+    assert {"node1", "node3", "client", "stolen", "CPU, cores (2 more in its CSV file)"} <= set(shown)
+    assert "node4" not in shown
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_the_load_generator_has_one_colour_in_all_charts(nodes):
+    """However many nodes there are before it."""
+    svg = timeline.svg(samples(**{f"cpu_node{n}": 0.5 for n in range(nodes)}, cpu_client=0.2), {})
+
+    assert svg.count(f"stroke: {style(4).colour}; stroke-width: 1.3") == 2  # its line and the sample of it

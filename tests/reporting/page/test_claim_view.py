@@ -2,7 +2,7 @@
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.reporting.page import claim_view
-from tests.support.records import record
+from tests.support.records import record, stalled
 from tests.support.results import with_counters
 
 
@@ -10,7 +10,7 @@ def test_a_guard_that_holds_shows_the_interval_by_which_it_does():
     """The other one, which may have no ends yet, is a remark."""
     made = claim_view.view(record(claims.no_slower_than(0.2), faster=1.02, sd=0.01, pairs=4), "claim1")
 
-    assert (made.level, made.interval[:2]) == ("90 %", "1.")
+    assert made.interval.startswith("90 %: 1.")
     assert made.remarks == ("the guard holds by its 90 % interval; that of 99.9 %: no interval yet",)
 
 
@@ -18,8 +18,17 @@ def test_other_claims_show_the_interval_of_all_looks():
     """There is no other one."""
     made = claim_view.view(record(), "claim1")
 
-    assert (made.level, made.remarks) == ("99.9 %", ())
-    assert made.interval != "no interval yet"
+    assert made.interval.startswith("99.9 %: 1.")
+    assert (made.figure, made.remarks) == ("measured ratio", ())
+
+
+def test_a_claim_about_stalls_shows_the_stalls():
+    """The ratio of speed, which it is not about, is a remark."""
+    made = claim_view.view(stalled(), "claim1")
+
+    assert (made.state, made.figure) == ("holds", "stalled rounds")
+    assert (made.measured, made.interval) == ("0 v 9", "of 40 of flush_2 and galera3")
+    assert made.remarks[0].startswith("the claim is not about speed, of which the ratio is 1.")
 
 
 def test_every_table_has_the_baseline_first():

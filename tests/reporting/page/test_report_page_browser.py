@@ -97,7 +97,8 @@ def test_the_overview_leads_to_each_claim(browser, page):
     """A name in the plot of all claims is a link to its details."""
     browser.open(page)
     links = browser.script(
-        "[...document.querySelectorAll('#overview svg a')].map(a => a.getAttribute('xlink:href') || a.href.baseVal)"
+        "[...document.querySelectorAll('#overview .wider svg a')]"
+        ".map(a => a.getAttribute('xlink:href') || a.href.baseVal)"
     )
 
     assert len(links) == 6
