@@ -164,3 +164,14 @@ def test_a_pull_request_without_a_base_is_told_what_is_missing(checkout, commit)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
     assert (checkout.place / "result.md").read_text() == said
     assert len(trees) == 1
+
+
+def test_a_checkout_that_git_refuses_is_told_so(checkout):
+    """As in a container, where it belongs to another user: git's own sentence says what to do."""
+    done, _ = checkout(0, GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "dubious ownership" in done.stderr
+    assert done.stderr.endswith(
+        "git cannot read this checkout, for the reason above, so there is no base to compare my.cnf with\n"
+    )
