@@ -22,8 +22,10 @@ if [[ -z $commit ]] || ! git rev-parse --verify --quiet "$commit^{commit}" >/dev
         "check out the whole history (fetch-depth: 0)" | tee "$output" >&2
     exit 2
 fi
-base=$(mktemp -d)/base
-trap 'git worktree remove --force "$base"; rmdir "$(dirname "$base")"' EXIT
+place=$(mktemp -d)
+base=$place/base head=$place/head # the names of both sides in the result
+trap 'git worktree remove --force "$base"; rm "$head"; rmdir "$place"' EXIT
+ln -s "$PWD" "$head"
 git worktree add --quiet --detach "$base" "$commit"
 if [[ ! -e $base/$file ]]; then
     echo "$file is new: commit $commit does not have it, so there is nothing to compare" | tee "$output"
@@ -34,7 +36,7 @@ if cmp -s "$base/$file" "$file" && ! grep -q '^[[:space:]]*!include' "$file"; th
     exit 0
 fi
 status=0
-.venv/bin/dbcluster compare --cnf "$base/$file" --cnf "$file" "$@" >"$output" || status=$?
+.venv/bin/dbcluster compare --cnf "$base/$file" --cnf "$head/$file" "$@" >"$output" || status=$?
 cat "$output"
 if [[ -n ${GITHUB_STEP_SUMMARY:-} ]]; then
     { echo '```'; cat "$output"; echo '```'; } >>"$GITHUB_STEP_SUMMARY"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -116,8 +117,7 @@ def test_a_my_cnf_is_compared_with_that_of_another_commit(checkout, status, ends
     lines = done.stdout.splitlines()
 
     assert done.returncode == ends, done.stderr
-    assert lines[0].startswith("compare --cnf /")
-    assert lines[0].endswith("/base/my.cnf --cnf my.cnf --seconds 60")
+    assert re.fullmatch(r"compare --cnf (/.+)/base/my\.cnf --cnf \1/head/my\.cnf --seconds 60", lines[0])
     assert [line for line in lines if "sync_binlog" in line] == ["sync_binlog = 1", "sync_binlog = 2"]
     assert (checkout.place / "result.md").read_text() == done.stdout
     assert len(trees) == 1
