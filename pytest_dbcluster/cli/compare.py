@@ -9,6 +9,7 @@ import argparse
 import contextlib
 import dataclasses
 import math
+import os
 import secrets
 import shlex
 import statistics
@@ -217,7 +218,8 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
 def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
     """A short name for each variant: the file's stem, or the release.
 
-    Equal stems get the name of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``.
+    Equal stems get the name of the nearest directories that differ: ``base_flush_2``, ``head_flush_2``. A link counts
+    by its own name.
     """
     if len(files) < 2:
         names = [str(release).replace(":", "_") for release in releases]
@@ -225,7 +227,8 @@ def _names(files: Sequence[Path], releases: Sequence[ReleaseName]) -> list[str]:
     stems = [file.stem for file in files]
     if stems[0] != stems[1]:
         return stems
-    for one, other in zip(*(file.resolve().parents for file in files), strict=False):
+    written = [Path(os.path.normpath(file.absolute())) for file in files]
+    for one, other in zip(*(path.parents for path in written), strict=False):
         if one.name != other.name:
             return [f"{one.name}_{stems[0]}", f"{other.name}_{stems[1]}"]
     return [f"{stems[0]}_1", f"{stems[1]}_2"]

@@ -87,6 +87,8 @@ jobs:
         with:
           path: ${{{{ env.XDG_CACHE_HOME }}}}/pytest-dbcluster/releases
           key: dbcluster-releases-{release}
+      # The checkout belongs to the user of the runner, and git in the container is root's: results name the commit.
+      - run: git config --global --add safe.directory "$PWD"
       - run: python3 -m venv .venv && .venv/bin/pip install "$PYTEST_DBCLUSTER"
       - run: .venv/bin/pytest --db-release {release} --db-budget 60
       - uses: actions/upload-artifact@bbbca2ddaa5d8feaa63e36b76fdaad77386f024f  # v7.0.0

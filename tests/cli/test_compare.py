@@ -56,6 +56,21 @@ def test_variants_are_named_after_their_files(tmp_path, files, names):
     assert tuple(map(str, specs)) == names
 
 
+def test_a_link_gives_its_own_name(tmp_path, monkeypatch):
+    """The checkout of a pull request is called ``head`` in this way; a path with .. counts as what it means."""
+    for place in ("base", "project/sub"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "my.cnf").write_text("[mysqld]\nmax_connections = 200\n")
+    (tmp_path / "head").symlink_to(tmp_path / "project" / "sub")
+    monkeypatch.chdir(tmp_path / "project")
+
+    specs = compare.specs_of(given(cnf=[str(tmp_path / name / "my.cnf") for name in ("base", "head")]))
+    beside = compare.specs_of(given(cnf=["../base/my.cnf", "sub/../sub/my.cnf"]))
+
+    assert tuple(map(str, specs)) == ("base_my", "head_my")
+    assert tuple(map(str, beside)) == ("base_my", "sub_my")
+
+
 def test_two_files_on_two_releases_are_paired_in_order(tmp_path):
     """An upgrade with a new my.cnf is one comparison."""
     for name in ("old", "new"):

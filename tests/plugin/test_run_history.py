@@ -99,6 +99,44 @@ def test_a_history_that_cannot_be_read_loses_no_verdict(suite):
     result.stdout.fnmatch_lines(["history: cannot read the history */taken/history.jsonl: Not a directory; *"])
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"garbage in its middle\n", "*history.jsonl, line 2: it is not JSON*"),
+        (b'{"kind": "claim", "format": 99}\n', "*history.jsonl, line 2: it has format 99, and this version reads *"),
+    ],
+    ids=["garbage", "another schema"],
+)
+def test_a_history_with_a_line_that_cannot_be_read_is_kept_and_added_to(suite, line, said):
+    """It is a warning: the run is green with --db-history-strict too, and no line is lost."""
+    file = suite.path / "history.jsonl"
+    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    earlier(file)
+    first, *others = file.read_bytes().splitlines(keepends=True)
+    damaged = b"".join([first, line, *others])
+    file.write_bytes(damaged)
+    result = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+
+    assert result.ret == 0
+    result.stdout.fnmatch_lines([said])
+    assert file.read_bytes().startswith(damaged)
+    assert len(history_file.read(file).entries) == 9
+
+
+def test_a_history_of_another_machine_is_compared_with_nothing(suite):
+    """Its ratios are not those of this machine; the line says which machine it was."""
+    file = suite.path / "history.jsonl"
+    suite.runpytest_subprocess(*WORDS, f"--db-history={file}")
+    earlier(file, machine="64 x another CPU", ratio=9.0)
+    result = suite.runpytest_subprocess(*WORDS, f"--db-history={file}", "--db-history-strict")
+
+    assert result.ret == 0
+    result.stdout.no_fnmatch_line("DRIFT*")
+    result.stdout.fnmatch_lines(
+        ["history: 8 runs on another machine (64 x another CPU) cannot be compared with this one"]
+    )
+
+
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
 def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch):
     """GitHub names the file in the environment."""

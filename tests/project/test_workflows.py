@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -116,8 +117,7 @@ def test_a_my_cnf_is_compared_with_that_of_another_commit(checkout, status, ends
     lines = done.stdout.splitlines()
 
     assert done.returncode == ends, done.stderr
-    assert lines[0].startswith("compare --cnf /")
-    assert lines[0].endswith("/base/my.cnf --cnf my.cnf --seconds 60")
+    assert re.fullmatch(r"compare --cnf (/.+)/base/my\.cnf --cnf \1/head/my\.cnf --seconds 60", lines[0])
     assert [line for line in lines if "sync_binlog" in line] == ["sync_binlog = 1", "sync_binlog = 2"]
     assert (checkout.place / "result.md").read_text() == done.stdout
     assert len(trees) == 1
@@ -164,3 +164,14 @@ def test_a_pull_request_without_a_base_is_told_what_is_missing(checkout, commit)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
     assert (checkout.place / "result.md").read_text() == said
     assert len(trees) == 1
+
+
+def test_a_checkout_that_git_refuses_is_told_so(checkout):
+    """As in a container, where it belongs to another user: git's own sentence says what to do."""
+    done, _ = checkout(0, GIT_TEST_ASSUME_DIFFERENT_OWNER="1")
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "dubious ownership" in done.stderr
+    assert done.stderr.endswith(
+        "git cannot read this checkout, for the reason above, so there is no base to compare my.cnf with\n"
+    )

@@ -21,17 +21,26 @@ import sys
 {lock}
 from pytest_dbcluster.cli.main import main
 
+sys.argv[2:2] = {more}.get(" ".join(sys.argv[1:2]), [])
 sys.exit(main())
 """
 
 
-def alone(directory):
-    """The command in a directory, as a program that takes turns with no other run: a test of times must not wait."""
-    directory.mkdir(parents=True, exist_ok=True)
-    program = directory / "dbcluster"
-    program.write_text(PROGRAM.format(python=sys.executable, lock=conftests.OWN_MACHINE))
-    program.chmod(0o755)
-    return program
+def alone(directory, **more):
+    """The command in a directory, as a program that takes turns with no other run: a test of times must not wait.
+
+    more: by command, such as ``compare``, options that it always gets.
+    """
+    text = PROGRAM.format(python=sys.executable, lock=conftests.OWN_MACHINE, more=more)
+    return program(directory / "dbcluster", text)
+
+
+def program(path, text):
+    """A program of this text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
 
 
 def dbcluster(*words, seconds=60, program=None):

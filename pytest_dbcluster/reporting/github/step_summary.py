@@ -26,6 +26,8 @@ from pytest_dbcluster.reporting.tables.states import COMPARED
 from pytest_dbcluster.reporting.unwritten import Unwritten, append
 
 LIMIT = 1_000_000  # bytes; GitHub's is 1024 KiB
+RESERVED = 500  # of them, for sentences about what was left out
+AT_LIMIT = "this summary is at GitHub's size limit"
 STEP_SUMMARY, OUTPUT = "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"  # environment variables that name files
 LEVELS = {"refuted": "error", "broken": "error", "inconclusive": "warning"}
 ORDER = ("refuted", "inconclusive", "holds", COMPARED)
@@ -66,37 +68,55 @@ def write(directory: Path, to: Files, lost: Unwritten) -> list[str]:
 
 
 def markdown(source: Source) -> str:
-    """The step summary: the sentence, broken tests, a table of all claims, and folded details; at most LIMIT bytes."""
+    """The step summary: the sentence, broken tests, a table of all claims, and folded details; at most LIMIT bytes.
+
+    What comes before the table gets a half of it at most, so that there is always room for claims.
+    """
     ranked = sorted(source.claims, key=lambda record: ORDER.index(words.state(record)))
-    head = [f"## {_text(summary.sentence([source]))}", "", *_facts(source), *_broken(source)]
+    head = [f"## {_text(summary.sentence([source]))}", "", _facts(source), ""]
+    notes = _fitting([f"> {_text(words.said(note))}" for note in source.notes], LIMIT // 4)
+    broken = _fitting(_broken(source), LIMIT // 4)
+    head += [*notes, "", *broken, *_more(len(source.tests("broken")) - len(broken), "broken test"), ""]
     table = ["| | claim | load | release | ratio | 1/8 .. 1 .. 8 |", "|---|---|---|---|---:|---|"]
-    left = LIMIT - sum(len(line.encode()) + 1 for line in [*head, *table]) - 500
-    rows, left = _fitting([_row(record) for record in ranked], left)
-    details, _ = _fitting([_details(record) for record in ranked if words.state(record) in LEVELS], left)
-    missing = len(ranked) - len(rows)
-    more = [f"{missing} more claims are in the results: this summary is at GitHub's size limit.", ""] if missing else []
-    return "\n".join([*head, *(table if rows else []), *rows, "", *more, *details, ""])
+    left = LIMIT - _size([*head, *table]) - RESERVED
+    rows = _fitting([_row(record) for record in ranked], left)
+    details = _fitting([_details(record) for record in ranked if words.state(record) in LEVELS], left - _size(rows))
+    cut = len(ranked) - len(rows)
+    if cut:
+        details = []
+    return "\n".join([*head, *(table if rows else []), *rows, "", *_more(cut, "claim"), *details, ""])
 
 
-def _fitting(texts: Sequence[str], left: int) -> tuple[list[str], int]:
-    """As many of the texts as fit into so many bytes, and the bytes that are left."""
+def _fitting(texts: Sequence[str], most: int) -> list[str]:
+    """As many of the texts, from the first on, as fit into so many bytes."""
     fitting: list[str] = []
     for text in texts:
-        left -= len(text.encode()) + 1
-        if left < 0:
-            return fitting, 0
+        most -= _size([text])
+        if most < 0:
+            break
         fitting.append(text)
-    return fitting, left
+    return fitting
 
 
-def _facts(source: Source) -> list[str]:
+def _size(lines: Sequence[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _more(missing: int, what: str) -> list[str]:
+    """The sentence about what was left out; none where nothing was."""
+    if not missing:
+        return []
+    are = "is" if missing == 1 else "are"
+    return [f"{formatting.counted(missing, f'more {what}')} {are} in the results: {AT_LIMIT}.", ""]
+
+
+def _facts(source: Source) -> str:
     facts = [f"{name}: {_text(value)}" for name, value in summary.about(source).items() if value and name != "command"]
-    return [" · ".join(facts), "", *(f"> {_text(words.said(note))}" for note in source.notes), ""]
+    return " · ".join(facts)
 
 
 def _broken(source: Source) -> list[str]:
-    rows = [f"- **broken** `{_code(test.test)}`: {_text(test.reason)}" for test in source.tests("broken")]
-    return [*rows, ""] if rows else []
+    return [f"- **broken** `{_code(test.test)}`: {_text(test.reason)}" for test in source.tests("broken")]
 
 
 def _row(record: ClaimRecord) -> str:

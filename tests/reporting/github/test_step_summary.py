@@ -81,6 +81,20 @@ def test_a_summary_above_the_limit_is_cut_and_says_so(source, monkeypatch):
     assert text.startswith("## None of 40 claims holds; 40 are refuted")
 
 
+def test_a_summary_of_broken_tests_above_the_limit_is_cut_too(source, monkeypatch):
+    """They leave room for the claims; a note or a reason of any length does as well."""
+    monkeypatch.setattr(step_summary, "LIMIT", 6_000)
+    tests = tuple(TestDocument(f"test_x.py::test_{n}", "broken", "no disk " * 40, 1.0) for n in range(90))
+    made = source([record()], tests=tests)
+    text = step_summary.markdown(dataclasses.replace(made, notes=("a note " * 900,)))
+
+    assert len(text.encode()) <= 6_000
+    assert "- **broken** `test_x.py::test_0`: no disk" in text
+    shown = text.count("- **broken**")
+    assert f"{90 - shown} more broken tests are in the results: this summary is at GitHub's size limit." in text
+    assert "| ✓ holds | `flush_2.beats(galera3)` |" in text
+
+
 def test_tests_are_annotated_where_they_are(source):
     """Refuted and broken ones as errors, inconclusive ones as warnings; what holds has none."""
     tests = [

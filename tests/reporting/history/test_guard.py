@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from pytest_dbcluster.reporting.history import guard
+from pytest_dbcluster.reporting.history import guard, views
 from pytest_dbcluster.reporting.history.entry import ACCEPTED, FORMAT, Acceptance
 from pytest_dbcluster.reporting.history.history_file import History
-from tests.support.histories import CLAIM, entries, healthy
+from tests.support.histories import CLAIM, entries, healthy, simulated
 
 STEADY = healthy(8)
 
@@ -90,3 +92,35 @@ def test_a_slower_machine_slows_the_anchor_too_and_is_no_warning():
     history = History((*before, *entries([1.84], first=8, anchor=1000.0 / 1.5, medians=slow)))
 
     assert guard.lines(guard.judged(history, ["run08"])) == []
+
+
+def test_a_hundred_simulated_healthy_histories_give_no_warning():
+    """The newest run of each is judged, and no level changed. They have ratios, and speeds relative to the anchor.
+
+    20 days each, on a machine that is 15 % (sd) faster or slower from day to day.
+    """
+    found, changes = [], []
+    for seed in range(100):
+        made = simulated(seed)
+        history = History(tuple(made))
+        found += guard.judged(history, [made[-1].run])
+        changes += [change for item in views.claims(history) for change in item.changes]
+
+    assert {item.subject for item in found} == {"ratio", "flush_2", "galera3"}
+    assert all(item.drift.known for item in found)
+    assert [line for line in guard.lines(found) if line.startswith("DRIFT")] == []
+    assert changes == []
+
+
+@pytest.mark.parametrize("slower", [{"flush_2": 0.6}, {"flush_2": 0.6, "galera3": 0.6}], ids=["one", "both"])
+def test_a_regression_in_such_a_history_is_found(slower):
+    """One variant that is 40 % slower changes the ratio; where both are, their speeds against the anchor tell."""
+    missed = 0
+    for seed in range(100):
+        *earlier, last = simulated(seed)
+        medians = {name: value * slower.get(name, 1.0) for name, value in last.medians.items()}
+        ratio = last.ratio * slower.get("flush_2", 1.0) / slower.get("galera3", 1.0)
+        new = dataclasses.replace(last, medians=medians, ratio=ratio)
+        missed += not any(item.drift.warns for item in guard.judged(History((*earlier, new)), [new.run]))
+
+    assert missed == 0
