@@ -1,6 +1,7 @@
 """What the page says about one claim."""
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
 from tests.support.records import record
 from tests.support.results import with_counters
@@ -20,6 +21,13 @@ def test_other_claims_show_the_interval_of_all_looks():
 
     assert (made.level, made.remarks) == ("99.9 %", ())
     assert made.interval != "no interval yet"
+
+
+def test_the_round_trips_of_an_operation_are_a_remark():
+    """As in the terminal."""
+    trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
+
+    assert claim_view.view(record(round_trips=trips), "claim1").remarks == (str(trips),)
 
 
 def test_every_table_has_the_baseline_first():
