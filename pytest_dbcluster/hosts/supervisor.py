@@ -139,9 +139,11 @@ class Supervisor:
         """Kill every child and remove directories and groups, unless ``leave`` was called."""
         if self.keep:
             return {}
-        for pid in self.children:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(pid, signal.SIGKILL)
+        for pid, child in self.children.items():
+            # The number of one that has ended may be that of another run's program; what it started has our mark.
+            if child.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(pid, signal.SIGKILL)
         for child in self.children.values():
             child.wait()
         for argv, environment in self.commands:

@@ -10,10 +10,11 @@ per variant. A claim about two series draws blocks until it is decided, and retu
 - ``answer``: a claim with its verdict, as a value.
 - ``curve``: one workload at several values of a field, such as 1, 4 and 16 threads.
 - ``reach``: whether a claim can reach its first look before its budget ends.
+- ``round_trips``: how many round trips an operation takes, of variants that differ in their round-trip time.
 - ``round_source``: the interface that rounds come from.
 - ``progress``, ``remarks``: what is shown while rounds are drawn, and the lines below a verdict.
 
 Rounds are not run or timed here: ``testbed.round_runner.measured`` runs the workload, which reports its own seconds.
 """
 
-__all__ = ["answer", "curve", "measurement", "progress", "reach", "remarks", "round_source", "series"]
+__all__ = ["answer", "curve", "measurement", "progress", "reach", "remarks", "round_source", "round_trips", "series"]

@@ -13,6 +13,7 @@ from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.claims.wording import STATES, message
 from pytest_dbcluster.errors import ClaimFailed, Inconclusive
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import Round
@@ -44,7 +45,8 @@ class Answer:
     for a comparison without a claim (``against``), which is always True. difference: how far equal clusters can differ,
     where the variants run on separate ones and speed or time is claimed. notes: the last lines of the message. void:
     rounds and blocks that did not count and were drawn again. instances: of each variant, used in turn. carry_over: of
-    each two neighbours in ``variants``; None where it is not known. read: whether ``bool`` was called; an answer that
+    each two neighbours in ``variants``; None where it is not known. round_trips: that an operation takes, of variants
+    that differ in their round-trip time alone; else None. read: whether ``bool`` was called; an answer that
     nobody reads is an error of the test. told: the message of an answer that was taken over from an earlier run; empty
     for an answer of this run. reported: is called once, before the answer is read.
     """
@@ -63,6 +65,7 @@ class Answer:
     notes: Sequence[str] = ()
     void: Sequence[Sequence[Round]] = ()
     carry_over: Sequence[CarryOver | None] = ()
+    round_trips: RoundTripsTaken | None = None
     read: bool = False
     told: str = ""
     reported: Callable[[Answer], None] | None = None

@@ -11,7 +11,7 @@ from pytest_dbcluster.claims import critical_values, estimators, intervals, verd
 from pytest_dbcluster.claims.claim import Claim, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError, Inconclusive
-from pytest_dbcluster.measuring import reach, remarks
+from pytest_dbcluster.measuring import reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
@@ -92,6 +92,9 @@ def _answer(
         measurement.carry_over(faster, slower, metric, pairs) for faster, slower in itertools.pairwise(numbers)
     )
     lines = remarks.carry_over_lines(names, carried) if claim.kind not in UNTIMED else []
+    # Of all variants: a claim about two of them tells no slope between the others.
+    drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
+    taken = round_trips.taken(drawn, source.rtts(), source.load)
     return Answer(
         claim,
         decided,
@@ -103,9 +106,10 @@ def _answer(
         instances=measurement.instances,
         arrival_rate=source.arrival_rate,
         asserted=asserted,
-        notes=[*lines, *measurement.notes(numbers, metric, pairs)],
+        notes=[*lines, *([str(taken)] if taken else []), *measurement.notes(numbers, metric, pairs)],
         void=measurement.void_blocks(pairs),
         carry_over=carried,
+        round_trips=taken,
     )
 
 

@@ -428,7 +428,6 @@ class Measurement:
             *remarks.repeat_line(self.repeat),
             *remarks.dropped_line(self.dropped),
             *remarks.warm_up_line(self._warm_up_means, MAX_WARM_UPS, STEADY),
-            *remarks.round_trips_line(rounds, self.source.rtts(), self.source.load),
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
             *remarks.void_line(self.void_blocks(pairs)),

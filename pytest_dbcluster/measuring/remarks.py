@@ -12,7 +12,7 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.wording import EQUAL
-from pytest_dbcluster.rounds import ledger_summary, load_generator, metrics, pairing
+from pytest_dbcluster.rounds import ledger_summary, load_generator, pairing
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
 from pytest_dbcluster.rounds.round import DRAINED, SPEEDS, USUAL, Round
 
@@ -49,34 +49,6 @@ def _carry_over_line(candidate: str, baseline: str, found: CarryOver | None) -> 
     shown = formatting.with_interval(*times, EQUAL)
     took = f"carry-over: rounds after {first} take {shown} the time of rounds after {second}, 99 % interval; {without}"
     return f"warning: {took}. {HELP.format(first=first)}" if found.warned else took
-
-
-def round_trips_line(rounds: Rounds, rtts: Mapping[str, float], load: str) -> list[str]:
-    """How many round trips an operation takes: the slope of its median latency over the round-trip time.
-
-    rtts: in seconds, of the variants that differ in it alone. Each pair of rounds gives one slope; the interval is that
-    of their median, for any distribution. Empty where fewer than two round-trip times were measured, or no latencies.
-    """
-    compared = {name: series for name, series in rounds.items() if name in rtts}
-    if len({rtts[name] for name in compared}) < 2 or any(
-        not done.outcome.ledger for of in compared.values() for done in of
-    ):
-        return []
-    latencies = {
-        name: [metrics.shown(done, "p50", load) / 1000 for done in series] for name, series in compared.items()
-    }
-    places = [rtts[name] for name in compared]
-    slopes = [estimators.slope(places, pair) for pair in zip(*latencies.values(), strict=True)]
-    if not slopes:
-        return []
-    interval = estimators.median_interval(slopes)
-    ends = f"{interval[0]:.2f} .. {interval[1]:.2f}, 95 % interval" if interval else "no interval yet"
-    of = formatting.counted(len(slopes), "pair")
-    distances = ", ".join(f"{place * 1000:g}" for place in sorted(set(places)))
-    return [
-        f"round trips that an operation takes: {statistics.median(slopes):.2f} ({ends} of {of}): the "
-        f"slope of p50 over RTT ({distances} ms)"
-    ]
 
 
 def drains(rounds: Rounds) -> dict[str, float]:

@@ -23,6 +23,7 @@ from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument, claim_id, shared, spec_document
 from pytest_dbcluster.reporting.published import Published
@@ -82,6 +83,7 @@ class ClaimRecord:
     sweep_field, sweep_value: of a sweep, the field and its value at this point; empty and None without a sweep.
     network: by variant, the round trips between each two ends, asked and measured before and after the rounds; empty
         where no variant asks for a network.
+    round_trips: that an operation takes, where all variants differ in their round-trip time alone; else None.
     limited: a text that says that the load generator was the bottleneck; empty when it was not.
     depends_on: what the answer depends on, as digests by name (``resume.digests``); empty in older results.
     run_id: of the run that measured it, as in RunDocument; empty in older results.
@@ -130,6 +132,7 @@ class ClaimRecord:
     run_id: str = ""
     data_fits: str = ""
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
+    round_trips: RoundTripsTaken | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,6 +203,7 @@ def _remarks(answer: Answer, testbed: Testbed) -> dict[str, Any]:
         "cluster_difference": answer.difference,
         "carry_over": answer.carried,
         "network": {name: measured for name, measured in delays.items() if measured},
+        "round_trips": answer.round_trips,
     }
 
 

@@ -30,6 +30,7 @@ from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents import json_text
 from pytest_dbcluster.reporting.documents.claim_id import SpecDocument
@@ -132,6 +133,7 @@ class ClaimDocument:
     run_id: str = ""
     data_fits: str = ""
     network: Mapping[str, tuple[Delay, ...]] = dataclasses.field(default_factory=dict)
+    round_trips: RoundTripsTaken | None = None
 
 
 @dataclasses.dataclass(frozen=True)

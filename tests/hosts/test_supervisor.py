@@ -112,6 +112,20 @@ def test_the_end_of_its_owner_ends_everything(script, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_child_that_has_ended_is_not_signalled(tmp_path, monkeypatch):
+    """Its number may be that of another run's program by then."""
+    made, log = supervisor.Supervisor(RUN_ID), str(tmp_path / "log")
+    ended, running = (
+        made.spawn(argv, dict(os.environ), str(tmp_path), log, keep=False)["pid"] for argv in (["true"], ["sleep", "9"])
+    )
+    wait.until(lambda: [] if made.status(ended)["status"] == 0 else ["runs"], "its end", seconds=60)
+    signalled, send = [], os.killpg
+    monkeypatch.setattr(os, "killpg", lambda pid, number: signalled.append(pid) or send(pid, number))
+    made.close()
+
+    assert signalled == [running]
+
+
 def test_its_own_death_ends_its_children(script, tmp_path):
     """The kernel sees to that."""
     pid = started(script, tmp_path)

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import re
 
 import pytest
 
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.measuring import remarks
-from pytest_dbcluster.rounds.histogram import Histogram
-from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
 from pytest_dbcluster.rounds.round import Round, RunResult
 
 
@@ -29,29 +26,6 @@ def rounds(variant, seconds, drains, *, commits=100, voids=()):
             void=voids[number] if voids else "",
         )
         for number, (took, drained) in enumerate(zip(seconds, drains, strict=True))
-    ]
-
-
-def far_rounds(variant, *milliseconds):
-    """Rounds whose operations all took so long."""
-    return [
-        Round(
-            variant,
-            number,
-            0,
-            RunResult(
-                1.0,
-                10,
-                10,
-                ledger=Ledger(
-                    {"commit": LedgerEntry({1: 10}, committed=10, latencies=Histogram.of([took / 1e3] * 10))}
-                ),
-            ),
-            0.0,
-            float(number),
-            counters={},
-        )
-        for number, took in enumerate(milliseconds)
     ]
 
 
@@ -189,31 +163,3 @@ def test_an_order_has_a_carry_over_for_each_step():
     lines = remarks.carry_over_lines(["c", "b", "a"], [None, CarryOver(0.0, -0.1, 0.1, 1.0)])
 
     assert [line.split(":")[0] for line in lines] == ["carry-over not known", "carry-over"]
-
-
-def test_the_round_trips_of_an_operation_are_the_slope_of_its_latency():
-    """Pair by pair, so that a wave over the whole run moves no slope; with the interval of their median."""
-    claimed = {
-        "far": far_rounds("far", *[21.0, 41.0] * 4),
-        "near": far_rounds("near", *[1.0, 21.0] * 4),
-        "between": far_rounds("between", *[11.0, 31.0] * 4),
-    }
-    [line] = remarks.round_trips_line(claimed, {"near": 0.0, "between": 0.005, "far": 0.01}, "load")
-
-    assert re.fullmatch(
-        r"round trips that an operation takes: (\S+) \((\S+) \.\. (\S+), 95 % interval of 8 pairs\): the slope of p50 "
-        r"over RTT \(0, 5, 10 ms\)",
-        line,
-    )
-    assert float(line.split(": ")[1].split()[0]) == pytest.approx(2.0, rel=0.05)
-
-
-def test_no_slope_without_two_round_trip_times_or_latencies():
-    """The tool mysqlslap measures no latencies, and one distance has no slope."""
-    near, far = far_rounds("near", 1.0), far_rounds("far", 21.0)
-
-    assert remarks.round_trips_line({"near": near, "far": far}, {}, "load") == []
-    assert remarks.round_trips_line({"near": near, "far": far}, {"near": 0.01, "far": 0.01}, "load") == []
-    assert remarks.round_trips_line({"near": ASYNC, "far": far}, {"near": 0.0, "far": 0.01}, "load") == []
-    [line] = remarks.round_trips_line({"near": near, "far": far}, {"near": 0.0, "far": 0.01}, "load")
-    assert "(no interval yet of 1 pair)" in line

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_dbcluster.claims.carry_over import CarryOver
 from pytest_dbcluster.claims.claim import Claim, Outcome, Verdict
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting import results_directory, schema
 from pytest_dbcluster.reporting.charts import claim as claim_chart
 from pytest_dbcluster.reporting.charts import curve as curve_chart
@@ -146,6 +147,7 @@ CLAIMS = st.builds(
     **dict.fromkeys(("claim_id", "kind", "provisioner", "storage", "parity", "sweep_field", "data_fits"), TEXT),
     specs=st.dictionaries(TEXT, SPECS, max_size=2),
     sweep_value=SWEPT,
+    round_trips=maybe(st.builds(RoundTripsTaken, NUMBER, maybe(NUMBER), maybe(NUMBER), COUNT, tuples(NUMBER))),
 )
 POINTS = st.builds(
     CurvePoint,
@@ -252,7 +254,7 @@ NAMES = """
     arrival_rate limited cluster_difference seconds values rounds void_rounds rounds_file ledgers_file chart_file
     carry_over
     claim_id kind provisioner storage parity specs sweep_field sweep_value timeline_file
-    depends_on run_id data_fits network
+    depends_on run_id data_fits network round_trips
 """
 VERDICT = """
     outcome claim pairs ratio low high decided_low decided_high reason detectable needed_pairs pair_sd halves

@@ -94,19 +94,34 @@ class Namespace:
         self._enter(holder.pid)
         problems = functools.partial(self._problems, holder, log)
         wait.until(problems, f"the network namespace of {name}", seconds=SECONDS, poll=0.002)
+        self._made = self._now()
 
     def _enter(self, pid: int) -> None:
         self.pid = pid
         self.path = f"/proc/{pid}/ns/net"
+        self._made = self._now()
+
+    def _now(self) -> tuple[int, int] | None:
+        """What tells the process's namespace from all others; None when the process has ended."""
+        try:
+            state = os.stat(self.path)  # noqa: PTH116  (a link of the kernel, not a path)
+        except OSError:
+            return None
+        return state.st_dev, state.st_ino
+
+    def lost(self) -> str:
+        """Why nobody can enter the namespace any more, as a clause for a message; empty while one can."""
+        if self._made and self._now() == self._made:
+            return ""
+        return f"process {self.pid}, which held the network namespace of {self.name}, has ended"
 
     def _problems(self, holder: Process, log: str) -> list[str]:
         if (status := holder.status()) is not None:
             raise Unsupported(
                 f"cannot make a network namespace: unshare ended with {status}: {Path(log).read_text().strip()}"
             )
-        own = os.stat("/proc/self/ns/net")  # noqa: PTH116  (a link of the kernel, not a path)
-        made = os.stat(self.path)  # noqa: PTH116
-        return [] if (made.st_dev, made.st_ino) != (own.st_dev, own.st_ino) else ["it is that of this process"]
+        own = os.stat("/proc/self/ns/net")  # noqa: PTH116
+        return [] if self._now() != (own.st_dev, own.st_ino) else ["it is that of this process"]
 
     def entering(self, command: Sequence[str] = ()) -> list[str]:
         """The command line that runs a command in this namespace, without another process in between."""

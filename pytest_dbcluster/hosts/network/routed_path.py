@@ -174,7 +174,7 @@ class RoutedPath(NetworkPath):
             raise
 
     def _require(self, so: str) -> None:
-        """Raise ProvisionError when the router forwards no more."""
+        """Raise ProvisionError when the path is lost."""
         if lost := self.lost():
             raise ProvisionError(f"{lost}; so {so}")
 
@@ -183,8 +183,9 @@ class RoutedPath(NetworkPath):
         return [host for end, host in self._hosts.items() if end in BESIDE_NODES]
 
     def lost(self) -> str:
-        """Why the router forwards no more; empty while it does."""
-        return self._router.lost() if self._router else ""
+        """Why the router forwards no more, or an end cannot be reached; empty while neither is so."""
+        router = self._router.lost() if self._router else ""
+        return router or next(filter(None, (namespace.lost() for namespace in self._namespaces.values())), "")
 
     def close(self) -> None:
         """End the router and the namespaces; their interfaces go with them."""

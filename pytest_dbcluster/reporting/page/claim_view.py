@@ -212,7 +212,7 @@ def _durability(record: ClaimRecord) -> Table | None:
 
 
 def _remarks(record: ClaimRecord) -> list[str]:
-    """What a reader must know besides: a narrower interval, an open loop, a bottleneck, small data, a drain."""
+    """What a reader must know besides: a narrower interval, and what there is to say about the rounds."""
     found = []
     if words.about_stalls(record):
         verdict = record.verdict
@@ -221,10 +221,7 @@ def _remarks(record: ClaimRecord) -> list[str]:
     if closing.holds_as_guard(record):
         level = wording.level(record.verdict)
         found.append(f"the guard holds by its 90 % interval; that of {level}: {words.interval(record)}")
-    if record.arrival_rate:
-        found.append(record.arrival_rate.line)
-    found += filter(None, [record.limited, record.data_fits])
-    return [*found, *closing.drained(record)]
+    return [*found, *closing.of_rounds(record)]
 
 
 def _void(record: ClaimRecord) -> tuple[str, ...]:

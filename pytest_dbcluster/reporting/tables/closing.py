@@ -100,9 +100,15 @@ def _remarks(record: ClaimRecord) -> list[str]:
 
 
 def remarks(record: ClaimRecord) -> list[str]:
-    """What there is to say about the rounds of a claim: open loop, bottleneck, small data, drain, void blocks."""
+    """What there is to say about the rounds of a claim, as ``of_rounds``, with the void blocks."""
+    return [*of_rounds(record), *notes.void_line(record.void)]
+
+
+def of_rounds(record: ClaimRecord) -> list[str]:
+    """The rate of an open loop, the round trips of an operation, a bottleneck, small data, and a drain."""
     rate = [record.arrival_rate.line] if record.arrival_rate else []
-    return [*rate, *filter(None, [record.limited, record.data_fits]), *drained(record), *notes.void_line(record.void)]
+    trips = [str(record.round_trips)] if record.round_trips else []
+    return [*rate, *trips, *filter(None, [record.limited, record.data_fits]), *drained(record)]
 
 
 def drained(record: ClaimRecord) -> list[str]:

@@ -72,6 +72,19 @@ def test_a_router_that_ends_is_said(path):
         path.round_trips(("node1", "node2"), 1)
 
 
+def test_a_namespace_that_nobody_holds_is_said(path):
+    """Its server may go on, but nothing can be measured in it."""
+    assert path.lost() == ""
+    held = path.namespace("node2")
+    os.kill(held.pid, signal.SIGKILL)
+    wait.until(lambda: [] if path.lost() else ["the namespace is not missed"], "the loss", seconds=20)
+
+    said = f"process {held.pid}, which held the network namespace of node2, has ended"
+    assert path.lost() == path.hosts[0].lost() == said
+    with pytest.raises(ProvisionError, match=rf"^{said}; so no round trip can be measured$"):
+        path.round_trips(("node1", "node2"), 1)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_nothing_is_left_of_a_run_that_was_killed(number, tmp_path):
     """Its namespaces, interfaces and router end with the process that made them."""

@@ -1,6 +1,7 @@
 """What the page says about one claim."""
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.page import claim_view
 from tests.support.records import record, stalled
 from tests.support.results import with_counters
@@ -29,6 +30,13 @@ def test_a_claim_about_stalls_shows_the_stalls():
     assert (made.state, made.figure) == ("holds", "stalled rounds")
     assert (made.measured, made.interval) == ("0 v 9", "of 40 of flush_2 and galera3")
     assert made.remarks[0].startswith("the claim is not about speed, of which the ratio is 1.")
+
+
+def test_the_round_trips_of_an_operation_are_a_remark():
+    """As in the terminal."""
+    trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
+
+    assert claim_view.view(record(round_trips=trips), "claim1").remarks == (str(trips),)
 
 
 def test_every_table_has_the_baseline_first():

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from pytest_dbcluster.claims import claim as claims
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import closing, layout
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -191,15 +192,16 @@ def test_markdown_is_a_table():
 
 
 def test_a_result_says_its_rate_and_its_bottleneck():
-    """The remark has the rate of an open loop with its share, what limited the load generator, and small data."""
+    """The remark has the rate of an open loop with its share, round trips, what limited the load, and small data."""
     rate = ArrivalRate("70 %", 560.0, {"galera3": 800.0, "flush_2": 900.0})
     limited, fits = (
         "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread)",
         "the data of the load fits",
     )
-    [block] = closing.blocks([record(arrival_rate=rate, limited=limited, data_fits=fits)])
+    trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
+    [block] = closing.blocks([record(arrival_rate=rate, limited=limited, data_fits=fits, round_trips=trips)])
 
     assert block.rows[0].remark == (
         "open loop: 560/s, 70 % of what the slowest does in a closed loop (galera3 800/s, flush_2 900/s); "
-        "the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread); the data of the load fits"
+        f"{trips}; the load generator is the bottleneck: galera3, 8 of 8 rounds (a thread); the data of the load fits"
     )

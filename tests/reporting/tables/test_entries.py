@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.measuring.round_trips import RoundTripsTaken
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.tables import entries
 from pytest_dbcluster.rounds.open_loop import ArrivalRate
@@ -146,6 +147,8 @@ def test_what_there_is_to_say_of_the_rounds_stands_below():
     assert len(shown(drained(), remarks=False)) == 2
     assert "open loop: 560/s" in shown(record(arrival_rate=ArrivalRate("70 %", 560.0, {})))[2]
     assert len(shown(undecided(), remarks=False)) == 3
+    trips = RoundTripsTaken(1.93, 1.8, 2.05, 8, (0.0, 0.01))
+    assert " ".join(map(str.strip, shown(record(round_trips=trips))[2:])) == str(trips)
 
 
 def test_without_an_interval_the_bar_is_hollow():

@@ -1,0 +1,52 @@
+"""RoundTripsTaken: the round trips that an operation takes, of variants that differ in their round-trip time alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+
+from pytest_dbcluster import formatting
+from pytest_dbcluster.claims import estimators
+from pytest_dbcluster.rounds import metrics
+from pytest_dbcluster.rounds.round import Round
+
+
+@dataclasses.dataclass(frozen=True)
+class RoundTripsTaken:
+    """How many round trips an operation takes: the slope of its median latency (p50) over the round-trip time.
+
+    slope: the median of the slopes of all pairs of rounds. low, high: the 95 % interval of that median, for any
+    distribution; None for fewer than 6 pairs. pairs: their number. rtts: the round-trip times, in seconds, rising.
+    """
+
+    slope: float
+    low: float | None
+    high: float | None
+    pairs: int
+    rtts: tuple[float, ...]
+
+    def __str__(self) -> str:
+        known = self.low is not None and self.high is not None
+        ends = f"{self.low:.2f} .. {self.high:.2f}, 95 % interval" if known else "no interval yet"
+        distances = ", ".join(f"{rtt * 1000:g}" for rtt in self.rtts)
+        return (
+            f"round trips that an operation takes: {self.slope:.2f} ({ends} of {formatting.counted(self.pairs, 'pair')}"
+            f"): the slope of p50 over RTT ({distances} ms)"
+        )
+
+
+def taken(rounds: Mapping[str, Sequence[Round]], rtts: Mapping[str, float], load: str) -> RoundTripsTaken | None:
+    """The round trips of an operation; None for fewer than two round-trip times, and where rounds have no latencies.
+
+    rounds: by variant; the n-th of all belong together. rtts: in seconds, of the variants that differ in it alone.
+    """
+    compared = {name: series for name, series in rounds.items() if name in rtts}
+    every = [done for series in compared.values() for done in series]
+    if len({rtts[name] for name in compared}) < 2 or not every or any(not done.outcome.ledger for done in every):
+        return None
+    places = [rtts[name] for name in compared]
+    latencies = [[metrics.shown(done, "p50", load) / 1000 for done in series] for series in compared.values()]
+    slopes = [estimators.slope(places, pair) for pair in zip(*latencies, strict=True)]
+    low, high = estimators.median_interval(slopes) or (None, None)
+    return RoundTripsTaken(statistics.median(slopes), low, high, len(slopes), tuple(sorted(set(places))))
