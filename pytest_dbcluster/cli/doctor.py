@@ -18,7 +18,7 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.guests import guest, network
+from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router
 from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.releases import fetched
@@ -169,9 +169,9 @@ def guests() -> Finding:
     if system is None:
         return Finding("guests", "no kernel in the cache", f"{NO_GUESTS} before `dbcluster fetch {GUEST_SYSTEM}`")
     memory = guest.memory_directory()
-    value = (
-        f"user-mode Linux {system.version}, started by root, memory in {memory} ({gibibytes(guest.free_memory())} free)"
-    )
+    mode = "by root" if user_namespace.root() else "without root, in a user namespace"
+    free = gibibytes(guest.free_memory())
+    value = f"user-mode Linux {system.version}, started {mode}, memory in {memory} ({free} free)"
     if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
         return Finding("guests", f"user-mode Linux {system.version}", f"{NO_GUESTS}: {reason}")
     return Finding("guests", value)

@@ -81,7 +81,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         began=time.time(),
         nodes=tuple(Listener(node.name, node.host.address, node.port, node.log) for node in cluster.nodes),
         proxy=_listeners(cluster),
-        statistics=cluster.proxy.statistics_url if cluster.proxy else "",
+        statistics=_statistics(cluster),
     )
     owned_files.write(directory, client_cnf.name, _client_text(cluster, release))
     records = [dataclasses.asdict(cluster) for cluster in (*read(provisioner.directory), kept)]
@@ -96,6 +96,12 @@ def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
     log = cluster.proxy.log()
     endpoints = {"writer": cluster.writer(), "reader": cluster.reader()}
     return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in endpoints.items())
+
+
+def _statistics(cluster: Cluster) -> str:
+    """Return the URL of the proxy's page; empty where no browser of this machine reaches it."""
+    proxy = cluster.proxy
+    return "" if proxy is None or (proxy.host and proxy.host.connects) else proxy.statistics_url
 
 
 def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:

@@ -144,10 +144,11 @@ class Proxy(abc.ABC):
 
     def endpoint(self, port: int, nodes: Sequence[Node]) -> Endpoint:
         """Return the endpoint of the proxy's listener on this port; it leads to these nodes, with their account."""
-        address = self.host.address if self.host else self.nodes[0].host.address
+        host = self.host or self.nodes[0].host
         names = tuple(node.name for node in nodes)
         user, password = self.account
-        return Endpoint(address, port, user, password, nodes=names, tls=self.nodes[0].endpoint.tls)
+        tls = self.nodes[0].endpoint.tls
+        return Endpoint(host.address, port, user, password, nodes=names, tls=tls, connects=host.connects)
 
     @property
     def account(self) -> tuple[str, str]:

@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Mapping, Sequence
+import socket
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol, runtime_checkable
+
+# A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
+Connects = Callable[[str, int, float], socket.socket]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -43,12 +47,14 @@ class Host(abc.ABC):
     """Where commands run, programs start and files lie.
 
     ``name``: the host's name in its cluster, such as ``node1``. ``address``: the address that peers and clients connect
+    to. ``connects``: how our own process connects to it, where it is in a network that this machine is not connected
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
     name: str
     address: str
+    connects: Connects | None = None
     directory: str
     root: bool
 

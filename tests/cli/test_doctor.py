@@ -227,18 +227,20 @@ def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monk
     )
 
 
-def test_guests_are_shown_with_kernel_and_memory(monkeypatch, tmp_path):
-    """What they lack is said: root, or a directory in which their memory fits."""
+@pytest.mark.parametrize(("root", "mode"), [(True, "by root"), (False, "without root, in a user namespace")])
+def test_guests_are_shown_with_kernel_mode_and_memory(monkeypatch, tmp_path, root, mode):
+    """What they lack is said: a network namespace, or a directory in which their memory fits."""
     system = types.SimpleNamespace(version="7.2.7")
     monkeypatch.setattr(doctor.fetched, "lookup", lambda product, version: system)
     monkeypatch.setattr(doctor.network, "missing", lambda: "")
+    monkeypatch.setattr(doctor.user_namespace, "root", lambda: root)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     shown = doctor.guests()
-    monkeypatch.setattr(doctor.network, "missing", lambda: "guests need root")
+    monkeypatch.setattr(doctor.network, "missing", lambda: "guests need something")
 
-    assert shown.value.startswith(f"user-mode Linux 7.2.7, started by root, memory in {tmp_path} (")
+    assert shown.value.startswith(f"user-mode Linux 7.2.7, started {mode}, memory in {tmp_path} (")
     assert doctor.guests() == Finding(
-        "guests", "user-mode Linux 7.2.7", "--db-provisioner vm cannot run here: guests need root"
+        "guests", "user-mode Linux 7.2.7", "--db-provisioner vm cannot run here: guests need something"
     )
 
 

@@ -46,6 +46,14 @@ def begin(uid, program, *words, loads=(), **variables):
     )
 
 
+def program(text, *words):
+    """What a Python program prints that becomes another user itself, below the checkout."""
+    command = [sys.executable, "-c", text, *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, cwd=ROOT, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 def run(uid, program, *words, loads=(), **variables):
     """What a Python program of this user prints until its end."""
     with begin(uid, program, *words, loads=loads, **variables) as process:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pytest_dbcluster.errors import DBClusterError
+from pytest_dbcluster.hosts.host import Connects
 
 CLOSE_SECONDS = 2.0
 
@@ -102,10 +103,10 @@ class Connection:
 
     def _open(self) -> Any:
         if self._connection is None:
-            import mysql.connector
-
             # The connector's default collation for newer MariaDB servers is MySQL's utf8mb4_0900_ai_ci: set another.
-            self._connection = mysql.connector.connect(
+            self._connection = _connected(
+                self.endpoint.connects,
+                self._seconds,
                 host=self.endpoint.host,
                 port=self.endpoint.port,
                 user=self.endpoint.user,
@@ -114,10 +115,39 @@ class Connection:
                 collation="utf8mb4_general_ci",
                 autocommit=True,
                 ssl_disabled=not self.endpoint.tls,
-                connection_timeout=self._seconds,
-                use_pure=True,
             )
         return self._connection
+
+
+def _connected(connects: Connects | None, seconds: float, **options: Any) -> Any:
+    """A connection of the connector; ``connects`` makes its socket, where the host's address does not suffice."""
+    import mysql.connector
+
+    connector = mysql.connector.connect if connects is None else _connector(connects, seconds)
+    return connector(**options, connection_timeout=seconds, use_pure=True)
+
+
+def _connector(connects: Connects, seconds: float) -> Callable[..., Any]:
+    """The connector's class of connections, with sockets that ``connects`` makes."""
+    from mysql.connector import errors
+    from mysql.connector.connection import MySQLConnection
+    from mysql.connector.network import MySQLTCPSocket
+
+    class Socket(MySQLTCPSocket):
+        def open_connection(self) -> None:
+            try:
+                self.sock = connects(self.server_host, self.server_port, seconds)
+            except OSError as error:
+                where = (self.server_host, self.server_port, str(error))
+                raise errors.InterfaceError(errno=2003, values=where) from error
+
+    class Connector(MySQLConnection):
+        def _get_connection(self) -> MySQLTCPSocket:
+            made = Socket(self.server_host, self.server_port)
+            made.set_connection_timeout(self._connection_timeout)
+            return made
+
+    return Connector
 
 
 def _text(value: Any) -> Any:
@@ -136,7 +166,7 @@ class Endpoint:
     """Where and how a client connects. The password is never part of a repr.
 
     nodes: the names of the nodes that this endpoint leads to.
-    tls: whether the connection uses TLS.
+    tls: whether the connection uses TLS. connects: as that of a host.
     """
 
     host: str
@@ -145,3 +175,4 @@ class Endpoint:
     password: str = dataclasses.field(repr=False)
     nodes: tuple[str, ...] = ()
     tls: bool = False
+    connects: Connects | None = dataclasses.field(default=None, repr=False, compare=False)

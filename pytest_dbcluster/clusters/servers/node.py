@@ -57,8 +57,10 @@ class Node:
     @property
     def endpoint(self) -> Endpoint:
         """The address and control account of this node itself, not of a proxy."""
-        tls = self.dialect.control_tls
-        return Endpoint(self.host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls)
+        host, tls = self.host, self.dialect.control_tls
+        return Endpoint(
+            host.address, self.port, ADMIN, self.password, nodes=(self.name,), tls=tls, connects=host.connects
+        )
 
     def configure(self, needed: Mapping[str, str], options: Mapping[str, str] = MappingProxyType({})) -> None:
         """Write the node's my.cnf to ``<host directory>/my.cnf``, and keep its server options in ``self.options``.

@@ -4,6 +4,7 @@
 - ``disk``: disks of guests: sparse files, each with one owner.
 - ``boot_scripts``: what the first process of a guest does.
 - ``network``: a network namespace of a run, in which its guests are on one bridge.
+- ``user_namespace``: network namespaces without root. ``socket_maker``: how our process connects into them.
 """
 
-__all__ = ["guest", "network"]
+__all__ = ["guest", "network", "user_namespace"]

@@ -1,21 +1,23 @@
 """A network of guests: a network namespace with a bridge, and a port of the bridge for each guest.
 
 A process that sleeps holds the namespace. When it ends with the run, the kernel removes the namespace and everything in
-it, and the end of the pair of interfaces that is in this machine's own namespace.
+it, and the end of the pair of interfaces that is in this machine's own namespace. Without root there is no such pair:
+programs of this machine that guests talk to run in the namespace, and our process gets its sockets from there.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ipaddress
-import os
-import shutil
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.guests import user_namespace
+from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
+from pytest_dbcluster.hosts.host import Connects
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.subnets import free_subnet
 from pytest_dbcluster.releases.release import Release
@@ -25,13 +27,18 @@ DIRECTORY = "network"
 LOG = "network.log"
 BRIDGE = "bridge0"
 UPLINK = "uplink"
+MAC = "02:00:00:00:00:01"  # locally administered
 
 
 class Network:
     """The network of the guests of one run. This machine has its first address, ``gateway``.
 
-    ``tools``: the release ``vm``, which has the program ip. Needs root. Raises Unsupported and ProvisionError.
+    ``enter``: the words of a command that runs another command in the namespace. ``connects``: as that of a host.
+    ``tools``: the release ``vm``, which has the program ip. Raises Unsupported and ProvisionError.
     """
+
+    enter: list[str]
+    connects: Connects | None = None
 
     def __init__(self, run: LocalRun, tools: Release) -> None:
         if reason := missing():
@@ -43,19 +50,32 @@ class Network:
         self.subnet = free_subnet()
         self._free = list(self.subnet.hosts())
         self.gateway = self._address()
+        self._ours = f"dbc{run.run_id}"
+        self._namespace: UserNamespace | None = None
+        if user_namespace.root():
+            self._begin()
+        else:
+            self._begin_without_root()
+
+    def _begin(self) -> None:
+        """Make the namespace, and connect this machine."""
         self._holder = self._host.spawn(
-            ["unshare", "--net", "sleep", "infinity"],
+            [*user_namespace.AS_ROOT, "sleep", "infinity"],
             log=f"{self._host.directory}/{LOG}",
             directory=self._host.directory,
         )
         self._wait_held()
-        self._ours = f"dbc{run.run_id}"
+        self.enter = ["nsenter", "--target", str(self._holder.pid), "--net"]
+        self._bridge()
         self._connect()
 
-    @property
-    def enter(self) -> list[str]:
-        """The words of a command that runs another command in the namespace."""
-        return ["nsenter", "--target", str(self._holder.pid), "--net"]
+    def _begin_without_root(self) -> None:
+        """Make the namespace; the address of this machine is in it."""
+        self._namespace = namespace = UserNamespace(self._host, DIRECTORY)
+        self.enter, self.connects = namespace.entering(), namespace.connect
+        self._bridge()
+        # Without an address of its own a bridge takes one of its ports, and another one when that port goes.
+        self._batch(self.enter, f"link set {BRIDGE} address {MAC}", f"addr add {self.gateway} dev {BRIDGE}")
 
     def _wait_held(self) -> None:
         """Wait until the holder is in a namespace of its own."""
@@ -71,14 +91,16 @@ class Network:
         said = self._host.pull(f"{self._host.directory}/{LOG}").decode("utf-8", "replace").strip()
         raise ProvisionError(f"cannot make a network namespace for guests: {said or 'unshare --net does not answer'}")
 
-    def _connect(self) -> None:
-        """Make the bridge, and a pair of interfaces between it and this machine."""
+    def _bridge(self) -> None:
         self._batch(
             self.enter,
             "link set lo up",
             f"link add {BRIDGE} type bridge",
             f"link set {BRIDGE} addrgenmode none up",
         )
+
+    def _connect(self) -> None:
+        """Make a pair of interfaces between the bridge and this machine."""
         self._batch(
             [],
             f"link add {self._ours} type veth peer name {UPLINK} netns {self._holder.pid}",
@@ -116,10 +138,16 @@ class Network:
         """Connect a guest again. Raises ProvisionError."""
         self._batch(self.enter, f"link set {_peer(interface)} up")
 
-    def close(self) -> None:
-        """Disconnect this machine. The kernel does it, a little later, when nobody is in the namespace any more."""
-        with contextlib.suppress(ProvisionError):
-            self._batch([], f"link delete {self._ours}")
+    def close(self, *, keep: bool = False) -> None:
+        """Disconnect this machine. The kernel does it, a little later, when nobody is in the namespace any more.
+
+        keep: only our process has no connection any more.
+        """
+        if self._namespace:
+            self._namespace.detach()
+        elif not keep:
+            with contextlib.suppress(ProvisionError):
+                self._batch([], f"link delete {self._ours}")
 
     def _address(self) -> ipaddress.IPv4Interface:
         return ipaddress.IPv4Interface(f"{self._free.pop(0)}/{self.subnet.prefixlen}")
@@ -134,11 +162,8 @@ class Network:
 
 def missing() -> str:
     """Why guests cannot have a network here; empty when they can."""
-    if os.geteuid() != 0:
-        return "guests need root on this machine: their network is a namespace that this machine is connected to"
-    if absent := [program for program in ("unshare", "nsenter") if not shutil.which(program)]:
-        return f"guests need the program {' and '.join(absent)} (package util-linux)"
-    return ""
+    reason = user_namespace.why_not()
+    return f"guests need a network namespace: {reason}" if reason else ""
 
 
 def _port(number: int) -> str:

@@ -8,11 +8,11 @@ one check.
 
 from __future__ import annotations
 
+import contextlib
 import csv
+import http.client
 import io
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -28,6 +28,7 @@ from pytest_dbcluster.releases.find import find
 
 PORTS = (3306, 3307, 8404)  # writer, reader, statistics; other ports if the proxy's host is shared
 FIRST_STATUS_PORT = 9200
+STATISTICS_SECONDS = 5.0
 
 # Three failed checks take a node out (fall 3): one slow answer on a busy machine must not cut a workload's connections.
 # "redispatch 1" sends a refused connection to another node at once.
@@ -123,10 +124,9 @@ class HAProxy(Proxy):
             return ["haproxy has not been started"]
         self.alive()
         try:
-            with urllib.request.urlopen(f"{self.statistics_url};csv", timeout=5) as response:
-                text = response.read().decode()
-        except (urllib.error.URLError, OSError) as error:
-            return [f"haproxy gives no statistics on {self.statistics_url}: {getattr(error, 'reason', error)}"]
+            text = statistics(self.host, self._ports[2])
+        except (http.client.HTTPException, OSError) as error:
+            return [f"haproxy gives no statistics on {self.statistics_url}: {error}"]
         roles = {role: [node.name for node in nodes] for role, nodes in self.roles().items()}
         wrong = misplaced(text, [node.name for node in self.nodes], roles, tracked=self._tracked)
         return wrong or _unanswered("writer", self.writer()) + _unanswered("reader", self.reader())
@@ -143,6 +143,20 @@ class HAProxy(Proxy):
     def reader(self) -> Endpoint:
         """Return the reader: it leads to every healthy node that takes reads, in turn."""
         return self.endpoint(self._ports[1], self.roles()["reader"])
+
+
+def statistics(host: Host, port: int) -> str:
+    """Return haproxy's statistics as CSV. Raises OSError and HTTPException."""
+    asked = http.client.HTTPConnection(host.address, port, timeout=STATISTICS_SECONDS)
+    with contextlib.closing(asked):
+        if host.connects:
+            asked.sock = host.connects(host.address, port, STATISTICS_SECONDS)
+        asked.request("GET", "/;csv")
+        answer = asked.getresponse()
+        text = answer.read().decode()
+        if answer.status != http.client.OK:
+            raise OSError(f"{answer.status} {answer.reason}")
+        return text
 
 
 def tracked(nodes: Sequence[health_server.Watched]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import itertools
+from collections.abc import Sequence
 
 import psutil
 
@@ -28,6 +29,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls):
         super().__init__(name, str(address.ip), files)
         self._address: ipaddress.IPv4Interface = address
         self._network = network
+        self.connects = network.connects
         self._memory = machine.memory
         self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
         self._scripts = itertools.count(1)
@@ -63,6 +65,10 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls):
                     times = process.cpu_times()
                     total += times.user + times.system
         return total or None
+
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a program in the network of the guest, where this machine is not connected."""
+        return [*self._network.enter, *command] if self.connects else []
 
     def pause(self) -> None:
         """Freeze the guest, as a machine that stalls. Raises ProvisionError."""

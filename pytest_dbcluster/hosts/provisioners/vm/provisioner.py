@@ -146,7 +146,8 @@ class GuestProvisioner(Provisioner):
         """A host of this machine, with the address under which guests reach this machine."""
         _, network = self._begin()
         local = self._run.host(host.name, Path(host.directory))
-        local.address = str(network.gateway.ip)
+        local.address, local.connects = str(network.gateway.ip), network.connects
+        local.enters = [] if network.connects is None else network.enter
         return local
 
     def give_back(self, hosts: Sequence[Host]) -> None:
@@ -170,7 +171,7 @@ class GuestProvisioner(Provisioner):
         for host in self._hosts:
             host.detach()
         self._hosts.clear()
-        if self._network and not self._run.left:
-            self._network.close()
+        if self._network:
+            self._network.close(keep=self._run.left)
         self._network = None
         self._run.close()

@@ -16,12 +16,11 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.guests import network
 from pytest_dbcluster.hosts.provisioners.vm import provisioner as module
 from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests
-from tests.support.engines import reachable
+from tests.support.guests import Listener, reachable
 
 SPEC = ClusterSpec("standalone").with_needs(memory="64M")
 PAIR = ClusterSpec("galera", nodes=2).with_needs(memory="64M")
@@ -78,37 +77,33 @@ def test_guests_and_this_machine_reach_each_other(pair):
 
     assert first.address != second.address
     assert first.port(3306) == 3306
-    assert reachable(first.address, 5) is not None
+    assert reachable(first)
     assert "1 received" in first.run(["/bin/ping", "-c", "1", "-W", "5", second.address]).stdout
 
 
 def test_a_guest_reaches_a_program_of_this_machine(provisioner, pair):
     """Helpers in Python run here: a guest has none."""
     beside = provisioner.beside(pair[0])
-    with socket.create_server((beside.address, 0)) as server:
-        port = server.getsockname()[1]
-        pair[0].run(["sh", "-c", f"nc -w 5 {beside.address} {port} </dev/null >/dev/null & echo asked"])
-        server.settimeout(60)
+    server = Listener(beside)
 
-        connection, caller = server.accept()
-        connection.close()
+    pair[0].run(["sh", "-c", f"nc -w 5 {beside.address} {server.port} </dev/null >/dev/null & echo asked"])
 
-    assert caller[0] == pair[0].address
+    assert server.callers(1) == [pair[0].address]
+    server.process.signal(signal.SIGKILL)
 
 
 def test_a_request_beside_traffic_is_not_overlooked(provisioner, pair):
     """The kernel of a guest keeps what came over its line together with a packet; about 1 request in 40 was lost."""
     beside = provisioner.beside(pair[0])
+    server = Listener(beside)
     began = time.monotonic()
-    for _ in range(60):
-        with socket.create_server((beside.address, 0)) as server:
-            server.settimeout(60)
-            port = server.getsockname()[1]
-            pair[0].run(["sh", "-c", f"nc -w 5 {beside.address} {port} </dev/null >/dev/null & echo asked"])
-            server.accept()[0].close()
+    for number in range(1, 61):
+        pair[0].run(["sh", "-c", f"nc -w 5 {beside.address} {server.port} </dev/null >/dev/null & echo asked"])
+        server.callers(number)
         pair[0].spawn(["true"], log=f"{pair[0].directory}/log", directory=pair[0].directory)
 
     assert time.monotonic() - began < 60
+    server.process.signal(signal.SIGKILL)
 
 
 def test_a_large_message_reaches_a_guest(pair):
@@ -119,7 +114,7 @@ def test_a_large_message_reaches_a_guest(pair):
         "nc",
         seconds=60,
     )
-    with socket.create_connection((pair[0].address, 5000), 30) as sending:
+    with guests.connection(pair[0], 5000) as sending:
         sending.sendall(b"x" * 2_000_000)
         sending.shutdown(socket.SHUT_WR)
         # nc has no input, so it may close its side before it has read all of ours.
@@ -131,12 +126,12 @@ def test_a_partitioned_guest_is_out_of_reach_until_it_heals(pair):
     """Our line to it stays; it comes back with its address."""
     host = pair[1]
     host.partition()
-    assert reachable(host.address) is None
+    assert not reachable(host, 1)
     assert host.run(["echo", "here"]).stdout == "here\n"
 
     host.heal()
 
-    assert reachable(host.address, 5) is not None
+    assert reachable(host)
 
 
 def test_a_guest_without_power_starts_again(provisioner):
@@ -149,7 +144,7 @@ def test_a_guest_without_power_starts_again(provisioner):
 
     assert program.status() == -signal.SIGKILL
     assert "log" in host.run(["ls"]).stdout.split()
-    assert reachable(host.address, 5) is not None
+    assert reachable(host)
     provisioner.give_back([host])
 
 
@@ -193,13 +188,6 @@ def test_the_exact_kernel_is_in_the_fingerprint(provisioner):
     assert provisioner.environment["guests"].startswith("user-mode Linux ")
 
 
-def test_without_root_guests_say_what_they_need(monkeypatch):
-    """The network is made by root."""
-    monkeypatch.setattr(os, "geteuid", lambda: 1000)
-
-    assert network.missing().startswith("guests need root on this machine")
-
-
 def test_no_kernel_and_no_network_is_said(tmp_path, monkeypatch):
     """The message names the command that fetches it elsewhere."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -219,9 +207,14 @@ from pytest_dbcluster.spec import ClusterSpec
 made = GuestProvisioner(keep={keep})
 hosts = made.acquire(ClusterSpec("galera", nodes=2).with_needs(memory="64M"))
 {then}
-print(json.dumps([made.run_id, [host._guest.pid for host in hosts], [host.address for host in hosts]]), flush=True)
+enter = hosts[0].typed(["nc"])[:-1]
+pids, addresses = [host._guest.pid for host in hosts], [host.address for host in hosts]
+print(json.dumps([made.run_id, pids, addresses, enter]), flush=True)
 time.sleep(600 if not {keep} else 0)
 """
+
+
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], 1), 5)"
 
 
 @pytest.fixture
@@ -254,7 +247,7 @@ def of_run(run_id):
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_guests_end_with_the_process_that_made_them(owner, number):
     """However it ends: no guest, no network and no file stays."""
-    process, (run_id, pids, _) = owner()
+    process, (run_id, pids, *_) = owner()
     assert of_run(run_id)
 
     process.send_signal(number)
@@ -267,7 +260,7 @@ def test_guests_end_with_the_process_that_made_them(owner, number):
 
 def test_a_paused_guest_ends_too(owner):
     """It cannot see that its line was closed; the supervisor kills it."""
-    process, (run_id, pids, _) = owner(then="hosts[0].pause()")
+    process, (run_id, pids, *_) = owner(then="hosts[0].pause()")
     process.kill()
 
     wait.until(lambda: [str(pid) for pid in pids if running(pid)], "the end of the guests", seconds=30, poll=0.005)
@@ -276,10 +269,13 @@ def test_a_paused_guest_ends_too(owner):
 
 def test_kept_guests_stay_until_somebody_ends_them(owner):
     """``dbcluster up`` leaves them, and ``dbcluster down`` ends them with their network."""
-    process, (run_id, pids, addresses) = owner(keep=True, then="made.leave()")
+    process, (run_id, pids, addresses, enter) = owner(keep=True, then="made.leave()")
     process.wait(60)
 
-    assert [reachable(address, 5) is not None for address in addresses] == [True, True]
+    for address in addresses:  # as a user at a shell connects
+        command = [*enter, sys.executable, "-c", CONNECT, address]
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
+        assert "ConnectionRefusedError" in done.stderr
     (run,) = [run for run in runs.known() if run.run_id == run_id]
     assert runs.end(run) >= len(pids)
     wait.until(lambda: of_run(run_id), "nothing of the run", seconds=30)

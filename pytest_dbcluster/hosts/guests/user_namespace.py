@@ -1,0 +1,162 @@
+"""Network namespaces without root of this machine: they lie in a user namespace, in which their user is root.
+
+Nothing leads from such a network to that of this machine. Programs that need it are started in it; our own process gets
+its sockets from a small process that is in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import functools
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.guests import socket_maker
+from pytest_dbcluster.hosts.local_host import LocalHost
+
+SECONDS = 20.0  # until a namespace is there, and until a socket comes
+PROGRAMS = ("unshare", "nsenter")
+# The words of a command that runs another one in a network namespace of its own.
+AS_ROOT = ("unshare", "--net")
+AS_USER = ("unshare", "--user", "--map-root-user", "--net")
+NS_GET_USERNS = 0xB701  # linux/nsfs.h
+# Settings of a kernel with which ordinary users have no user namespaces: name, such a value, and one that allows them.
+SWITCHES = (
+    ("kernel.unprivileged_userns_clone", "0", "1"),  # Debian's kernels
+    ("user.max_user_namespaces", "0", "10000"),
+    ("user.max_net_namespaces", "0", "10000"),
+    ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),  # Ubuntu's kernels
+)
+
+
+@functools.cache
+def root() -> bool:
+    """Whether this process may make network namespaces, and connect them with that of this machine."""
+    return os.geteuid() == 0 and _own_network() and not _refused(AS_ROOT)
+
+
+def _own_network() -> bool:
+    """Whether root here is root of this network: not so in a user namespace that was made for a user alone."""
+    with contextlib.suppress(OSError), Path("/proc/self/ns/net").open("rb") as network:
+        owner = fcntl.ioctl(network, NS_GET_USERNS)
+        try:
+            return os.path.samestat(os.fstat(owner), os.stat("/proc/self/ns/user"))  # noqa: PTH116  (no path)
+        finally:
+            os.close(owner)
+    return False
+
+
+@functools.cache
+def why_not() -> str:
+    """Why this process can make no network namespace, as a clause; empty where it can."""
+    if absent := [program for program in PROGRAMS if not shutil.which(program)]:
+        return f"the program {' and '.join(absent)} is missing here (package util-linux)"
+    if root() or not (said := _refused(AS_USER)):
+        return ""
+    return forbidden(said)
+
+
+def _refused(words: Sequence[str]) -> str:
+    """What was said where this cannot be done; empty where it can."""
+    try:
+        done = subprocess.run([*words, "true"], capture_output=True, text=True, check=False, timeout=SECONDS)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return (done.stderr.strip() or f"{words[0]} ended with {done.returncode}") if done.returncode else ""
+
+
+def setting(name: str) -> str:
+    """The value of a setting of the kernel (sysctl); empty where it has none of this name."""
+    try:
+        return Path("/proc/sys", *name.split(".")).read_text().strip()
+    except OSError:
+        return ""
+
+
+def forbidden(said: str, setting: Callable[[str], str] = setting) -> str:
+    """Which setting forbids a user namespace, and what to type, as a clause. said: the words of the refusal."""
+    off = [(name, value, allows) for name, value, allows in SWITCHES if setting(name) == value]
+    if off:
+        named = " and ".join(f"{name}={value}" for name, value, _ in off)
+        typed = " ".join(f"{name}={allows}" for name, _, allows in off)
+        why = f"{named} {'forbids' if len(off) == 1 else 'forbid'}; as root type `sysctl -w {typed}`"
+    elif os.strerror(errno.ENOSPC) in said:  # the kernel's word for too many namespaces
+        limit = SWITCHES[1][0]
+        why = f"the kernel refuses ({said}): {limit}={setting(limit)}, or that around a container, is used up"
+    else:
+        why = (
+            f"the kernel refuses ({said}): no sysctl forbids it, so a container (its seccomp profile), a chroot or a "
+            "security module does; run outside of that, or as root"
+        )
+    return f"that takes root of this machine, or a user namespace, which {why}"
+
+
+class UserNamespace:
+    """A user namespace, and a network namespace in it. ``files``: the host that starts the process that holds both.
+
+    Raises ProvisionError.
+    """
+
+    def __init__(self, files: LocalHost, name: str) -> None:
+        self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._line.settimeout(SECONDS)
+        log = f"{files.directory}/{name}.log"
+        command = [*AS_USER, sys.executable, "-I", "-S", socket_maker.__file__, "{0}"]
+        with theirs:
+            self._holder = files.spawn(command, log=log, directory=files.directory, inherits=[theirs.fileno()])
+        self.pid = self._holder.pid
+        try:
+            self.make_socket(socket.AF_INET, socket.SOCK_STREAM).close()
+        except OSError as error:
+            said = Path(log).read_text(errors="replace").strip() or str(error)
+            self.detach()
+            raise ProvisionError(f"cannot make a user namespace: {said}") from None
+
+    def entering(self, command: Sequence[str] = ()) -> list[str]:
+        """The command line that runs a command in both namespaces, as their root."""
+        return ["nsenter", f"--target={self.pid}", "--user", "--preserve-credentials", "--net", *command]
+
+    def make_socket(self, family: int, kind: int, protocol: int = 0, *, of: int = 0) -> socket.socket:
+        """A socket in the network namespace, or in that of another process in this user namespace. Raises OSError."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                message = f"{of or self.pid} {family:d} {kind:d} {protocol:d}"
+                socket.send_fds(self._line, [message.encode()], [theirs.fileno()])
+            ours.settimeout(SECONDS)
+            said, files, _, _ = socket.recv_fds(ours, socket_maker.LENGTH, 1)
+        if said == socket_maker.MADE:
+            return socket.socket(fileno=files[0])
+        if not said:
+            raise ConnectionError("the process that holds the user namespace of the run is gone")
+        raise OSError(int(said), os.strerror(int(said)))
+
+    def connect(self, address: str, port: int, seconds: float) -> socket.socket:
+        """A connection over TCP to an address in the network. seconds: its timeout. Raises OSError."""
+        made = self.make_socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            made.settimeout(seconds)
+            made.connect((address, port))
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def detach(self) -> None:
+        """Make no more sockets. The process that holds the namespaces sleeps from now on."""
+        self._line.close()
+
+    def close(self) -> None:
+        """End the process that holds the namespaces. They go when no other process is in them."""
+        self.detach()
+        with contextlib.suppress(ProvisionError):
+            self._holder.signal(signal.SIGKILL)
