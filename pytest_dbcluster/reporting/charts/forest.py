@@ -104,9 +104,9 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape:
         axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **given)
     intervals = _intervals(line.record)
     known = bool(intervals)
-    for low, high, given in intervals:
+    for low, high, own in intervals:
         ends = [_inside(low, limits), _inside(high, limits)]
-        axes.plot(ends, [place] * 2, color=given or colour, linewidth=1.4 if given else 2.4, solid_capstyle="butt")
+        axes.plot(ends, [place] * 2, color=own or colour, linewidth=1.4 if own else 2.4, solid_capstyle="butt")
     ratio = _inside(verdict.ratio, limits)
     if line.record.published:
         axes.plot([line.record.published], [place], "|", color=PUBLISHED, markersize=11, markeredgewidth=2.0, zorder=5)
