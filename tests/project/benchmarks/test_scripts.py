@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from benchmarks import (
+    carry_over_warnings,
     collection,
     compare,
     container,
     equal_variants,
     first_verdict,
+    noise_replay,
     plugin_cpu,
     power,
     quick_paper,
@@ -251,3 +253,21 @@ def test_pairs_that_would_decide_are_compared_with_the_look_before():
     assert 0.3 < earlier < enough <= 1
     assert power.row("needs", [0.8, 0.79], 0.75, 1.0).endswith("  0.800   0.790  met")
     assert power.row("earlier", [0.7, math.nan], 0.0, 0.8).endswith("MISSED")
+
+
+def test_carry_over_is_looked_for_in_the_rounds_that_decide():
+    """The rounds and the pairs of one order have the same times; a candidate may be faster, and slow the next round."""
+    times = [0.01 * number for number in range(60)]
+    rounds = carry_over_warnings.placed(times, 5, faster=0.3)
+    pairs = noise_replay.drawn(times, 5, math.expm1(0.3))
+    slowed = carry_over_warnings.placed(times, 5, faster=0.3, slower=0.04)
+    more = [two.log_time - one.log_time for one, two in zip(rounds, slowed, strict=True)]
+
+    assert sorted(-done.log_time for done in rounds if done.variant) == pytest.approx(sorted(pairs.candidate))
+    assert sorted(-done.log_time for done in rounds if not done.variant) == pytest.approx(sorted(pairs.baseline))
+    assert more == pytest.approx([0.04 if done.after == 1 else 0.0 for done in rounds])
+
+
+def test_wrong_warnings_that_chance_does_not_explain_have_a_star():
+    """At 1 of 100, 12 of 500 are too many, and 11 are not."""
+    assert carry_over_warnings.cells([11, 12], 500) == "   0.022    0.024*"
