@@ -5,7 +5,9 @@
 Could see: a claim about two equal variants draws n pairs, and its message says x. Fresh rounds with this difference are
 then judged look by look. In .8 of the runs they have to decide by n pairs (x from the bound of a claim).
 Needs: a claim is still open after n pairs, and its message says N, for its estimate as the true ratio. Fresh rounds
-with this ratio have to decide by N pairs in .8 of the runs, or in more: N is a look, and the look before it has less.
+with this ratio have to decide by N pairs in .8 of the runs, or in more: N is the first look that is said to be enough.
+One look earlier: where N is not the very next look after n, the look before N must not be enough: the same fresh rounds
+decide by that look in less than .8 of the runs.
 The noise of the rounds is independent and normal, as it is for the simulated table.
 """
 
@@ -45,11 +47,11 @@ def drawn(coin: random.Random, theta: float, pairs: int) -> Pairs:
     return Pairs(tuple(logs[0]), tuple(logs[1]), tuple(first[:pairs]))
 
 
-def decided(claim: Claim, pairs: Pairs) -> bool:
-    """Whether a look at these pairs lets the claim hold; for claims with one bound."""
+def decided(claim: Claim, pairs: Pairs) -> int | None:
+    """The first look at these pairs that lets the claim hold, None without one; for claims with one bound."""
     level, bound = claim.hold_level(ALPHAS[0]), claim.bounds[0]
     looks = (look for look in critical_values.looks() if look <= len(pairs))
-    return any(intervals.rejects(pairs.first(look), level, bound)[0] for look in looks)
+    return next((look for look in looks if intervals.rejects(pairs.first(look), level, bound)[0]), None)
 
 
 def could_see(claim: Claim, pairs: int, runs: int, seed: int) -> float:
@@ -57,7 +59,7 @@ def could_see(claim: Claim, pairs: int, runs: int, seed: int) -> float:
     coin, held, bound = random.Random(seed), 0, claim.bounds[0]
     for _ in range(runs):
         could = power.detectable(drawn(coin, bound, pairs), claim.hold_level(ALPHAS[0]))
-        held += decided(claim, drawn(coin, bound + could, pairs))
+        held += decided(claim, drawn(coin, bound + could, pairs)) is not None
     return held / runs
 
 
@@ -73,16 +75,24 @@ def open_claims(claim: Claim, pairs: int, coin: random.Random) -> Iterator[Verdi
             yield said
 
 
-def needed(claim: Claim, pairs: int, runs: int, seed: int) -> float:
-    """The share of fresh claims that hold by as many pairs as an open one needs, at its estimate."""
-    coin, held = random.Random(seed), 0
+def needed(claim: Claim, pairs: int, runs: int, seed: int) -> tuple[float, float]:
+    """The share of fresh claims that hold by as many pairs as an open one needs, at its estimate, and one look earlier.
+
+    The second counts only claims whose number is not the very next look: there an earlier one could have been named.
+    """
+    coin, held, earlier = random.Random(seed), 0, []
     for said in itertools.islice(open_claims(claim, pairs, coin), runs):
-        held += decided(claim, drawn(coin, math.log(said.ratio), said.needed_pairs or LAST))
-    return held / runs
+        enough = said.needed_pairs or LAST
+        look = decided(claim, drawn(coin, math.log(said.ratio), enough))
+        held += look is not None
+        before = critical_values.last_look(enough - 1)
+        if before is not None and before > pairs:
+            earlier.append(look is not None and look <= before)
+    return held / runs, sum(earlier) / len(earlier) if earlier else math.nan
 
 
 def row(name: str, figures: Sequence[float], low: float, high: float) -> str:
-    """One row of the table, and whether it meets its target."""
+    """One row of the table, and whether it meets its target; a figure that no run gave is nan, and meets none."""
     met = all(low <= figure <= high for figure in figures)
     return f"{name:34}" + "".join(f"{figure:8.3f}" for figure in figures) + ("  met" if met else "  MISSED")
 
@@ -93,12 +103,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=1000, help="claims of each figure")
     parser.add_argument("--seed", type=int, default=20240817)
     arguments = parser.parse_args()
+    error = math.sqrt(POWER * (1 - POWER) / arguments.runs)
+    print(f"{arguments.runs} runs of each figure: the standard error is {error:.3f}")
     print(f"{'pairs':34}" + "".join(f"{pairs:8}" for pairs in SIZES))
     for claim in CLAIMS:
         seen = [could_see(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
         print(row(f"{claim.kind}: could see", seen, POWER - NEAR, POWER + NEAR), flush=True)
-        enough = [needed(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
+        said = [needed(claim, pairs, arguments.runs, arguments.seed + pairs) for pairs in SIZES]
+        enough, earlier = zip(*said, strict=True)
         print(row(f"{claim.kind}: needs", enough, POWER - NEAR, 1.0), flush=True)
+        print(row(f"{claim.kind}: one look earlier", earlier, 0.0, POWER), flush=True)
 
 
 if __name__ == "__main__":

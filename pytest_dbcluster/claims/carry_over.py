@@ -3,25 +3,47 @@
 A variant that leaves work behind (dirty pages, a backlog, a full log) slows whatever follows it. The order of the
 rounds is random, so each variant is followed by itself and by the others. The log time of a round is modelled as the
 sum of its block's, its variant's and its predecessor's part, fitted by least squares. In blocks of one round of each of
-two variants this is the t test of the log ratios between pairs that begin after the other variant and pairs that
-do not. Eights are fitted apart from later blocks, because a drift makes them noisier.
+two variants this compares the log ratios of pairs that begin after the other variant with those of pairs that do not.
+Eights are fitted apart from later blocks, because a drift makes them noisier.
+
+What chance does is known from the draw of the order alone (``block_order``), as it is for claims. Without carry-over
+the log times less the variant's part are fixed numbers, whatever the noise is, and every other order that could have
+been drawn meets the same numbers. So t of the order that ran is compared with t of other orders (a randomisation test,
+p as in Phipson and Smyth 2010). The variant's part itself is not known: every value is tried, and the one with which
+chance does the most counts. So the level holds for any noise and any ratio of the variants. It takes for granted that
+a variant changes every log time by the same.
+
 No verdict rests on carry-over: it is shown beside the estimate, and it warns.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+import random
 import statistics
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import add, mul
+from typing import NamedTuple
 
+from pytest_dbcluster.claims.block_order import seed_of
 from pytest_dbcluster.claims.pairs import bounded
 
 LEVEL = 0.01  # the chance to warn where there is no carry-over
 NEGLIGIBLE = 0.001  # of the time of a round: without noise the smallest carry-over would be certain
 LEAST = 4  # degrees of freedom; with fewer the carry-over is not known
 SINGULAR = 1e-9  # of a sum of squares: what is left of a column that says nothing new
+DRAWN = (499, 4999)  # other orders: the few show mostly that there is nothing to warn of, else the many are drawn
+CLEAR = 5 * LEVEL  # no more are drawn where so large a share of the few has at least the t of the order that ran
+EXACT = 1e-3  # by how much the square of the critical value may be too large
+BEYOND = 1e12  # a square of t above it is none
+
+Values = Sequence[float]
+# Of one block: for each arrangement of the two variants its sums after a round of the (second, first) variant, and
+# whether its last round is one of the first variant.
+Arrangements = Sequence[tuple[tuple[Values, Values], int]]
 
 
 @dataclass(frozen=True)
@@ -53,83 +75,139 @@ class CarryOver:
 
     @property
     def warned(self) -> bool:
-        """Whether there is carry-over worth a warning: without any, in 1 of 100 claims of independent rounds.
-
-        It is no test by the draw alone, so waves of a few rounds' period may make it 2 of 100.
-        """
-        return abs(self.slower) >= NEGLIGIBLE and (self.low > 0 or self.high < 0)
+        """Whether the interval excludes 0; without carry-over at most 1 of 100 does, for any noise."""
+        return self.low > 0 or self.high < 0
 
 
 @dataclass(frozen=True)
-class _Estimate:
-    """A coefficient with its variance, which was estimated with so many degrees of freedom.
+class _Fit:
+    """The fit of the eights, or of the later blocks; a round is named by its place among those of the two variants.
 
-    weight: its precision if all rounds were equally noisy.
+    blocks: the rounds of each block. moved: the rounds whose predecessor is of the two variants. columns: for each
+    round that is fitted what no order moves: log time, variant, and what stands for each third variant before it; less
+    the mean of the block, and less what third variants explain. squares: the sums of time x time, time x variant and
+    variant x variant. freedom: degrees of freedom.
     """
 
-    value: float
-    variance: float
+    blocks: Sequence[Sequence[int]]
+    moved: frozenset[int]
+    columns: Mapping[int, Values]
+    squares: tuple[float, float, float]
     freedom: int
+
+    def sums(self, block: Sequence[int], labels: Sequence[int], before: int) -> tuple[float, ...]:
+        """What a block adds to the sums of products, with these labels (1: the first variant) after this one.
+
+        u is a round's own label, p that of its predecessor, both less their mean in the block. The sums are uu, up, pp,
+        those of u with each column, and those of p with each column.
+        """
+        fitted = [place for place, number in enumerate(block) if number in self.columns]
+        u = [labels[place] for place in fitted]
+        p = [(before, *labels)[place] if block[place] in self.moved else 0 for place in fitted]
+        columns = [*zip(*(self.columns[block[place]] for place in fitted), strict=True)]
+        size, of_u, of_p = len(fitted), sum(u), sum(p)
+        squares = of_u - of_u**2 / size, _dot(u, p) - of_u * of_p / size, of_p - of_p**2 / size
+        return (*squares, *(_dot(u, column) for column in columns), *(_dot(p, column) for column in columns))
+
+    def as_it_ran(self, labels: Sequence[int]) -> list[float]:
+        """The sums of all blocks, with the labels of all rounds of the two variants."""
+        own = [[labels[number] for number in block] for block in self.blocks]
+        before = [labels[block[0] - 1] if block[0] else 0 for block in self.blocks]
+        return _total([*map(self.sums, self.blocks, own, before)])
+
+
+class _Score(NamedTuple):
+    """What the fit finds in one order, for every possible part of the first variant at once.
+
+    Where the log times are less ``part`` for each round of the first variant, the predecessor's part is
+    (time - part x label) / weight, and the square of its t is
+    (time - part x label)^2 / (times - 2 x part x mixed + part^2 x labels).
+    """
+
     weight: float
+    time: float
+    label: float
+    times: float
+    mixed: float
+    labels: float
+
+    def square(self, part: float) -> float:
+        """The square of t, with this part of the first variant."""
+        found, noise = self.time - part * self.label, self.times - 2 * part * self.mixed + part**2 * self.labels
+        return found**2 / noise if noise > 0 else (math.inf if found else 0.0)
+
+    def largest(self) -> float:
+        """The largest square of t, with any part of the first variant."""
+        time, label, times, mixed, labels = self[1:]
+        both = times * labels - mixed**2
+        if both <= SINGULAR * times * labels:
+            return math.inf
+        return (time**2 * labels - 2 * time * label * mixed + label**2 * times) / both
+
+    def reaches(self, square: float) -> list[tuple[float, float]]:
+        """The parts of the first variant with which the square of t is at least this one, as closed intervals."""
+        a = self.label**2 - square * self.labels
+        b = self.time * self.label - square * self.mixed
+        c = self.time**2 - square * self.times
+        if (inside := b * b - a * c) <= 0 or not a:  # a part^2 - 2 b part + c has one sign
+            return [(-math.inf, math.inf)] if c >= 0 else []
+        low, high = sorted(((b - math.sqrt(inside)) / a, (b + math.sqrt(inside)) / a))
+        return [(low, high)] if a < 0 else [(-math.inf, low), (high, math.inf)]
 
 
 def of(rounds: Sequence[Placed], candidate: int, baseline: int) -> CarryOver | None:
     """The carry-over of two variants, from their rounds after any variant; None where too few rounds tell it."""
-    known = [done for done in rounds if done.after is not None and done.variant in (candidate, baseline)]
-    if any(math.isinf(done.log_time) for done in known):
+    two = [done for done in rounds if done.variant in (candidate, baseline)]
+    if not two or any(math.isinf(done.log_time) for done in two if done.after is not None):
         return None
-    several = {block for (block, _), count in Counter((d.block, d.variant) for d in known).items() if count > 1}
-    parts = [[done for done in known if (done.block in several) is eights] for eights in (True, False)]
-    fits = [fit for fit in (_fit(part, candidate, baseline) for part in parts) if fit]
-    if not fits:
+    # The first round's variant, not the candidate, is 1: so the question the other way around has the same answer.
+    labels = [int(done.variant == two[0].variant) for done in two]
+    blocks = [[*numbers] for _, numbers in itertools.groupby(range(len(two)), key=lambda number: two[number].block)]
+    if math.prod(math.comb(len(block), sum(labels[n] for n in block)) for block in blocks) < 2 / LEVEL:
         return None
-    after, variant = (_combined(estimates) for estimates in zip(*fits, strict=True))
-    reach = critical_t(after.freedom, LEVEL) * math.sqrt(after.variance)
-    ends = (after.value - reach, after.value, after.value + reach, -variant.value)
-    low, middle, high, ratio = map(bounded, ends)
-    return CarryOver(math.expm1(middle), math.expm1(low), math.expm1(high), math.exp(ratio))
-
-
-def _combined(estimates: Sequence[_Estimate]) -> _Estimate:
-    """Several estimates of the same as one; degrees of freedom as Welch and Satterthwaite (1946) have them.
-
-    The weights come from the order of the rounds, not from their noise: few rounds that happen to be close together
-    would count too much.
-    """
-    total = sum(estimate.weight for estimate in estimates)
-    shares = [estimate.weight / total for estimate in estimates]
-    parts = [share**2 * estimate.variance for share, estimate in zip(shares, estimates, strict=True)]
-    value = _dot(shares, [estimate.value for estimate in estimates])
-    squares = sum(part**2 / estimate.freedom for part, estimate in zip(parts, estimates, strict=True))
-    least = min(estimate.freedom for estimate in estimates)
-    freedom = math.floor(sum(parts) ** 2 / squares) if squares else least
-    return _Estimate(value, sum(parts), freedom, total)
-
-
-def _fit(rounds: Sequence[Placed], candidate: int, baseline: int) -> tuple[_Estimate, _Estimate] | None:
-    """By how much (log time) a round after the candidate, and a round of the candidate, is slower than the baseline's.
-
-    None where too few rounds tell it.
-    """
-    others = sorted({done.after for done in rounds if done.after is not None} - {baseline})
-    blocks = [done.block for done in rounds]
-    freedom = len(rounds) - len(set(blocks)) - len(others) - 1
-    if candidate not in others or freedom < LEAST:
+    third = {done.after for done in two if done.after is not None} - {candidate, baseline}
+    kinds = [[block for block in blocks if (len(block) > 2) is eights] for eights in (True, False)]
+    fits = [fit for kind in kinds if (fit := _fit(two, labels, kind, sorted(third)))]
+    sums = [fit.as_it_ran(labels) for fit in fits]
+    if (ran := _score(fits, sums)) is None:
         return None
-    columns = [[float(done.variant == candidate) for done in rounds]]
-    columns += [[float(done.after == other) for done in rounds] for other in others]
-    fitted = _fitted([_within(column, blocks) for column in columns], _within([d.log_time for d in rounds], blocks))
-    if fitted is None:
+    variant = _first_variant(sums)
+    square = _critical(ran, variant, _orders(fits, blocks, labels)) if ran.times else 0.0
+    reach = max(math.sqrt(square * ran.times) / ran.weight, math.log1p(NEGLIGIBLE))
+    sign = 1 if two[0].variant == candidate else -1
+    middle, ratio = sign * ran.time / ran.weight, math.exp(bounded(-sign * variant))
+    slower, low, high = (math.expm1(bounded(end)) for end in (middle, middle - reach, middle + reach))
+    return CarryOver(slower, low, high, ratio)
+
+
+def _fit(
+    two: Sequence[Placed], labels: Sequence[int], blocks: Sequence[Sequence[int]], third: Sequence[int]
+) -> _Fit | None:
+    """The fit of some blocks; None where too few rounds tell the carry-over."""
+    known = [number for block in blocks for number in block if two[number].after is not None]
+    owners = [two[number].block for number in known]
+    columns: list[list[float]] = []
+    for variant in third:
+        left = _without(_within([float(two[number].after == variant) for number in known], owners), columns)
+        if (square := _dot(left, left)) > SINGULAR:
+            columns.append([value / math.sqrt(square) for value in left])
+    freedom = len(known) - len(set(owners)) - len(columns) - 2
+    if freedom < LEAST:
         return None
-    values, inverse, squares = fitted
-    after, variant = (
-        _Estimate(values[place], squares / freedom * inverse[place][place], freedom, 1 / inverse[place][place])
-        for place in (1 + others.index(candidate), 0)
+    time, label = (
+        _without(_within([float(value[number]) for number in known], owners), columns)
+        for value in ([done.log_time for done in two], labels)
     )
-    return after, variant
+    return _Fit(
+        [block for block in blocks if not set(known).isdisjoint(block)],
+        frozenset(number for number in known if two[number].after not in third),
+        dict(zip(known, zip(time, label, *columns, strict=True), strict=True)),
+        (_dot(time, time), _dot(time, label), _dot(label, label)),
+        freedom,
+    )
 
 
-def _within(values: Sequence[float], blocks: Sequence[int]) -> list[float]:
+def _within(values: Values, blocks: Sequence[int]) -> list[float]:
     """The values less the mean of their block."""
     members = defaultdict(list)
     for block, value in zip(blocks, values, strict=True):
@@ -138,46 +216,127 @@ def _within(values: Sequence[float], blocks: Sequence[int]) -> list[float]:
     return [value - means[block] for block, value in zip(blocks, values, strict=True)]
 
 
-def _fitted(
-    columns: Sequence[Sequence[float]], values: Sequence[float]
-) -> tuple[list[float], list[list[float]], float] | None:
-    """Least squares: coefficients, the inverse of the normal equations, the sum of squares of what remains.
+def _without(values: Sequence[float], columns: Sequence[Values]) -> list[float]:
+    """What orthonormal columns do not explain."""
+    for column in columns:
+        share = _dot(values, column)
+        values = [value - share * part for value, part in zip(values, column, strict=True)]
+    return [*values]
 
-    None where one column follows from the others.
+
+def _orders(fits: Sequence[_Fit], blocks: Sequence[Sequence[int]], labels: Sequence[int]) -> Iterator[_Score | None]:
+    """What the fit finds in other orders that could have been drawn, without end; the same for the same order."""
+    coin = random.Random(seed_of(0, "carry-over", *labels))
+    places = {block[0]: place for place, fit in enumerate(fits) for block in fit.blocks}
+    tables = [
+        (place, _arrangements(block, labels, None if place is None else fits[place]))
+        for block, place in ((block, places.get(block[0])) for block in blocks)
+    ]
+    while True:
+        rows: list[list[Values]] = [[] for _ in fits]
+        before = 0
+        for place, arrangements in tables:
+            sums, last = arrangements[int(coin.random() * len(arrangements))]
+            if place is not None:
+                rows[place].append(sums[before])
+            before = last
+        yield _score(fits, [_total(of_fit) for of_fit in rows])
+
+
+def _arrangements(block: Sequence[int], labels: Sequence[int], fit: _Fit | None) -> Arrangements:
+    """Every arrangement of the two variants in a block; the places of other variants stay."""
+    found = []
+    for chosen in itertools.combinations(range(len(block)), sum(labels[number] for number in block)):
+        drawn = [int(place in chosen) for place in range(len(block))]
+        sums = (fit.sums(block, drawn, 0), fit.sums(block, drawn, 1)) if fit else ((), ())
+        found.append((sums, drawn[-1]))
+    return found
+
+
+def _score(fits: Sequence[_Fit], sums: Sequence[Values]) -> _Score | None:
+    """What all fits together find in one order; None where in each of them a column follows from the others.
+
+    Each fit counts as it would be precise if all rounds were equally noisy, whatever their noise was: few rounds that
+    happen to be close together would count too much.
     """
-    size = len(columns)
-    rows = [[_dot(a, b) for b in columns] + [float(n == k) for k in range(size)] for n, a in enumerate(columns)]
-    for n in range(size):  # Gauss and Jordan; the matrix is positive definite, so no pivot is searched for
-        if rows[n][n] <= SINGULAR * max(1.0, _dot(columns[n], columns[n])):
-            return None
-        rows[n] = [entry / rows[n][n] for entry in rows[n]]
-        for k in range(size):
-            if k != n:
-                rows[k] = [entry - rows[k][n] * own for entry, own in zip(rows[k], rows[n], strict=True)]
-    inverse = [row[size:] for row in rows]
-    found = [_dot(row, [_dot(column, values) for column in columns]) for row in inverse]
-    left = [value - _dot(found, row) for value, row in zip(values, zip(*columns, strict=True), strict=True)]
-    return found, inverse, _dot(left, left)
+    total = [0.0] * 6
+    for fit, of_fit in zip(fits, sums, strict=True):
+        uu, up, pp, u_time, u_label, p_time, p_label = _of_two(of_fit)
+        if uu <= SINGULAR or (weight := pp - up * up / uu) <= SINGULAR:
+            continue
+        time, label = p_time - up / uu * u_time, p_label - up / uu * u_label
+        times, mixed, labels = fit.squares
+        times = (weight * (times - u_time * u_time / uu) - time * time) / fit.freedom
+        mixed = (weight * (mixed - u_time * u_label / uu) - time * label) / fit.freedom
+        labels = (weight * (labels - u_label * u_label / uu) - label * label) / fit.freedom
+        total = [*map(add, total, (weight, time, label, times, mixed, labels))]
+    weight, time, label, times, mixed, labels = total
+    if not weight:
+        return None
+    if labels <= SINGULAR * weight:  # the order that ran, or its reverse: the first variant's part changes nothing
+        label = mixed = labels = 0.0
+    return _Score(weight, time, label, max(0.0, times), mixed, labels)
 
 
-def _dot(a: Sequence[float], b: Sequence[float]) -> float:
-    return math.fsum(x * y for x, y in zip(a, b, strict=True))
+def _first_variant(sums: Sequence[Values]) -> float:
+    """By how much (log time) a round of the first variant is slower than one of the second, after the same variant."""
+    weights, times = 0.0, 0.0
+    for uu, up, pp, u_time, _, p_time, _ in map(_of_two, sums):
+        if uu > SINGULAR and pp > SINGULAR and (weight := uu - up * up / pp) > SINGULAR:
+            weights += weight
+            times += u_time - up / pp * p_time
+    return times / weights
 
 
-def critical_t(freedom: int, level: float) -> float:
-    """The value that |t| exceeds with the chance ``level``, Student's t with so many degrees of freedom (1 or more)."""
-    low, high = 0.0, math.pi / 2
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if _inside(middle, freedom) < 1 - level else (low, middle)
-    return math.sqrt(freedom) * math.tan(low)
+def _of_two(sums: Values) -> tuple[float, ...]:
+    """The sums uu, up, pp, u x time, u x variant, p x time, p x variant, without what third variants explain."""
+    uu, up, pp, *crossed = sums
+    u, p = crossed[: len(crossed) // 2], crossed[len(crossed) // 2 :]
+    third = u[2:], p[2:]
+    if third[0]:
+        uu, up, pp = uu - _dot(third[0], third[0]), up - _dot(*third), pp - _dot(third[1], third[1])
+    return uu, up, pp, u[0], u[1], p[0], p[1]
 
 
-def _inside(angle: float, freedom: int) -> float:
-    """The chance that |t| is below sqrt(freedom) * tan(angle) (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
-    odd = freedom % 2
-    term = math.cos(angle) if odd else 1.0
-    total = term if freedom > 1 else 0.0
-    for k in range(2 + odd, freedom - 1, 2):
-        term *= math.cos(angle) ** 2 * (k - 1) / k
-        total += term
-    return 2 / math.pi * (angle + math.sin(angle) * total) if odd else math.sin(angle) * total
+def _critical(ran: _Score, variant: float, orders: Iterator[_Score | None]) -> float:
+    """The square of t that, with any part of the first variant, less than 1 of 100 orders reach; inf where none is.
+
+    ran: the order that ran. variant: the first variant's part, as it is estimated.
+    """
+    few, many = DRAWN
+    scores = [*itertools.islice(orders, few)]
+    least = (1 - SINGULAR) * ran.square(variant)
+    if sum(score.square(variant) >= least for score in scores if score) < CLEAR * (few + 1):
+        scores += itertools.islice(orders, many - few)
+    allowed = round(LEVEL * (len(scores) + 1)) - 1  # the order that ran is one of them
+    told = [score for score in scores if score]
+    squares = sorted((score.square(variant) for score in told), reverse=True)
+    low = squares[allowed] if len(squares) > allowed else 0.0
+    if low > BEYOND:
+        return math.inf
+    told = [score for score in told if score.largest() >= low]
+    high = max(1.0, 2 * low)
+    while _most(told, high) > allowed:
+        low, high = high, 2 * high
+        if high > BEYOND:
+            return math.inf
+    while high - low > EXACT * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _most(told, middle) > allowed else (low, middle)
+    return high
+
+
+def _most(scores: Sequence[_Score], square: float) -> int:
+    """How many of these have at least this square of t, with the part of the first variant for which most have."""
+    reached = [interval for score in scores for interval in score.reaches(square)]
+    ends = sorted([(low, 0) for low, _ in reached] + [(high, 1) for _, high in reached])
+    return max(itertools.accumulate(-1 if ended else 1 for _, ended in ends), default=0)
+
+
+def _total(rows: Sequence[Values]) -> list[float]:
+    return [*map(sum, zip(*rows, strict=True))]
+
+
+def _dot(a: Values, b: Values) -> float:
+    total: float = sum(map(mul, a, b))
+    return total

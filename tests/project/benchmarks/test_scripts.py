@@ -3,25 +3,29 @@
 import importlib
 import json
 import math
+import random
 import sys
 from pathlib import Path
 
 import pytest
 
 from benchmarks import (
+    carry_over_warnings,
     collection,
     compare,
     container,
     equal_variants,
     first_verdict,
+    noise_replay,
     plugin_cpu,
+    power,
     quick_paper,
     record_noise,
     round_cost,
     time_to_verdict,
 )
 from benchmarks.noise_replay import read_trace
-from pytest_dbcluster.claims.claim import Outcome
+from pytest_dbcluster.claims.claim import Outcome, beats
 from pytest_dbcluster.cli.comparison import Result
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.reporting.tables import entries
@@ -234,3 +238,36 @@ def test_the_differences_of_equal_clusters_are_listed_by_workload():
     rows = equal_variants.differences_table({"write": [0.01] * 7, "key": [0.01, -0.02] * 4, "tpcc": []})
 
     assert rows[2:] == ["| write | 7 | 1.0 % | 1.0 % |", "| key | 8 | 1.5 % | 2.0 % |"]
+
+
+def test_a_fresh_claim_is_decided_at_its_first_look_that_holds():
+    """A candidate that is far faster holds after eight pairs; an equal one at no look."""
+    assert power.decided(beats(), power.drawn(random.Random(1), 1.0, 20)) == 8
+    assert power.decided(beats(), power.drawn(random.Random(1), 0.0, 20)) is None
+
+
+def test_pairs_that_would_decide_are_compared_with_the_look_before():
+    """Claims hold at their number of pairs more often than one look earlier; a figure without runs is missed."""
+    enough, earlier = power.needed(beats(), 8, 20, seed=1)
+
+    assert 0.3 < earlier < enough <= 1
+    assert power.row("needs", [0.8, 0.79], 0.75, 1.0).endswith("  0.800   0.790  met")
+    assert power.row("earlier", [0.7, math.nan], 0.0, 0.8).endswith("MISSED")
+
+
+def test_carry_over_is_looked_for_in_the_rounds_that_decide():
+    """The rounds and the pairs of one order have the same times; a candidate may be faster, and slow the next round."""
+    times = [0.01 * number for number in range(60)]
+    rounds = carry_over_warnings.placed(times, 5, faster=0.3)
+    pairs = noise_replay.drawn(times, 5, math.expm1(0.3))
+    slowed = carry_over_warnings.placed(times, 5, faster=0.3, slower=0.04)
+    more = [two.log_time - one.log_time for one, two in zip(rounds, slowed, strict=True)]
+
+    assert sorted(-done.log_time for done in rounds if done.variant) == pytest.approx(sorted(pairs.candidate))
+    assert sorted(-done.log_time for done in rounds if not done.variant) == pytest.approx(sorted(pairs.baseline))
+    assert more == pytest.approx([0.04 if done.after == 1 else 0.0 for done in rounds])
+
+
+def test_wrong_warnings_that_chance_does_not_explain_have_a_star():
+    """At 1 of 100, 12 of 500 are too many, and 11 are not."""
+    assert carry_over_warnings.cells([11, 12], 500) == "   0.022    0.024*"
