@@ -18,6 +18,7 @@ from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.measuring.series import series_of
+from pytest_dbcluster.rounds.round import Round
 
 JOINING = ("at", "of", "on", "to")  # words that need the word after them
 SAME = ("threads", "concurrency")  # two names of the number of clients: a workload has one of them
@@ -32,13 +33,27 @@ class Point:
     measurement: Measurement
 
 
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """What ``draw`` has drawn. blocks: the rounds of each variant it was asked for. rounds: by point and variant."""
+
+    blocks: int
+    rounds: Sequence[Sequence[Sequence[Round]]]
+
+
 class Curve:
-    """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds."""
+    """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds.
+
+    earlier: what the run that this one continues has drawn for it; None where that counts no more. drawn: the rounds of
+    each variant that ``draw`` was asked for, once it has them; 0 before.
+    """
 
     def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
         self.load = _shared([point.measurement.source.load for point in points]) or type(load).__name__
         self.field = field
         self.points = tuple(points)
+        self.earlier: Drawn | None = None
+        self.drawn = 0
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for point in self.points:
@@ -85,10 +100,15 @@ class Curve:
         """Draw rounds at every point until each variant has ``blocks`` rounds, for table and chart, without a claim.
 
         The first 12 rounds of a variant are drawn four by four (``claims.block_order``), so a point may get up to three
-        more. It gets fewer when its budget or the run's time is used. Raises ConfigError for less than 1 round.
+        more. It gets fewer when its budget or the run's time is used. What the run that this one continues has drawn is
+        not drawn again. Raises ConfigError for less than 1 round.
         """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
             raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 round of each variant or more at each point")
+        if self.earlier and self.earlier.blocks >= blocks and self.untouched:
+            self._take_over(self.earlier)
+            return
+        whole = True
         for point in self.points:
             measurement = point.measurement
             measurement.drawn_without_claim = True
@@ -96,6 +116,19 @@ class Curve:
             while measurement.pairs < blocks and not (measurement.pairs and measurement.over(numbers)):
                 measurement.draw(numbers)
             measurement.check()
+            whole = whole and (measurement.pairs >= blocks or bool(measurement.spent(numbers)))
+        self.drawn = blocks if whole else 0
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no round was drawn at any point in this run."""
+        return not any(point.measurement.pairs for point in self.points)
+
+    def _take_over(self, earlier: Drawn) -> None:
+        for point, rounds in zip(self.points, earlier.rounds, strict=True):
+            point.measurement.drawn_without_claim = True
+            point.measurement.taken_over |= dict(enumerate(rounds))
+        self.drawn = earlier.blocks
 
 
 @dataclasses.dataclass(eq=False)

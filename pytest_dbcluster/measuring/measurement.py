@@ -78,7 +78,7 @@ class Measurement:
     blocks, in the order in which they ran. answers: of the claims so far. void: what did not count, in the order in
     which it ran: of an eight each void round, of a later block all its rounds. length: of the rounds, once it was
     chosen. repeat: how many times a round runs its fixed amount of work. dropped: the pairs that counted until the
-    arrival rate was lowered.
+    arrival rate was lowered. taken_over: of an earlier run, the rounds of a variant that are shown where none is drawn.
     """
 
     source: RoundSource
@@ -113,7 +113,7 @@ class Measurement:
         self.repeat = 1
         self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
-        self._taken_over: dict[int, Sequence[Round]] = {}
+        self.taken_over: dict[int, Sequence[Round]] = {}
 
     @property
     def metric(self) -> str:
@@ -156,7 +156,7 @@ class Measurement:
         answer = self.recall(claim, numbers, metric, asserted)
         if answer is not None:
             self.answers.append(answer)
-            self._taken_over |= {variant.number: variant.rounds for variant in answer.variants}
+            self.taken_over |= {variant.number: variant.rounds for variant in answer.variants}
         return answer
 
     def declare(self, claim: Claim, numbers: Sequence[int], metric: str) -> None:
@@ -456,7 +456,7 @@ class Measurement:
 
     def known(self, number: int) -> Sequence[Round]:
         """The rounds of a variant that are known: those drawn, else those of an answer that was taken over."""
-        return self.rounds[number] or self._taken_over.get(number, ())
+        return self.rounds[number] or self.taken_over.get(number, ())
 
     def finish(self, answer: Answer) -> None:
         """Keep the answer. A claim is reported when its test reads it: only then it is a verdict of the test."""

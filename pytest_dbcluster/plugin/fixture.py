@@ -87,7 +87,7 @@ class Measure:
         ]
         self._asked.append([point.measurement for point in points])
         sweep = Curve(workload, field, points)
-        self._session.curves.begin(sweep)
+        self._session.curve_begins(sweep)
         return sweep
 
     def _check_time(self, workload: Workload | Mapping[str, Workload]) -> None:

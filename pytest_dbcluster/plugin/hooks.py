@@ -440,13 +440,14 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if SESSION in session.config.stash:
         from pytest_dbcluster.plugin import results
 
+        run = session.config.stash[SESSION]
         try:
             if worker_of(session.config) is None:
-                results.measure_anchor(session, settings(session.config), session.config.stash[SESSION].report)
-            session.config.stash[SESSION].finish()
-            results.judge_history(session, session.config.stash[SESSION].report)
+                results.measure_anchor(session, settings(session.config), run.report, run.group_ends)
+            run.finish()
+            results.judge_history(session, run.report)
         finally:
-            session.config.stash[SESSION].close()
+            run.close()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -46,12 +46,17 @@ def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
     return taken
 
 
-def measure_anchor(session: Any, checked: Settings, report: Any) -> None:
-    """Measure the anchor of a run with a history, unless the run was interrupted; an error of it is a line."""
+def measure_anchor(session: Any, checked: Settings, report: Any, stop: Callable[[], None] = lambda: None) -> None:
+    """Measure the anchor of a run with a history, unless the run was interrupted; an error of it is a line.
+
+    stop: stops the run's own servers before, because a server that takes CPU time while it waits would slow the anchor
+    as it slows the variants.
+    """
     if not session.config.option.db_history or not report.measured or session.exitstatus not in DECIDED:
         return
     from pytest_dbcluster.reporting.history import anchor
 
+    stop()
     try:
         report.anchor = anchor.measured(checked.provisioner, checked.images, report.line)
     except DBClusterError as error:

@@ -17,6 +17,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.curve import Curve
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
@@ -35,7 +36,7 @@ from pytest_dbcluster.reporting.records import (
 )
 from pytest_dbcluster.reporting.resume import earlier
 from pytest_dbcluster.reporting.resume.digests import Conditions
-from pytest_dbcluster.reporting.resume.recall import Recall
+from pytest_dbcluster.reporting.resume.recall import CurveRecall, Recall, drawn
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed import comparability
 from pytest_dbcluster.testbed.pool import Pool
@@ -64,7 +65,7 @@ class DBSession:
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self._testbeds: list[Testbed] = []  # of the test that runs
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
-        self.curves = Curves(self._tell_curve, self._about)
+        self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about)
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
@@ -189,6 +190,12 @@ class DBSession:
                 raise
             raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
 
+    def curve_begins(self, curve: Curve) -> None:
+        """Note a curve that the test declares, and what the run that this one continues has drawn for it."""
+        recall = CurveRecall(curve)
+        curve.earlier = drawn(curve, recall.before)
+        self._curves.begin(curve, recall.depends_on, recall.before)
+
     def test_begins(self, test: str) -> None:
         """Keep logs of failed clusters by this test from now on; ``test``: its node id."""
         self._logs.test = test
@@ -199,7 +206,7 @@ class DBSession:
             testbed.end()
         self._testbeds = []
         self.report.end_live()
-        self.curves.end()
+        self._curves.end()
 
     def _about(self) -> About:
         return About(self.settings.profile, self.settings.seed, fingerprint(self.provisioner.environment))
@@ -246,7 +253,7 @@ class DBSession:
         return self.report.page()
 
     def group_ends(self) -> None:
-        """Stop the clusters of a finished group of tests, because another worker may need their memory."""
+        """Stop the clusters of a finished group of tests: another worker may need their memory, the anchor the CPU."""
         if self.pool.clusters and not self.settings.keep:
             with self._errors_as_lines(), self.pool.turns.finishing():
                 self.pool.close()

@@ -271,7 +271,8 @@ class CurveRecord:
     test: the test's node id. load: the workload's name. field: the field of the workload that is varied, such as
     ``threads``. metric: the metric of the workload. release, profile, seed, fingerprint: as in ClaimRecord. points:
     ordered by value, then by variant. notes: limits of the measurement, such as nodes that share cores or a load
-    generator that was the bottleneck.
+    generator that was the bottleneck. drawn: the rounds of each variant that ``curve.draw`` was asked for; 0 where it
+    was not called, or did not end. depends_on: as in ClaimRecord.
     """
 
     test: str
@@ -284,6 +285,8 @@ class CurveRecord:
     fingerprint: Mapping[str, str]
     points: tuple[CurvePoint, ...]
     notes: tuple[str, ...] = ()
+    drawn: int = 0
+    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def values(self) -> list[object]:
@@ -321,26 +324,38 @@ class About:
 
 
 class Curves:
-    """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails."""
+    """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails.
 
-    def __init__(self, tell: Callable[[CurveRecord], None], about: Callable[[], About]) -> None:
+    ``keep`` gets those of the run that this one continues, where nothing was drawn since, and the node id of the test.
+    """
+
+    def __init__(
+        self,
+        tell: Callable[[CurveRecord], None],
+        keep: Callable[[CurveRecord, str], None],
+        about: Callable[[], About],
+    ) -> None:
         self._tell = tell
+        self._keep = keep
         self._about = about
-        self._begun: list[Curve] = []
+        self._begun: list[tuple[Curve, Mapping[str, str], CurveRecord | None]] = []
 
-    def begin(self, curve: Curve) -> None:
-        """Add a curve that the test has declared."""
-        self._begun.append(curve)
+    def begin(self, curve: Curve, depends_on: Mapping[str, str], before: CurveRecord | None = None) -> None:
+        """Add a curve that the test has declared. before: its record in the run that this one continues."""
+        self._begun.append((curve, depends_on, before))
 
     def end(self) -> None:
         """Report the curves of this test; a curve without rounds is left out."""
         begun, self._begun = self._begun, []
-        for curve in begun:
-            if record := curve_record(curve, self._about()):
+        for curve, depends_on, before in begun:
+            record = curve_record(curve, self._about(), depends_on)
+            if record and before and curve.untouched:
+                self._keep(before, record.test)
+            elif record:
                 self._tell(record)
 
 
-def curve_record(curve: Curve, about: About) -> CurveRecord | None:
+def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str]) -> CurveRecord | None:
     """The record of a curve; None for a curve without rounds."""
     points = [measured for point in curve.points for measured in _points(point)]
     if not points:
@@ -357,6 +372,8 @@ def curve_record(curve: Curve, about: About) -> CurveRecord | None:
         fingerprint=about.fingerprint,
         points=tuple(points),
         notes=(*_not_comparable(curve), *_marks(curve)),
+        drawn=curve.drawn,
+        depends_on=depends_on,
     )
 
 

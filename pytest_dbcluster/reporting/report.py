@@ -58,6 +58,9 @@ class Reporting(Protocol):
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, when its test has ended."""
 
+    def keep_curve(self, record: CurveRecord, test: str) -> None:
+        """Keep a curve of the run that this one continues. test: the node id of its test now."""
+
     def take_over(self, key: Key, test: str, repeat: str) -> None:
         """Show an answer of the run that this one continues.
 
@@ -135,6 +138,27 @@ class Report:
         self._add_curve(record)
         table = curves.as_csv(record)
         allure_results.curve(self._config, record, table, self._results.add_curve(record, table).chart)
+
+    def keep_curve(self, record: CurveRecord, test: str) -> None:
+        """Keep a curve of the run that this one continues, and add it to Allure's results."""
+        key = curve_key_of(record)
+        self._kept(key, test)
+        if self._earlier:
+            allure_results.curve(self._config, record, curves.as_csv(record), self._earlier.chart(key))
+
+    def _kept(self, key: tuple[str, ...], test: str) -> None:
+        """Keep a curve as that of this test."""
+        before = next((one for one in self.curves if curve_key_of(one) == key), None)
+        if self._earlier is None or before is None:
+            return
+        self._earlier.kept.add(key)
+        if recorder := run_recorder.of(self._config):
+            recorder.renamed(before.test)
+        if test != before.test:
+            self.curves[self.curves.index(before)] = dataclasses.replace(before, test=test)
+            now = {"test": test}
+            self._results.rewrite(schema.CURVES, lambda line: line | now if curve_key_of_line(line) == key else line)
+        self._measured(dataclasses.replace(before, test=test))
 
     def _add(self, record: ClaimRecord) -> ClaimRecord:
         """Add a claim that was measured now; return it with the id of this run."""
@@ -216,6 +240,8 @@ class Report:
             self._reporter.claim(record, f"[{worker}] ")
         elif sent.kind == "taken over":
             self._taken_over(Key(sent.test, sent.claim_id), sent.now, sent.repeat)
+        elif sent.kind == "kept":
+            self._kept(sent.curve, sent.now)
         elif sent.kind == "outdated":
             self.outdated(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
         else:
@@ -367,6 +393,13 @@ class Relay:
         """Send which answer of the run that this one continues does not count any more."""
         message = schema.Message("outdated", COMMA.join(changed), test=key.test, claim_id=key.claim_id)
         self._worker.send(schema.message(message))
+
+    def keep_curve(self, record: CurveRecord, test: str) -> None:
+        """Add a curve of the run that this one continues to Allure's results, and send which test keeps it."""
+        key = curve_key_of(record)
+        if found := earlier.of(self._config):
+            allure_results.curve(self._config, record, curves.as_csv(record), found.chart(key))
+        self._worker.send(schema.message(schema.Message("kept", curve=key, now=test)))
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, add it to Allure's results, and send where it is saved."""

@@ -124,6 +124,7 @@ class Results:
             fresh.replace(path)
             for file in left:
                 (self.directory / file).unlink(missing_ok=True)
+                chart_of_curve(self.directory / file).unlink(missing_ok=True)  # which no line names
         self._lines[name] = len(kept)
 
     def add(self, record: ClaimRecord, timeline: str = "") -> ResultFiles:

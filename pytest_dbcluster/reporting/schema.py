@@ -152,7 +152,8 @@ class PointDocument:
 class CurveDocument:
     """A line of ``curves.jsonl``: the fields of a CurveRecord.
 
-    table_file, ledgers_file: paths relative to the results directory; None where there is no such file.
+    table_file, ledgers_file: paths relative to the results directory; None where there is no such file. Fields with a
+    default are missing in older lines.
     """
 
     format: int
@@ -168,6 +169,8 @@ class CurveDocument:
     notes: tuple[str, ...]
     table_file: str
     ledgers_file: str | None
+    drawn: int = 0
+    depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,10 +214,10 @@ class Message:
     """A message from a worker of pytest-xdist to the process that the user started.
 
     kind: ``line`` for a line of text; ``claim`` or ``curve`` for a record that the worker has saved in its own results
-    directory; ``taken over`` or ``outdated`` for an answer of the run that this one continues. text, colour: the line
-    to show. directory: the worker's results directory. line: the line of the record in its ``claims.jsonl`` or
-    ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. now, repeat: the test that takes it over, and the
-    command that repeats it.
+    directory; ``taken over``, ``outdated`` or ``kept`` for an answer or a curve of the run that this one continues.
+    text, colour: the line to show. directory: the worker's results directory. line: the line of the record in its
+    ``claims.jsonl`` or ``curves.jsonl``, 1-based. test, claim_id: of the earlier answer. curve: the key of the earlier
+    curve. now, repeat: the test that takes it over, and the command that repeats it.
     """
 
     kind: str
@@ -226,6 +229,7 @@ class Message:
     claim_id: str = ""
     now: str = ""
     repeat: str = ""
+    curve: tuple[str, ...] = ()
 
 
 # The fields that are the same in a record and in its document.

@@ -107,8 +107,12 @@ class RunRecorder:
 
         earlier: the test's node id then.
         """
-        self._before.pop(earlier, None)
+        self.renamed(earlier)
         self.document = dataclasses.replace(self.document, taken_over=self.document.taken_over + 1)
+
+    def renamed(self, earlier: str) -> None:
+        """Note that a test of a run that this one continues now has another name, or the same."""
+        self._before.pop(earlier, None)
 
     def part(self, test: str, outcome: Outcome, reason: str, seconds: float) -> None:
         """Note how one part of a test ended: its setup, its body, or its teardown. ``ended`` writes it."""

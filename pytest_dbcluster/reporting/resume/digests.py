@@ -1,4 +1,4 @@
-"""Digests: what the answer of a claim depends on, as a short hash of each part.
+"""Digests: what the answer of a claim, or a drawn curve, depends on, as a short hash of each part.
 
 Two claims with the same id and the same digests ask the same of the same servers, so one answer serves both. The seed
 is no part: another random order asks the same.
@@ -20,8 +20,9 @@ from pytest_dbcluster.testbed.variants import Variant
 LENGTH = 16  # characters of a hash
 PROGRAMS = ("mariadbd", "mysqld")
 # The parts, as messages name them.
-CLAIM, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
+CLAIM, VALUES, CLUSTERS, RELEASE, LOAD, OPTIONS, MACHINE = (
     "its margin or metric",
+    "its values or metric",
     "its clusters or their my.cnf",
     "its release",
     "its workload",
@@ -56,9 +57,30 @@ def digests(
     variants, loads: of the claim, in its order. asserted: whether it is a claim, and no comparison that is only
     printed. instances: of each variant.
     """
+    asked = {CLAIM: _digest(claim.kind, claim.margin, metric, asserted)}
+    return asked | _measured(variants, loads, conditions, instances)
+
+
+def digests_of_curve(
+    values: Sequence[object],
+    metric: str,
+    variants: Sequence[Variant],
+    loads: Sequence[object],
+    conditions: Conditions,
+    *,
+    instances: int,
+) -> Mapping[str, str]:
+    """The digest of each part of a curve. values: of its field. loads: of each value, for each variant."""
+    asked = {VALUES: _digest(metric, *map(repr, values))}
+    return asked | _measured(variants, loads, conditions, instances)
+
+
+def _measured(
+    variants: Sequence[Variant], loads: Sequence[object], conditions: Conditions, instances: int
+) -> dict[str, str]:
+    """The digests of what is measured, and where."""
     machine = conditions.machine
     return {
-        CLAIM: _digest(claim.kind, claim.margin, metric, asserted),
         CLUSTERS: _digest(instances, *map(_cluster, variants)),
         RELEASE: _digest(*map(_release, variants)),
         LOAD: _digest(*map(repr, loads)),

@@ -37,8 +37,9 @@ class Earlier:
     """The answers in a results directory when a run begins to continue it.
 
     run: its ``run.json``; None where there is none. answers, files: by key, in the order of ``claims.jsonl``. curves:
-    its curves. curve_files: their files. taken: the tests of this run that took over an answer, by its key.
-    repeats: the commands that repeat these tests. outdated: by key, what an answer depends on that has changed.
+    its curves. curve_tables: the CSV file of each. taken: the tests of this run that took over an answer, by its key.
+    repeats: the commands that repeat these tests. outdated: by key, what an answer depends on that has changed. kept:
+    the keys of curves that this run has kept.
     """
 
     directory: Path
@@ -46,25 +47,32 @@ class Earlier:
     answers: dict[Key, ClaimRecord] = dataclasses.field(default_factory=dict)
     files: dict[Key, ResultFiles] = dataclasses.field(default_factory=dict)
     curves: list[CurveRecord] = dataclasses.field(default_factory=list)
-    curve_files: list[Path] = dataclasses.field(default_factory=list)
+    curve_tables: list[Path] = dataclasses.field(default_factory=list)
     taken: dict[Key, str] = dataclasses.field(default_factory=dict)
     repeats: dict[Key, str] = dataclasses.field(default_factory=dict)
     outdated: dict[Key, list[str]] = dataclasses.field(default_factory=dict)
+    kept: set[tuple[str, ...]] = dataclasses.field(default_factory=set)
 
     @property
     def line(self) -> str:
         """What there is to take over, in a sentence."""
-        if not self.answers:
+        drawn = sum(bool(curve.drawn) for curve in self.curves)
+        found = ((len(self.answers), "answered claim"), (drawn, "drawn curve"))
+        said = " and ".join(counted(number, what) for number, what in found if number)
+        if not said:
             return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
         began = f" of the run of {_minute(self.run.began)}" if self.run else ""
-        return f"{OPTION}: {self.directory} has {counted(len(self.answers), 'answered claim')}{began}"
+        return f"{OPTION}: {self.directory} has {said}{began}"
 
     def lines(self, measured: int) -> list[str]:
         """What became of the answers, at the end of the run. measured: the number of claims that it measured."""
-        if not self.answers:
+        kept = sum(bool(curve.drawn) for curve in self.curves if curve_key_of(curve) in self.kept)
+        if not self.answers and not kept:
             return []
         left = len(self.answers) - len(self.taken) - len(self.outdated)
         said = [f"{OPTION}: {counted(len(self.taken), 'answer')} taken over, {counted(measured, 'claim')} measured"]
+        if kept:
+            said[0] += f", {counted(kept, 'drawn curve')} kept"
         if self.outdated:
             parts = dict.fromkeys(part for parts in self.outdated.values() for part in parts)
             said.append(f"{counted(len(self.outdated), 'answer')} no longer valid ({', '.join(parts)} changed)")
@@ -113,12 +121,25 @@ class Earlier:
     def numbers(self) -> tuple[int, int]:
         """The highest numbers in the names of the files of claims and of curves."""
         claims = [str(files.rounds) for files in self.files.values()]
-        return leavings.highest(claims), leavings.highest([str(path) for path in self.curve_files])
+        return leavings.highest(claims), leavings.highest([str(path) for path in self.curve_tables])
 
     def has(self, test: str, release: str) -> bool:
-        """Whether a test has an answer, so that it may need no cluster. test: its node id."""
+        """Whether a test has an answer or a drawn curve, so that it may need no cluster. test: its node id."""
         name = key_of_test(test, release)
+        if any(curve.drawn and curve_key_of(curve)[0] == name for curve in self.curves):
+            return True
         return any(key.claim_id.partition(SEPARATOR)[0] == name for key in self.answers)
+
+    def curve(self, key: tuple[str, ...]) -> CurveRecord | None:
+        """The curve with this key; None where there is none."""
+        return next((curve for curve in self.curves if curve_key_of(curve) == key), None)
+
+    def chart(self, key: tuple[str, ...]) -> Path | None:
+        """The chart of the curve with this key; None where there is none."""
+        for curve, table in zip(self.curves, self.curve_tables, strict=True):
+            if curve_key_of(curve) == key and (found := chart_of_curve(table)).exists():
+                return found
+        return None
 
     @property
     def continued(self) -> tuple[ContinuedRun, ...]:
@@ -192,8 +213,7 @@ def read(directory: Path) -> Earlier:
             earlier.files[key] = _files(directory, document)
         for drawn in schema.curve_documents(directory, whole=False):
             earlier.curves.append(schema.curve_of(directory, drawn))
-            table = directory / drawn.table_file
-            earlier.curve_files += [table, table.with_suffix(".jsonl"), chart_of_curve(table)]
+            earlier.curve_tables.append(directory / drawn.table_file)
     except (ConfigError, OSError) as error:
         raise ConfigError(f"{OPTION} cannot continue {directory}: {error}; or measure all again without it") from None
     return earlier
@@ -214,4 +234,6 @@ def _files(directory: Path, document: schema.ClaimDocument) -> ResultFiles:
 def _named(earlier: Earlier) -> list[str]:
     """The files of all claims and curves, relative to the directory."""
     paths = [path for files in earlier.files.values() for path in files.paths]
-    return [str(path.relative_to(earlier.directory)) for path in (*paths, *earlier.curve_files)]
+    for table in earlier.curve_tables:
+        paths += [table, table.with_suffix(".jsonl"), chart_of_curve(table)]
+    return [str(path.relative_to(earlier.directory)) for path in paths]

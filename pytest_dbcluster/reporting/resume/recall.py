@@ -1,4 +1,7 @@
-"""``Recall``: looks up the answer of a claim in the run that is continued, when a test makes the claim."""
+"""``Recall`` looks up the answer of a claim in the run that is continued, when a test makes the claim.
+
+``CurveRecall`` looks up a curve, when a test declares it.
+"""
 
 from __future__ import annotations
 
@@ -8,10 +11,11 @@ from typing import Protocol
 
 from pytest_dbcluster.claims.claim import Claim
 from pytest_dbcluster.measuring.answer import Answer, Compared
+from pytest_dbcluster.measuring.curve import Curve, Drawn
 from pytest_dbcluster.reporting.documents.claim_id import claim_id
-from pytest_dbcluster.reporting.records import Asked, ClaimRecord
-from pytest_dbcluster.reporting.resume.digests import Conditions, digests
-from pytest_dbcluster.reporting.resume.earlier import Earlier, Key
+from pytest_dbcluster.reporting.records import Asked, ClaimRecord, CurveRecord, releases
+from pytest_dbcluster.reporting.resume.digests import Conditions, changed, digests, digests_of_curve
+from pytest_dbcluster.reporting.resume.earlier import Earlier, Key, curve_key
 from pytest_dbcluster.testbed.testbed import Testbed
 
 
@@ -23,6 +27,9 @@ class Told(Protocol):
 
     def outdated(self, key: Key, changed: Sequence[str]) -> None:
         """An answer does not count any more."""
+
+    def line(self, text: str) -> None:
+        """Something to show."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,3 +97,44 @@ def _answer(record: ClaimRecord, claim: Claim, numbers: Sequence[int], usual: st
         carry_over=[record.carry_over] * (len(numbers) - 1),
         told=record.message,
     )
+
+
+class CurveRecall:
+    """A curve of a test, and what the run that is continued has of it.
+
+    depends_on: what the curve depends on. before: its record in the earlier run; None where there is none, or where
+    what it depends on has changed, which is told.
+    """
+
+    def __init__(self, curve: Curve) -> None:
+        points = [recall for point in curve.points if isinstance(recall := point.measurement.recall, Recall)]
+        first = points[0]
+        self.depends_on = digests_of_curve(
+            [point.value for point in curve.points],
+            first.testbed.metric,
+            first.testbed.variants,
+            [load for point in points for load in point.loads],
+            first.conditions,
+            instances=first.testbed.instances,
+        )
+        self.before = self._before(curve, first)
+
+    def _before(self, curve: Curve, recall: Recall) -> CurveRecord | None:
+        if recall.earlier is None:
+            return None
+        key = curve_key(recall.asked.test, releases(recall.testbed.variants), curve.load, curve.field)
+        before = recall.earlier.curve(key)
+        if before and (parts := changed(before.depends_on, self.depends_on)):
+            if before.drawn:
+                recall.report.line(f"drawn again ({', '.join(parts)} changed): {curve.load} over {curve.field}")
+            return None
+        return before
+
+
+def drawn(curve: Curve, before: CurveRecord | None) -> Drawn | None:
+    """What ``curve.draw`` has drawn in an earlier run; None where it did not end. before: the record of that run."""
+    if before is None or not before.drawn:
+        return None
+    rounds = iter(point.rounds for point in before.points)
+    of_points = tuple(tuple(next(rounds) for _ in point.measurement.rounds) for point in curve.points)
+    return Drawn(before.drawn, of_points)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from pathlib import Path
 
 import pytest
 
@@ -13,23 +12,8 @@ from pytest_dbcluster.reporting import results_lock, schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.history import history_file
 from tests.support import conftests, users
+from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
 
-FAKE = Path(__file__).parents[2] / "support" / "fake_session.py"
-WORDS = ["-p", "no:cacheprovider", "-p", "no:hypothesispytest", "-p", "no:benchmark"]
-RESUME = [*WORDS, "--db-resume"]
-# Each load whose rounds are drawn is a line of the file "drawn".
-COUNTED = """
-drawn = FakeSource.round
-
-
-def counted(self, variant, **words):
-    with open("drawn", "a") as file:
-        file.write(self.load + "\\n")
-    return drawn(self, variant, **words)
-
-
-FakeSource.round = counted
-"""
 ANCHOR = """
 from pytest_dbcluster.reporting.history import anchor
 anchor.measured = lambda provisioner, images, progress: 1000.0
@@ -74,7 +58,7 @@ OUTCOMES = {"test_faster": "holds", "test_slower": "refuted", "test_open": "inco
 def suite(pytester, monkeypatch):
     """A suite on made-up rounds; no charts."""
     monkeypatch.setenv("COLUMNS", "600")
-    pytester.makeconftest(FAKE.read_text() + conftests.NO_CHARTS + COUNTED + ANCHOR)
+    pytester.makeconftest(FAKE + conftests.NO_CHARTS + COUNTED + ANCHOR)
     pytester.makepyfile(test_suite=SUITE)
     return pytester
 
@@ -96,14 +80,6 @@ def killed(suite, latest, monkeypatch):
     (latest / "rounds" / "05-torn.csv").write_text("its line was never written")
     drawn(suite)
     return suite
-
-
-def drawn(suite):
-    """The loads that were measured since the last call."""
-    file = suite.path / "drawn"
-    loads = set(file.read_text().splitlines()) if file.exists() else set()
-    file.unlink(missing_ok=True)
-    return loads
 
 
 def outcomes(latest):
