@@ -28,9 +28,10 @@ from pytest_dbcluster.system import cache, machine_lock
 from pytest_dbcluster.system.machine_lock import MachineLock
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
-from tests.support import engines, users
+from tests.support import engines, homes, users
 from tests.support.clusters import bring_up
 from tests.support.guests import missing as no_guests
+from tests.support.homes import Home
 
 pytest_plugins = ["pytester"]
 
@@ -252,6 +253,19 @@ def open_to_all() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as name:
         Path(name).chmod(0o1777)
         yield Path(name)
+
+
+@pytest.fixture(scope="session")
+def home() -> Iterator[Home]:
+    """The home of an ordinary user who may make user namespaces, with the releases that tests of guests need."""
+    if reason := homes.missing() or no_guests():
+        pytest.skip(reason)
+    with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as name:
+        Path(name).chmod(0o755)
+        made = Home(Path(name), ["vm", "mariadb-10.11", "haproxy", "sysbench"])
+        if "started without root" not in (said := made.guests()):
+            pytest.skip(said)
+        yield made
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
-from pytest_dbcluster.hosts.network import kernel_router
+from pytest_dbcluster.hosts.network import kernel_router, local_paths
 from pytest_dbcluster.hosts.provisioners.container import engine, images
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -60,7 +60,7 @@ def findings(directory: Path | None = None) -> list[Finding]:
         lambda: data_directory(path),
         lambda: fsync(probes.fsync_seconds(path), path),
         containers,
-        lambda: netem(root=os.geteuid() == 0),
+        netem,
         guests,
         lambda: limits(cgroups.find(path)),
         port_range,
@@ -155,10 +155,10 @@ def containers() -> Finding:
     return Finding("containers", value, "" if tags else without)
 
 
-def netem(*, root: bool) -> Finding:
-    """Whether the kernel can delay packets between nodes; tried in a network namespace, which only root can make."""
-    if not root:
-        return Finding("netem", "unknown: only root can try", "no RTT claims: network namespaces need root")
+def netem() -> Finding:
+    """Whether the kernel can delay packets between nodes; tried in a network namespace."""
+    if reason := local_paths.why_not():
+        return Finding("netem", "unknown: there can be no network namespace to try it in", f"no RTT claims: {reason}")
     reason = kernel_router.why_not()
     return Finding("netem", f"no ({reason}); a guest delays packets between nodes instead" if reason else "yes")
 

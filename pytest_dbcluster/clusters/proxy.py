@@ -93,7 +93,7 @@ class Proxy(abc.ABC):
         Where the proxy is an end of the nodes' network, its host is there.
         """
         path = path_of([node.host for node in self.nodes])
-        if path and PROXY in path.ends:
+        if path and path.has_host(PROXY):
             self.host = path.host(PROXY)
             return self.host
         release = self.nodes[0].release.asked

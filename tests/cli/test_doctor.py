@@ -202,9 +202,14 @@ def test_an_engine_that_does_not_answer_says_why(tmp_path, monkeypatch):
     assert finding.rules_out == "--db-provisioner container cannot run here"
 
 
-def test_netem_is_unknown_without_root():
-    """Only root can make a network namespace to try it in."""
-    assert doctor.netem(root=False).value == "unknown: only root can try"
+def test_netem_is_unknown_without_a_network_namespace(monkeypatch):
+    """The reason says what forbids one."""
+    monkeypatch.setattr(doctor.local_paths, "why_not", lambda: "something forbids it")
+
+    finding = doctor.netem()
+
+    assert finding.value == "unknown: there can be no network namespace to try it in"
+    assert finding.rules_out == "no RTT claims: something forbids it"
 
 
 @pytest.mark.parametrize(
@@ -213,9 +218,10 @@ def test_netem_is_unknown_without_root():
 )
 def test_netem_is_what_the_kernel_says(monkeypatch, reason, value):
     """Without it nothing is ruled out."""
+    monkeypatch.setattr(doctor.local_paths, "why_not", lambda: "")
     monkeypatch.setattr(doctor.kernel_router, "why_not", lambda: reason)
 
-    assert doctor.netem(root=True) == Finding("netem", value)
+    assert doctor.netem() == Finding("netem", value)
 
 
 def test_guests_without_a_kernel_name_the_command_that_fetches_it(tmp_path, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import time
 from pathlib import Path
 
 from pytest_dbcluster import wait
@@ -27,14 +28,15 @@ def connection(host: Host, port: int, seconds: float = 30.0) -> socket.socket:
     return socket.create_connection((host.address, port), seconds)
 
 
-def reachable(host: Host, seconds: float = 5.0) -> bool:
-    """Whether a guest refuses a connection, which it does when it is there."""
+def reachable(host: Host, seconds: float = 5.0) -> float | None:
+    """Seconds until a guest refused a connection, which it does when it is there; None when nothing came back."""
+    began = time.monotonic()
     try:
         connection(host, 1, seconds).close()
     except ConnectionRefusedError:
-        return True
+        return time.monotonic() - began
     except OSError:
-        return False
+        return None
     raise AssertionError(f"something listens on port 1 of {host.address}")
 
 

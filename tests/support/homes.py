@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pytest_dbcluster.system import cache
+from tests.support.command import COMMAND
 from tests.support.users import ALICE, ROOT
 
 # What the user's programs need may lie below a directory that only root can enter. In a mount namespace of the command
@@ -57,6 +59,30 @@ class Home:
             cwd=self.directory,
             env={**environment, "PYTHONDONTWRITEBYTECODE": "1", **variables},
         )
+
+    def project(self, name: str, test: str, conftest: str) -> Path:
+        """A directory of the user with one module of tests and its conftest."""
+        directory = self.directory / name
+        directory.mkdir()
+        (directory / "conftest.py").write_text(conftest)
+        (directory / "test_claim.py").write_text(test)
+        directory.chmod(0o777)
+        return directory
+
+    def guests(self) -> str:
+        """What the doctor says of guests, with what rules them out."""
+        done = self.run(*COMMAND, "doctor", seconds=120)
+        assert done.returncode == 0, done.stderr
+        found = re.search(r"^guests +(.*(?:\n +!.*)?)$", done.stdout, re.MULTILINE)
+        assert found, done.stdout
+        return found[1]
+
+    def passed(self, *words: str, seconds: float) -> str:
+        """The last line of a run of pytest that found nothing wrong."""
+        place = ["-p", "no:cacheprovider", f"--basetemp={self.directory}/tmp"]
+        done = self.run(sys.executable, "-m", "pytest", "-q", *place, *words, seconds=seconds)
+        assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
+        return done.stdout.splitlines()[-1]
 
     def _opened(self) -> list[str]:
         """The lines of a shell after which the user reaches the interpreter and the checkout."""

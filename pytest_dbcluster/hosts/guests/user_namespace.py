@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -97,7 +98,7 @@ def forbidden(said: str, setting: Callable[[str], str] = setting) -> str:
             f"the kernel refuses ({said}): no sysctl forbids it, so a container (its seccomp profile), a chroot or a "
             "security module does; run outside of that, or as root"
         )
-    return f"that takes root of this machine, or a user namespace, which {why}"
+    return f"it takes root of this machine, or a user namespace, which {why}"
 
 
 class UserNamespace:
@@ -109,6 +110,7 @@ class UserNamespace:
     def __init__(self, files: LocalHost, name: str) -> None:
         self._line, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._line.settimeout(SECONDS)
+        weakref.finalize(self, self._line.close)
         log = f"{files.directory}/{name}.log"
         command = [*AS_USER, sys.executable, "-I", "-S", socket_maker.__file__, "{0}"]
         with theirs:
@@ -121,9 +123,14 @@ class UserNamespace:
             self.detach()
             raise ProvisionError(f"cannot make a user namespace: {said}") from None
 
+    @property
+    def options(self) -> list[str]:
+        """The options of nsenter with which a command is root of the user namespace."""
+        return [f"--user=/proc/{self.pid}/ns/user", "--preserve-credentials"]
+
     def entering(self, command: Sequence[str] = ()) -> list[str]:
-        """The command line that runs a command in both namespaces, as their root."""
-        return ["nsenter", f"--target={self.pid}", "--user", "--preserve-credentials", "--net", *command]
+        """The command line that runs a command in both namespaces."""
+        return ["nsenter", *self.options, f"--net=/proc/{self.pid}/ns/net", *command]
 
     def make_socket(self, family: int, kind: int, protocol: int = 0, *, of: int = 0) -> socket.socket:
         """A socket in the network namespace, or in that of another process in this user namespace. Raises OSError."""

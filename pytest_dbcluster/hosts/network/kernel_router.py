@@ -6,6 +6,7 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from pytest_dbcluster.hosts.guests import user_namespace
 from pytest_dbcluster.hosts.network.namespaces import SYSTEM_PATH, Namespace
 from pytest_dbcluster.hosts.network.router import Port, Router
 
@@ -56,7 +57,7 @@ def why_not() -> str:
         return f"no {', '.join(missing)} here"
     try:
         done = subprocess.run(
-            ["unshare", "--net", "sh", "-c", TRIED],
+            [*(user_namespace.AS_ROOT if user_namespace.root() else user_namespace.AS_USER), "sh", "-c", TRIED],
             env={"PATH": SYSTEM_PATH},
             capture_output=True,
             text=True,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.guests import user_namespace
+from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -51,7 +52,12 @@ def make_path(
     number = int(directory.name.partition("-")[0])
     spawns = run.host(HOLDERS, directory / HOLDERS)
     path = RoutedPath(
-        run.run_id, number, directory, spawns, lambda name, own: NamespaceHost(name, own, run.client, run.ports)
+        run.run_id,
+        number,
+        directory,
+        spawns,
+        lambda name, own: NamespaceHost(name, own, run.client, run.ports),
+        None if user_namespace.root() else UserNamespace(spawns, "user"),
     )
     try:
         path.make(ends, given)
@@ -75,11 +81,9 @@ def kernel_delays() -> bool:
 @functools.cache
 def why_not() -> str:
     """Why local processes can have no network of their own on this machine, as a clause; empty where they can."""
-    if os.geteuid() != 0:
-        return "network namespaces need root"
     try:
         for name in ("ip", "unshare", "nsenter"):
             program(name)
     except Unsupported as error:
         return str(error)
-    return ""
+    return user_namespace.why_not()

@@ -2,6 +2,9 @@
 
 A namespace has no name that would outlive it. What is made in it, such as one end of a pair of interfaces, goes with
 it, and so does the other end, wherever that one is.
+
+Without root all namespaces of a cluster lie in a user namespace. The network in which that one was made is then what
+the network of this machine is to root.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Any, Protocol, TypeVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Process
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -80,15 +84,17 @@ class Namespace:
     """One network namespace and the process that holds it; ``spawns`` starts that process.
 
     ``of``: the process of somebody else that holds it already, such as a container's first one; None for a new one.
+    ``user``: the user namespace in which it lies; None for that of this process.
     """
 
-    def __init__(self, spawns: Spawns, name: str, of: int | None = None) -> None:
+    def __init__(self, spawns: Spawns, name: str, of: int | None = None, user: UserNamespace | None = None) -> None:
         self.name = name
+        self.user = user
         self._holder: Process | None = None
         if of is not None:
             self._enter(of)
             return
-        command = [program("unshare"), "--net", program("sleep"), "infinity"]
+        command = self._beside([program("unshare"), "--net", program("sleep"), "infinity"])
         log = f"{spawns.directory}/{name}.log"
         self._holder = holder = spawns.spawn(command, log=log, directory=spawns.directory)
         self._enter(holder.pid)
@@ -120,67 +126,68 @@ class Namespace:
             raise Unsupported(
                 f"cannot make a network namespace: unshare ended with {status}: {Path(log).read_text().strip()}"
             )
-        own = os.stat("/proc/self/ns/net")  # noqa: PTH116
-        return [] if self._now() != (own.st_dev, own.st_ino) else ["it is that of this process"]
+        others = [os.stat(f"/proc/{pid}/ns/net") for pid in ("self", self.outside)]  # noqa: PTH116  (links, no paths)
+        if self._now() in [(other.st_dev, other.st_ino) for other in others]:
+            return ["it is that of another process"]
+        return []
+
+    @property
+    def outside(self) -> int:
+        """A process in the network that this process reaches: its own, or that of the user namespace."""
+        return self.user.pid if self.user else os.getpid()
+
+    def _beside(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs a command in the network that this process reaches."""
+        return self.user.entering(command) if self.user else list(command)
 
     def entering(self, command: Sequence[str] = ()) -> list[str]:
         """The command line that runs a command in this namespace, without another process in between."""
-        return [program("nsenter"), f"--net={self.path}", *command]
+        return [program("nsenter"), *(self.user.options if self.user else ()), f"--net={self.path}", *command]
 
     def batch(self, name: str, lines: Sequence[str]) -> None:
         """Give these lines to ``ip`` or ``tc`` in this namespace. Raises ProvisionError with the line it refused."""
         self._batch(self.entering([program(name), "-batch", "-"]), lines)
 
     def batch_here(self, name: str, lines: Sequence[str]) -> None:
-        """Give these lines to ``ip`` in the namespace of this process. Raises ProvisionError."""
-        self._batch([program(name), "-batch", "-"], lines)
+        """Give these lines to ``ip`` in the network that this process reaches. Raises ProvisionError."""
+        self._batch(self._beside([program(name), "-batch", "-"]), lines)
 
     def _batch(self, command: Sequence[str], lines: Sequence[str]) -> None:
+        self._run(command, "\n".join(lines) + "\n")
+
+    def _run(self, command: Sequence[str], text: str) -> None:
         try:
-            done = subprocess.run(
-                command, input="\n".join(lines) + "\n", capture_output=True, text=True, check=False, timeout=SECONDS
-            )
+            done = subprocess.run(command, input=text, capture_output=True, text=True, check=False, timeout=SECONDS)
         except subprocess.TimeoutExpired:
             raise CommandFailed(command, None, host=self.name, seconds=SECONDS) from None
         if done.returncode:
             raise CommandFailed(command, done.returncode, done.stdout, done.stderr, host=self.name)
 
-    def inside(self, function: Callable[[], Value]) -> Value:
-        """The result of a function that is called in this namespace, in a thread of its own."""
-        results: list[Value] = []
-        errors: list[BaseException] = []
+    def make_socket(self, family: int, kind: int, protocol: int = 0) -> socket.socket:
+        """A socket in this namespace, to which it belongs whoever uses it. Raises OSError."""
+        if self.user:
+            return self.user.make_socket(family, kind, protocol, of=self.pid)
 
-        def enter() -> None:
-            try:
-                with Path(self.path).open("rb") as file:
-                    if _libc.setns(file.fileno(), CLONE_NEWNET):
-                        number = ctypes.get_errno()
-                        raise OSError(number, os.strerror(number))
-                results.append(function())
-            except BaseException as error:
-                errors.append(error)
+        def made() -> socket.socket:
+            with Path(self.path).open("rb") as file:
+                if _libc.setns(file.fileno(), CLONE_NEWNET):
+                    number = ctypes.get_errno()
+                    raise OSError(number, os.strerror(number))
+            return socket.socket(family, kind, protocol)
 
-        thread = threading.Thread(target=enter)
-        thread.start()
-        thread.join()
-        if errors:
-            raise errors[0]
-        return results[0]
+        return apart(made)
 
     def without_offloads(self, interfaces: Sequence[str]) -> None:
         """Let these interfaces send each packet whole and with its checksum. Raises ProvisionError."""
         try:
-            self.inside(lambda: _switch_off(interfaces))
+            with self.make_socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+                _switch_off(control, interfaces)
         except OSError as error:
             raise ProvisionError(f"cannot turn the offloads of {', '.join(interfaces)} off: {error}") from None
 
     def set(self, variable: str, value: str) -> None:
         """Set a variable below /proc/sys/net in this namespace. Raises ProvisionError."""
-        path = Path("/proc/sys/net", variable)
-        try:
-            self.inside(lambda: path.write_text(value))
-        except OSError as error:
-            raise ProvisionError(f"cannot write {value} to {path}: {error.strerror}") from None
+        self._run(self.entering([program("tee"), f"/proc/sys/net/{variable}"]), value)
 
     def close(self) -> None:
         """End our process that holds the namespace. The namespace goes when no other process is in it."""
@@ -188,11 +195,29 @@ class Namespace:
             self._holder.signal(signal.SIGKILL)
 
 
-def _switch_off(interfaces: Sequence[str]) -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
-        for interface in interfaces:
-            for command in OFFLOADS.values():
-                _ethtool(control, interface, command)
+def apart(function: Callable[[], Value]) -> Value:
+    """The result of a function that is called in a thread of its own."""
+    results: list[Value] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    thread.join()
+    if errors:
+        raise errors[0]
+    return results[0]
+
+
+def _switch_off(control: socket.socket, interfaces: Sequence[str]) -> None:
+    for interface in interfaces:
+        for command in OFFLOADS.values():
+            _ethtool(control, interface, command)
 
 
 def _ethtool(control: socket.socket, interface: str, command: int) -> None:

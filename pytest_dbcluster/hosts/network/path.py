@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
@@ -75,10 +76,12 @@ def path_of(hosts: Sequence[Host]) -> NetworkPath | None:
 class NetworkPath(abc.ABC):
     """The network between the ends of one cluster. It begins at rest: it delays nothing.
 
-    ends: the nodes, then ``client`` and ``proxy`` where packets of these take the path too.
+    ends: the nodes, then ``client`` and ``proxy`` where packets of these take the path too. rests: how often the path
+    at rest is measured.
     """
 
     ends: Sequence[str] = ()
+    rests = 1
 
     def __init__(self) -> None:
         self._rest: dict[Pair, RoundTrips] = {}
@@ -86,6 +89,10 @@ class NetworkPath(abc.ABC):
     @abc.abstractmethod
     def shape(self, needs: NetworkNeeds) -> None:
         """Delay packets as ``needs`` say from now on; nothing is restarted. Raises ProvisionError."""
+
+    def has_host(self, end: str) -> bool:
+        """Whether an end beside the nodes has a host here: its packets take the path, or no other host is near."""
+        return end in self.ends
 
     @abc.abstractmethod
     def host(self, end: str) -> Host:
@@ -113,7 +120,8 @@ class NetworkPath(abc.ABC):
         links = network.pairs(self.ends)
         if not self._rest:
             self.shape(network.REST)
-            self._rest = {pair: self.round_trips(pair, REST_SAMPLES) for pair in links}
+            rests = [{pair: self.round_trips(pair, REST_SAMPLES) for pair in links} for _ in range(self.rests)]
+            self._rest = {pair: functools.reduce(RoundTrips.shorter, (rest[pair] for rest in rests)) for pair in links}
         self.shape(needs)
         return [self._measured(pair, needs) for pair in links]
 

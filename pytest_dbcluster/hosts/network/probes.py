@@ -26,7 +26,7 @@ def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
     asked: the round trip that the path should have, in seconds. Lost packets do not count. Raises ProvisionError when
     no answer comes.
     """
-    made = source.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
+    made = source.make_socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
     times: list[float] = []
     with made:
         made.settimeout(asked + LOST_SECONDS)
@@ -75,11 +75,16 @@ def exchange(source: Namespace, target: Namespace, address: str, samples: int, a
     """
     seconds = 4 * asked + LOST * LOST_SECONDS  # time for repeated packets
     try:
-        with target.inside(lambda: socket.create_server((address, 0))) as listener:
-            listener.settimeout(seconds)
-            port = listener.getsockname()[1]
-            near = source.inside(lambda: socket.create_connection((address, port), timeout=seconds))
-            with near, listener.accept()[0] as far:
+        with (
+            target.make_socket(socket.AF_INET, socket.SOCK_STREAM) as listener,
+            source.make_socket(socket.AF_INET, socket.SOCK_STREAM) as near,
+        ):
+            for one in (listener, near):
+                one.settimeout(seconds)
+            listener.bind((address, 0))
+            listener.listen()
+            near.connect(listener.getsockname())
+            with listener.accept()[0] as far:
                 far.settimeout(seconds)
                 for connection in (near, far):
                     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

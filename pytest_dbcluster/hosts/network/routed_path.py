@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.hosts.guests.user_namespace import UserNamespace
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import probes, router
 from pytest_dbcluster.hosts.network.namespace_host import MakesHost
-from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, come_first
+from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, apart, come_first
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
 from pytest_dbcluster.hosts.subnets import free_subnet
@@ -26,6 +26,7 @@ from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
 OURS, GATEWAY = 254, 253  # numbers of two addresses: of this machine, and of the router's ports
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
+RESTS = 5  # measurements of the path at rest, spread over some time, where other programs may run before us
 NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
 FIRST_MAC = 0x020000000000  # locally administered
 
@@ -35,11 +36,21 @@ class RoutedPath(NetworkPath):
 
     run_id, number: of the run and of the cluster in it; interfaces of this machine are named after them. directory:
     of the cluster. spawns: starts the processes that hold the namespaces. makes_host: makes a host of a name and a
-    directory.
+    directory. user: the user namespace in which all of it lies, with the near hosts of proxy and load generator.
     """
 
-    def __init__(self, run_id: str, number: int, directory: Path, spawns: Spawns, makes_host: MakesHost) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        number: int,
+        directory: Path,
+        spawns: Spawns,
+        makes_host: MakesHost,
+        user: UserNamespace | None = None,
+    ) -> None:
         super().__init__()
+        self._user = user
+        self.rests = 1 if ahead() else RESTS
         self.gateway = ""
         self._prefix = f"d{run_id}{number % 256:02x}"
         self._directory = directory
@@ -66,12 +77,14 @@ class RoutedPath(NetworkPath):
         hosts = list(itertools.islice(free_subnet().hosts(), OURS))
         self._ours, self.gateway = str(hosts[OURS - 1]), str(hosts[GATEWAY - 1])
         self._hosts |= {end: host for end, (_, host) in given.items()}
-        self.hub = Namespace(self._spawns, "router")
+        self.hub = Namespace(self._spawns, "router", user=self._user)
+        if self._user:
+            self.hub.batch_here("ip", ["link set dev lo up"])
         for number, end in enumerate(ends, start=1):
             macs = [_mac(FIRST_MAC + (kind << 8) + number) for kind in (1, 2)]
             address = given[end][1].address if end in given else str(hosts[number - 1])
             self.ports.append(Port(number, end, address, *macs))
-            self._namespaces[end] = Namespace(self._spawns, end, given[end][0] if end in given else None)
+            self._namespaces[end] = Namespace(self._spawns, end, given[end][0] if end in given else None, self._user)
         for port in self.ports:
             self._connect(port)
             if port.end not in given:
@@ -95,7 +108,7 @@ class RoutedPath(NetworkPath):
         namespace, ours = self._namespaces[port.end], f"{self._prefix}{port.number:02x}"
         namespace.batch("ip", [
             "link set dev lo up",
-            f"link add {CONTROL} type veth peer name {ours} netns {os.getpid()}",
+            f"link add {CONTROL} type veth peer name {ours} netns {namespace.outside}",
             f"address add {port.address}/32 dev {PEERS}",
             f"link set dev {CONTROL} addrgenmode none up",
             f"route add {self._ours}/32 dev {CONTROL} src {port.address}",
@@ -133,6 +146,10 @@ class RoutedPath(NetworkPath):
         made.start(self.ports)
         self._needs = REST
 
+    def has_host(self, end: str) -> bool:
+        """Whether an end beside the nodes has a host here; in a user namespace every end has one."""
+        return self._user is not None or super().has_host(end)
+
     def host(self, end: str) -> Host:
         """A host in the namespace of an end, with a directory of its own."""
         known = self._hosts.get(end)
@@ -140,7 +157,10 @@ class RoutedPath(NetworkPath):
             return known
         host = self._makes_host(end, self._directory / end)
         self._hosts[end] = host
-        host.enter(self._namespaces[end], self._port(end).address)
+        if self._user and end not in self._namespaces:
+            host.enter(self._user, self._ours)
+        else:
+            host.enter(self._namespaces[end], self._port(end).address)
         host.path = self
         return host
 
@@ -168,7 +188,7 @@ class RoutedPath(NetworkPath):
 
         self._require("no round trip can be measured")
         try:
-            return one.inside(measured)
+            return apart(measured)
         except ProvisionError:
             self._require("no round trip could be measured")
             raise
@@ -192,9 +212,12 @@ class RoutedPath(NetworkPath):
         if self._router:
             with contextlib.suppress(ProvisionError):
                 self._router.close()
-        for namespace in filter(None, (*self._namespaces.values(), self.hub)):
+        for namespace in (*self._namespaces.values(), self.hub):
             with contextlib.suppress(ProvisionError):
-                namespace.close()
+                if namespace:
+                    namespace.close()
+        if self._user:
+            self._user.close()
 
 
 def _mac(number: int) -> str:

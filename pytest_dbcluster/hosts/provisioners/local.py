@@ -1,6 +1,7 @@
 """Local provisioner: every node is a process on 127.0.0.1. Needs no root.
 
-Nodes of a cluster that asks for a network are processes in network namespaces instead, which need root.
+Nodes of a cluster that asks for a network are processes in network namespaces instead, which need root or a user
+namespace.
 """
 
 from __future__ import annotations

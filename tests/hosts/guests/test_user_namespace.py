@@ -178,7 +178,7 @@ def test_the_setting_that_forbids_is_named_with_the_command_that_allows(settings
     """Where no setting forbids it, something around this process does."""
     text = user_namespace.forbidden(words, lambda name: settings.get(name, ""))
 
-    assert text == f"that takes root of this machine, or a user namespace, which {said}"
+    assert text == f"it takes root of this machine, or a user namespace, which {said}"
 
 
 # In a user namespace that has all users of this machine root may set limits of its own; ALICE in it may not lift them.
@@ -219,7 +219,7 @@ def test_a_limit_of_the_kernel_forbids_it(limit, number):
     printed = users.program(LIMITED, ALICE, limit, number)
 
     forbids = f"user.{limit}=0 forbids; as root type `sysctl -w user.{limit}=10000`"
-    reason = "" if number else f"that takes root of this machine, or a user namespace, which {forbids}"
+    reason = "" if number else f"it takes root of this machine, or a user namespace, which {forbids}"
     assert printed == f"False {reason}\n"
 
 

@@ -9,7 +9,7 @@ from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests
-from tests.support.engines import reachable
+from tests.support.guests import reachable
 
 pytestmark = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing() or "there can be guests")
 
@@ -30,7 +30,7 @@ def test_packets_between_guests_wait_and_ours_do_not(pair):
     (link,) = path.measured(NetworkNeeds(rtt=0.2))
 
     assert (link.pair, link.asked, link.measured.exchange) == (("node1", "node2"), 0.2, None)
-    assert reachable(pair[0].address, 5) < 0.1
+    assert reachable(pair[0]) < 0.1
     path.shape(NetworkNeeds(loss=0.999999))
     with pytest.raises(ProvisionError, match=r"^no answer to pings from node1 to node2: "):
         path.round_trips(("node1", "node2"), 1)

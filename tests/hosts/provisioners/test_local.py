@@ -242,9 +242,9 @@ def test_a_name_leads_to_no_other_directory(local, tmp_path, name):
 
 def test_a_network_that_cannot_be_made_is_named_with_the_reason(local, monkeypatch):
     """A test that asks for it is skipped with these words, before a server is fetched."""
-    monkeypatch.setattr(local_paths, "why_not", lambda: "network namespaces need root")
+    monkeypatch.setattr(local_paths, "why_not", lambda: "it takes something else")
 
     assert local.unmet(ClusterSpec("galera", nodes=3).with_needs(rtt=0.005)) == (
-        "cluster galera3_rtt_0.005 needs rtt=0.005 of its hosts, which this provisioner does not offer here: network "
-        "namespaces need root"
+        "cluster galera3_rtt_0.005 needs rtt=0.005 of its hosts, which this provisioner does not offer here: it takes "
+        "something else"
     )

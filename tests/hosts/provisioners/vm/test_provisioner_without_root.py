@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
-import tempfile
-from pathlib import Path
 
 import pytest
 
-from tests.support import conftests, homes
-from tests.support.users import ROOT
+from tests.support import conftests
+from tests.support.command import COMMAND, ROOT
 
 HERE = "tests/hosts/provisioners/vm"
-DBCLUSTER = (sys.executable, "-m", "pytest_dbcluster.cli.main")
 CLAIM = """
 from pytest_dbcluster import ClusterSpec, MySQLSlap
 
@@ -30,41 +26,11 @@ def test_lazy_is_no_slower(measure):
 """
 
 
-@pytest.fixture(scope="module")
-def home():
-    """The home of an ordinary user who may make user namespaces."""
-    if reason := homes.missing():
-        pytest.skip(reason)
-    with tempfile.TemporaryDirectory(prefix="dbcluster-test-", ignore_cleanup_errors=True) as name:
-        Path(name).chmod(0o755)
-        made = homes.Home(Path(name), ["vm", "mariadb-10.11", "haproxy"])
-        if "started without root" not in (said := guests_by_doctor(made)):
-            pytest.skip(said)
-        yield made
-
-
-def guests_by_doctor(home):
-    """What the doctor says of guests, with what rules them out."""
-    done = home.run(*DBCLUSTER, "doctor", seconds=120)
-    assert done.returncode == 0, done.stderr
-    return re.search(r"^guests +(.*(?:\n +!.*)?)$", done.stdout, re.MULTILINE)[1]
-
-
-def passed(home, *words, seconds):
-    """The last line of a run of pytest, which found nothing wrong and skipped nothing."""
-    place = ["-p", "no:cacheprovider", f"--basetemp={home.directory}/tmp"]
-    done = home.run(sys.executable, "-m", "pytest", "-q", *place, *words, seconds=seconds)
-    assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
-    last = done.stdout.splitlines()[-1]
-    assert "skipped" not in last, done.stdout[-2000:]
-    return last
-
-
 def test_the_doctor_shows_kernel_and_mode(home):
     """And where their memory is."""
     assert re.fullmatch(
         r"user-mode Linux [\d.]+, started without root, in a user namespace, memory in /\S+ \(.* free\)",
-        guests_by_doctor(home),
+        home.guests(),
     )
 
 
@@ -72,21 +38,16 @@ def test_all_that_holds_for_guests_holds_without_root(home):
     """The same tests: nothing stays when the run is killed, among others."""
     slow = "not overlooked"  # it is about the line to a guest, which is the same
 
-    last = passed(home, "-k", slow, "-W", "error", f"{ROOT}/{HERE}/test_provisioner.py", seconds=600)
+    last = home.passed("-k", slow, "-W", "error", f"{ROOT}/{HERE}/test_provisioner.py", seconds=600)
 
     assert re.match(r"\d\d passed, 1 deselected in ", last)
 
 
 def test_a_server_answers_rounds_of_a_load(home):
     """A user's own test, in a directory of the user's."""
-    directory = home.directory / "project"
-    directory.mkdir()
-    directory.chmod(0o777)
-    (directory / "conftest.py").write_text(conftests.OWN_MACHINE + conftests.NO_CHARTS)
-    (directory / "test_claim.py").write_text(CLAIM)
+    directory = home.project("lazy", CLAIM, conftests.OWN_MACHINE + conftests.NO_CHARTS)
 
-    last = passed(
-        home,
+    last = home.passed(
         "--db-provisioner=vm",
         f"--rootdir={directory}",
         f"--db-results={directory}/results",
@@ -102,19 +63,19 @@ def test_a_server_answers_rounds_of_a_load(home):
 @pytest.mark.guests
 def test_a_cluster_of_galera_runs_without_root(home):
     """Its nodes reach each other, and this process reaches each of them."""
-    assert re.match(r"2 passed in ", passed(home, f"{ROOT}/{HERE}/test_clusters.py", seconds=600))
+    assert re.match(r"2 passed in ", home.passed(f"{ROOT}/{HERE}/test_clusters.py", seconds=600))
 
 
 @pytest.mark.guests
 def test_a_kept_cluster_is_used_by_the_printed_command(home):
     """It enters the network of the guests, as no browser does; ``down`` ends them."""
-    up = home.run(*DBCLUSTER, "up", "galera", "--nodes", "1", "--proxy", "haproxy", "--provisioner", "vm", seconds=300)
+    up = home.run(*COMMAND, "up", "galera", "--nodes", "1", "--proxy", "haproxy", "--provisioner", "vm", seconds=300)
     assert up.returncode == 0, up.stderr
     command = re.search(r"^  writer +(\S.*--defaults-file=.*)$", up.stdout, re.MULTILINE)[1]
     assert "the proxy's own page" not in up.stdout
 
     said = home.run(*shlex.split(command), "-Ne", "SELECT @@hostname", seconds=60)
-    down = home.run(*DBCLUSTER, "down", "--all", seconds=60)
+    down = home.run(*COMMAND, "down", "--all", seconds=60)
 
     assert said.stdout == "node1\n", said.stderr
     assert down.returncode == 0, down.stderr
