@@ -189,7 +189,7 @@ def shade(axes: Any, spans: Sequence[tuple[float, float]], colour: str, label: s
 
 
 def legend(axes: Any, columns: int = 3) -> None:
-    """The legend above a panel, on the right; none without labels."""
+    """The legend above a panel, on the left, where a phone shows it; none without labels."""
     handles, labels = axes.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
@@ -197,8 +197,8 @@ def legend(axes: Any, columns: int = 3) -> None:
         axes.legend(
             once.values(),
             _narrow(list(once), columns, letters),
-            loc="lower right",
-            bbox_to_anchor=(1.0, 0.99),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 0.99),
             ncols=columns,
             frameon=False,
             fontsize=8.5,

@@ -155,7 +155,8 @@ def _draw_names(axes: Any, shown: Sequence[Line], shape: Shape) -> None:
     labels = [_short(line.name, shape) for line in reversed(shown)]
     if shape.above:
         axes.set_yticks([])
-        beside = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "va": "center"}
+        paper = {"facecolor": PAPER, "linewidth": 0, "pad": 0.5}  # over the lines of the grid
+        beside = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "va": "center", "bbox": paper}
         texts = [axes.text(0, place + 0.42, label, **beside) for place, label in enumerate(labels)]
     else:
         axes.set_yticks(range(len(shown)), labels=labels)
