@@ -100,8 +100,8 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape:
     marker, colour = MARKS[verdict.outcome] if line.record.asserted else BESIDE
     if bounds(line.record):
         low, high = (min(max(bound, -40.0), 40.0) for bound in verdict.claim.bounds)
-        given = {"color": MARGIN, "alpha": 0.25, "linewidth": 0, "zorder": 0}
-        axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **given)
+        shaded = {"color": MARGIN, "alpha": 0.25, "linewidth": 0, "zorder": 0}
+        axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **shaded)
     intervals = _intervals(line.record)
     known = bool(intervals)
     for low, high, given in intervals:
