@@ -15,6 +15,8 @@ from pytest_dbcluster.rounds import metrics
 from pytest_dbcluster.rounds.round import Round
 
 WIDTH, HEIGHT, WITH_LATENCY = 8.0, 3.0, 4.8
+WIDE, FEW = 5, 2  # columns of the legend: for short names, and for long ones
+SHORT, ROW = 12, 0.19  # letters of a short name; inches of a row of the legend
 BELOW = "p95"
 APART = 0.2  # on the axis, between the rounds of two variants
 
@@ -30,7 +32,11 @@ def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str
     tail = _has(record, BELOW)
     size = (WIDTH, WITH_LATENCY if tail else HEIGHT)
     heights = (3, 2) if tail else (1,)
-    with drawing.figure(name, size, heights, top=0.62 if titled else 0.34, gap=0.3) as drawn:
+    columns = WIDE if max(map(len, record.variants)) <= SHORT else FEW
+    rows = math.ceil(len(record.variants) / columns)
+    size = (size[0], size[1] + (rows - 1) * ROW)
+    top = (0.62 if titled else 0.34) + (rows - 1) * ROW
+    with drawing.figure(name, size, heights, top=top, gap=0.3) as drawn:
         if titled:
             drawn.title(f"{record.load} over {record.field}")
         _draw(drawn.axes[0], record, record.metric, interval=True)
@@ -38,7 +44,7 @@ def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str
             _draw(drawn.axes[1], record, BELOW, interval=False)
             drawn.axes[0].xaxis.set_visible(False)
         drawn.axes[-1].set_xlabel(record.field)
-        drawing.legend(drawn.axes[0], 5)
+        drawing.legend(drawn.axes[0], columns)
         return drawn.file() if titled else drawn.svg()
 
 

@@ -189,7 +189,7 @@ def shade(axes: Any, spans: Sequence[tuple[float, float]], colour: str, label: s
 
 
 def legend(axes: Any, columns: int = 3) -> None:
-    """The legend above a panel, on the right; none without labels."""
+    """The legend above a panel, on the left, where a phone shows it; none without labels."""
     handles, labels = axes.get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
     if once:
@@ -197,8 +197,8 @@ def legend(axes: Any, columns: int = 3) -> None:
         axes.legend(
             once.values(),
             _narrow(list(once), columns, letters),
-            loc="lower right",
-            bbox_to_anchor=(1.0, 0.99),
+            loc="lower left",
+            bbox_to_anchor=(0.0, 0.99),
             ncols=columns,
             frameon=False,
             fontsize=8.5,
@@ -232,11 +232,11 @@ def few_ticks(axis: Any, most: int = 6, *, integers: bool = False) -> None:
 
 
 def upright_label(axes: Any, text: str) -> None:
-    """Label the upright axis of a panel; a text that is longer than the panel is broken in the middle of its words."""
+    """Label the upright axis of a panel; a text that is longer than the panel is broken at a space, or in its name."""
     letters = round(axes.get_position().height * axes.figure.get_figheight() / UPRIGHT)
     breaks = [at for at in range(1, len(text)) if text[at] in " _"]
     if len(text) > letters and breaks:
-        at = min(breaks, key=lambda at: abs(at - len(text) / 2))
+        at = min(breaks, key=lambda at: (text[at] != " ", abs(at - len(text) / 2)))
         text = f"{text[:at]}\n{text[at:].lstrip()}"
     axes.set_ylabel(text, linespacing=1.35)
 

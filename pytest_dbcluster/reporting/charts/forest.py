@@ -100,8 +100,8 @@ def _draw(axes: Any, line: Line, place: int, limits: tuple[float, float], shape:
     marker, colour = MARKS[verdict.outcome] if line.record.asserted else BESIDE
     if bounds(line.record):
         low, high = (min(max(bound, -40.0), 40.0) for bound in verdict.claim.bounds)
-        given = {"color": MARGIN, "alpha": 0.25, "linewidth": 0, "zorder": 0}
-        axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **given)
+        shaded = {"color": MARGIN, "alpha": 0.25, "linewidth": 0, "zorder": 0}
+        axes.barh(place, math.exp(high) - math.exp(low), shape.bar, math.exp(low), **shaded)
     intervals = _intervals(line.record)
     known = bool(intervals)
     for low, high, own in intervals:
@@ -155,7 +155,8 @@ def _draw_names(axes: Any, shown: Sequence[Line], shape: Shape) -> None:
     labels = [_short(line.name, shape) for line in reversed(shown)]
     if shape.above:
         axes.set_yticks([])
-        beside = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "va": "center"}
+        paper = {"facecolor": PAPER, "linewidth": 0, "pad": 0.5}  # over the lines of the grid
+        beside = {"transform": axes.get_yaxis_transform(), "fontsize": 9, "va": "center", "bbox": paper}
         texts = [axes.text(0, place + 0.42, label, **beside) for place, label in enumerate(labels)]
     else:
         axes.set_yticks(range(len(shown)), labels=labels)

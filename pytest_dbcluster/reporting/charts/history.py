@@ -29,35 +29,53 @@ class Run:
     high: float
 
 
-def svg(runs: Sequence[Run], changes: Sequence[int], machines: Sequence[int], name: str = "history") -> str | None:
+def svg(
+    runs: Sequence[Run],
+    changes: Sequence[int],
+    machines: Sequence[int],
+    name: str = "history",
+    label: str = "ratio of speed",
+) -> str | None:
     """The chart of a claim's runs, oldest first; None without matplotlib and for fewer than two runs with a ratio.
 
     changes, machines: the 0-based numbers of the runs that begin a new level, and that ran on another machine. Runs are
-    at equal distances: two of one day can be told apart.
+    at equal distances: two of one day can be told apart. label: what the ratio is of.
     """
-    known = [(at, run) for at, run in enumerate(runs) if 0 < run.ratio < math.inf]
-    if len(known) < 2 or not drawing.available():
+    measured = [run for run in runs if not math.isnan(run.ratio)]
+    if len(measured) < 2 or not drawing.available():
         return None
-    ends = [end for _, run in known for end in (run.ratio, run.low, run.high)]
-    with drawing.figure(name, (WIDTH, HEIGHT), top=0.34) as drawn:
+    ends = [end for run in measured for end in (run.ratio, *((run.low, run.high) if _bounded(run) else ()))]
+    limits = scales.zero(ends), scales.infinity(ends)
+    known = [(at, _within(run, limits)) for at, run in enumerate(runs) if not math.isnan(run.ratio)]
+    with drawing.figure(name, (WIDTH, HEIGHT), top=0.34, left=1.0) as drawn:
         axes = drawn.axes[0]
-        scale = scales.ratios(ends)
+        scale = scales.ratios([min(max(limits[0], end), limits[1]) for end in ends], ends=limits)
         drawing.ratio_axis(axes.yaxis, scale)
         axes.axhline(1, color=SOFT, linewidth=0.8)
         axes.plot([at for at, _ in known], [run.ratio for _, run in known], color=SOFT, linewidth=0.8)
         for at, run in known:
-            low, high = max(run.low, scale.low), min(run.high, scale.high)
-            if bounded(run.low, run.high) and low < high:
-                axes.plot([at, at], [low, high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
+            if _bounded(run):
+                axes.plot([at, at], [run.low, run.high], color=COLOURS.get(run.outcome, OPEN), linewidth=1.2)
         _draw_outcomes(axes, known)
-        for numbers, line, label in ((changes, "-", "new level"), (machines, ":", "another machine")):
+        for numbers, line, said in ((changes, "-", "new level"), (machines, ":", "another machine")):
             for number in numbers:
-                axes.axvline(number - 0.5, color=INK, linestyle=line, linewidth=1.1, label=label)
+                axes.axvline(number - 0.5, color=INK, linestyle=line, linewidth=1.1, label=said)
         drawing.fitting_labels(axes, [run.label for run in runs])
         axes.set_xlim(-0.5, len(runs) - 0.5)
-        axes.set_ylabel("ratio of speed")
+        drawing.upright_label(axes, label)
         drawing.legend(axes, 5)
         return drawn.svg()
+
+
+def _bounded(run: Run) -> bool:
+    return bounded(run.low, run.high)
+
+
+def _within(run: Run, limits: tuple[float, float]) -> Run:
+    """The run with these ends for a ratio of 0 and an infinite one, which the axis does not have."""
+    ratio, low, high = (min(max(limits[0], value), limits[1]) for value in (run.ratio, run.low, run.high))
+    drawn = dataclasses.replace(run, ratio=ratio)
+    return dataclasses.replace(drawn, low=low, high=high) if _bounded(run) else drawn
 
 
 def _draw_outcomes(axes: Any, known: Sequence[tuple[int, Run]]) -> None:
@@ -67,11 +85,7 @@ def _draw_outcomes(axes: Any, known: Sequence[tuple[int, Run]]) -> None:
     """
     for outcome, colour in COLOURS.items():
         for face, interval in ((colour, True), (PAPER, False)):
-            some = [
-                (at, run.ratio)
-                for at, run in known
-                if run.outcome == outcome and bounded(run.low, run.high) is interval
-            ]
+            some = [(at, run.ratio) for at, run in known if run.outcome == outcome and _bounded(run) is interval]
             if some:
                 axes.plot(
                     [at for at, _ in some],

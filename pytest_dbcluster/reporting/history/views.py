@@ -19,6 +19,7 @@ from pytest_dbcluster.reporting.history.entry import Entry
 from pytest_dbcluster.reporting.history.guard import RATIO, judged
 from pytest_dbcluster.reporting.history.history_file import History
 from pytest_dbcluster.reporting.tables import layout
+from pytest_dbcluster.rounds import metrics
 
 COLUMNS = (
     "time", "run", "commit", "dirty", "claim_id", "text", "load", "release", "version", "machine", "provisioner",
@@ -50,7 +51,9 @@ class ClaimHistory:
     def svg(self, name: str) -> str | None:
         """The chart; None where there is nothing to draw. name: different for each chart of a page."""
         runs = [chart.Run(day(entry), entry.outcome, entry.ratio, entry.low, entry.high) for entry in self.entries]
-        return chart.svg(runs, [change.first for change in self.changes], self.machines, name)
+        metric = self.last.metric
+        label = "ratio of speed" if metrics.unit(metric) else f"ratio of {metric}"
+        return chart.svg(runs, [change.first for change in self.changes], self.machines, name, label)
 
     def sentences(self) -> Iterator[str]:
         """What changed, one sentence each."""

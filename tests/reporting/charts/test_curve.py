@@ -31,6 +31,14 @@ def test_latencies_are_drawn_below():
     assert "p95, ms" not in words(curve_chart.svg(sweep()))
 
 
+def test_long_names_of_five_variants_are_told_apart():
+    """Their legend has several rows; in one row the middle of each would be left out."""
+    names = [f"galera3_with_{number}_applier_threads" for number in (1, 2, 4, 8, 16)]
+    shown = words(curve_chart.svg(curve([point(value, name) for value in (1, 4) for name in names])))
+
+    assert set(names) <= set(shown)
+
+
 def test_too_few_rounds_have_no_band():
     """An interval of zero width would be a lie: a point without an interval has its rounds and its median alone."""
     few, many = curve_chart.svg(sweep(seconds=(1.0, 1.1))), curve_chart.svg(sweep(seconds=(1.0, 1.1) * 3))

@@ -34,6 +34,14 @@ def test_a_run_without_an_interval_is_hollow():
     assert drawn.count("stroke-width: 1.2") == without.count("stroke-width: 1.2") + 1
 
 
+def test_a_counter_that_was_0_is_in_its_history():
+    """Runs in which the candidate did without it are no gap; the axis names the counter, and says where 0 is."""
+    runs = [Run("1", "holds", 0.0, 0.0, 0.01), Run("2", "holds", 0.0, 0.0, 0.01), Run("3", "fails", 1.3, 1.1, 1.6)]
+    shown = words(history.svg(runs, [], [], label="ratio of fsyncs_per_commit"))
+
+    assert {"0", "holds", "refuted", "ratio of", "fsyncs_per_commit"} <= set(shown)
+
+
 @pytest.mark.parametrize("number", [2, 7, 24, 400])
 def test_dates_do_not_overlap(number):
     """Below a chart at most eight dates fit; the first one is always there."""

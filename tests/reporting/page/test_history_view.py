@@ -28,7 +28,7 @@ def test_the_page_shows_the_runs_of_a_claim_and_what_changed(directory):
     assert '<section id="history">' in text
     assert "flush_2.beats(galera3), mysqlslap write c50, mariadb:10.11" in text
     assert "24 runs" in text
-    assert "new level since 20" in text
+    assert "New level since 20" in text
 
 
 def test_two_directories_show_their_runs_once(directory, tmp_path):

@@ -138,7 +138,8 @@ def test_numbers_of_a_comparison_are_below_each_other(browser, page):
     """As those of a claim: each column ends at one place."""
     browser.open(page, width=SCREEN)
     aligned = browser.script(
-        "[...document.querySelectorAll('section.compared > .wide td')].map(one => getComputedStyle(one).textAlign)"
+        "[...document.querySelectorAll('section.compared > .together > .wide td')]"
+        ".map(one => getComputedStyle(one).textAlign)"
     )
 
     assert set(aligned) == {"right"}
