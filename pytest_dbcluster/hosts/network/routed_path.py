@@ -26,7 +26,8 @@ from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
 OURS, GATEWAY = 254, 253  # numbers of two addresses: of this machine, and of the router's ports
 PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, and to this machine
-RESTS = 5  # measurements of the path at rest, spread over some time, where other programs may run before us
+# Measurements of the path at rest, and of a link that seems wrong, where other programs may run before us.
+RESTS, MORE_TRIES = 10, 40
 NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
 FIRST_MAC = 0x020000000000  # locally administered
 
@@ -50,7 +51,8 @@ class RoutedPath(NetworkPath):
     ) -> None:
         super().__init__()
         self._user = user
-        self.rests = 1 if ahead() else RESTS
+        if not ahead():
+            self.rests, self.tries = RESTS, MORE_TRIES
         self.gateway = ""
         self._prefix = f"d{run_id}{number % 256:02x}"
         self._directory = directory

@@ -81,6 +81,24 @@ def test_a_link_that_was_disturbed_once_is_measured_again():
     assert path.measured(FAR)[0].measured.ping == pytest.approx(0.01)
 
 
+def test_a_rest_that_was_disturbed_is_measured_again():
+    """It would make every delay too short; a link that seems too short tells."""
+    path = FakePath(["node1", "node2"], disturbed=[0.004])
+
+    assert path.measured(FAR)[0].measured.ping == pytest.approx(0.01)
+    assert path.shaped == [network.REST, FAR, network.REST, FAR]
+
+
+def test_a_delay_that_is_too_short_is_an_error():
+    """However often the path at rest is measured."""
+    path = FakePath(["node1", "node2"], adds=-0.003)
+
+    with pytest.raises(
+        ProvisionError, match=r"node1 and node2 are 7\.00 ms apart \(least of pings\), and 10\.0 ms were"
+    ):
+        path.measured(FAR)
+
+
 def test_only_hosts_that_are_on_a_path_have_one():
     """Other hosts are as near to each other as their provisioner has them."""
     assert path_of([FakeHost()]) is None
