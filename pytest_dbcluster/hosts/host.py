@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
 All input and output for a cluster goes through a host; unit tests of the layers above use a fake host.
-``Pauses``, ``Partitions``, ``Falls`` and ``BlockDevice`` are optional powers: protocols that only some hosts implement.
-Test for them with ``isinstance``.
+``Pauses``, ``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional powers: protocols that only
+some hosts implement. Test for them with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -209,3 +209,11 @@ class BlockDevice(Protocol):
 
     def unmount(self) -> None:
         """Undo ``mount``, after the end of the server. Raises ProvisionError."""
+
+
+@runtime_checkable
+class EndsCommands(Protocol):
+    """An optional power: end the commands that ``run`` has begun and that have not ended yet, from another thread."""
+
+    def end_commands(self) -> None:
+        """Kill them; their callers get CommandFailed. Does nothing on a host that is lost."""

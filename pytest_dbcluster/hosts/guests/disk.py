@@ -12,7 +12,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
@@ -62,12 +62,12 @@ class Disk:
 
 @dataclasses.dataclass(frozen=True)
 class Counted:
-    """What was done on a disk since its guest has power. seconds: of all flushes, on this machine."""
+    """What was done on a disk since its guest has power. latest: the seconds of the latest flushes, the newest last."""
 
     writes: int
     written: int
     flushes: int
-    seconds: float
+    latest: Sequence[float] = ()
 
 
 class ServedDisk:
@@ -151,15 +151,21 @@ class ServedDisk:
         return self._process.pid if self._process else 0
 
     def words(self) -> str:
-        """What the program has said: the requests that failed. Empty when none did."""
-        with contextlib.suppress(OSError):
-            return self._log.read_text(errors="replace").strip()
+        """The requests that failed, a line each, with the reasons on this machine. Empty when none did."""
+        place = disk_server.COUNTED.size + disk_server.LATEST.size
+        with contextlib.suppress(OSError, struct.error):
+            (words,) = disk_server.WORDS.unpack_from(self._counters.read_bytes(), place)
+            return str(words.rstrip(b"\0").decode("utf-8", "replace")).strip()
         return ""
 
     def counted(self) -> Counted:
         """What was done on the disk since the guest has power."""
         try:
-            writes, written, flushes, nanoseconds = disk_server.COUNTED.unpack_from(self._counters.read_bytes())
+            content = self._counters.read_bytes()
+            writes, written, flushes = disk_server.COUNTED.unpack_from(content)
+            times = disk_server.LATEST.unpack_from(content, disk_server.COUNTED.size)
         except (OSError, struct.error):
-            return Counted(0, 0, 0, 0.0)
-        return Counted(writes, written, flushes, nanoseconds / 1e9)
+            return Counted(0, 0, 0)
+        most = disk_server.MOST_SHOWN
+        latest = [times[number % most] / 1e9 for number in range(max(0, flushes - most), flushes)]
+        return Counted(writes, written, flushes, latest)

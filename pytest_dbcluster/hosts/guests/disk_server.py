@@ -2,7 +2,8 @@
 
 It runs as a script with the standard library alone: ``python disk_server.py LISTENER DISK ALIVE COUNTERS``. The first
 three are numbers of open files: the socket that the kernel of the guest connects to, the file that is the disk, and a
-pipe, which gets one byte when the guest has ended. COUNTERS is a file that shows what was done so far, see ``COUNTED``.
+pipe, which gets one byte when the guest has ended. COUNTERS is a file that shows what was done so far: ``COUNTED``,
+``LATEST`` and ``WORDS``.
 
 A flush in the guest is an fdatasync of the file. The disk driver of user-mode Linux itself (ubd, 7.2) answers a flush
 without doing anything; with its option for synchronous writes it writes each page alone, one after the other.
@@ -53,7 +54,10 @@ MOST_SEGMENTS = 126
 MOST_ZEROES = 2**20  # bytes
 ZERO = bytes(MOST_ZEROES)
 
-COUNTED = struct.Struct("<QQQQ")  # writes, bytes written, flushes, nanoseconds of all flushes
+COUNTED = struct.Struct("<QQQ")  # writes, bytes written, flushes
+LATEST = struct.Struct("<256Q")  # behind COUNTED: nanoseconds of the latest flushes, flush n in place n % MOST_SHOWN
+MOST_SHOWN = 256
+WORDS = struct.Struct("<1024s")  # behind LATEST: what failed, in UTF-8; a log could not grow on a full disk
 
 # The kernel of a guest may overlook what we tell it while a packet arrives. So we say it again until it has read it:
 # after this many seconds, twice as many, and so on.
@@ -178,8 +182,9 @@ class Disk:
     def __init__(self, file: int, counters: memoryview) -> None:
         self._file = file
         self._counters = counters
-        self._writes = self._bytes = self._flushes = self._nanoseconds = 0
+        self._writes = self._bytes = self._flushes = 0
         self._said: set[tuple[str, str | None]] = set()
+        self._words = ""
         self._count()
         size = os.fstat(file).st_size
         self.configuration = bytearray(256)
@@ -222,19 +227,21 @@ class Disk:
     def _flush(self) -> None:
         began = time.perf_counter_ns()
         os.fdatasync(self._file)
+        place = COUNTED.size + NUMBER.size * (self._flushes % MOST_SHOWN)
+        NUMBER.pack_into(self._counters, place, time.perf_counter_ns() - began)
         self._flushes += 1
-        self._nanoseconds += time.perf_counter_ns() - began
         self._count()
 
     def _count(self) -> None:
-        COUNTED.pack_into(self._counters, 0, self._writes, self._bytes, self._flushes, self._nanoseconds)
+        COUNTED.pack_into(self._counters, 0, self._writes, self._bytes, self._flushes)
 
     def _say(self, verb: str, offset: int, error: OSError | ValueError) -> None:
         """Say why a request failed, each reason once: a full disk fails each request."""
         reason = error.strerror if isinstance(error, OSError) else str(error)
         if (verb, reason) not in self._said:
             self._said.add((verb, reason))
-            print(f"a {verb} at byte {offset} failed: {reason}", flush=True)
+            self._words = f"{self._words}a {verb} at byte {offset} failed: {reason}\n"
+            WORDS.pack_into(self._counters, COUNTED.size + LATEST.size, self._words.encode()[-WORDS.size :])
 
 
 class Server:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 import shlex
+import statistics
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
@@ -159,7 +160,7 @@ class DataDisk:
         return int(self._run(f"du -sk {shlex.quote(path)}").split()[0]) * 1024
 
     def flush_seconds(self) -> float:
-        """The mean time of a flush of the disk, in seconds: asked for by a program in the guest, done on this machine.
+        """The median time of a flush of the disk, in seconds: a program in the guest asks, this machine does it.
 
         The guest's own way to the disk is left out: a flush that does nothing is none, however long it takes.
         Measured once. Raises ProvisionError.
@@ -176,7 +177,7 @@ class DataDisk:
             if (flushes := after.flushes - before.flushes) < FLUSHES:
                 file = self._served.disk.path
                 raise ProvisionError(f"{FLUSHES} flushes in {self._host.name} were {flushes} of its disk {file}")
-            self._flush_seconds = (after.seconds - before.seconds) / flushes
+            self._flush_seconds = statistics.median(after.latest[-flushes:])
         return self._flush_seconds
 
     def _run(self, script: str, seconds: float = 60.0) -> str:

@@ -34,6 +34,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         self._memory = machine.memory
         self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
         self._scripts = itertools.count(1)
+        self._cut = False  # whether it is without power, and starts again
         self._guest = Guest(name, system, files, machine)
         self.agent = self._guest.agent
         self._disk = DataDisk(self, self._guest.disks[0])
@@ -46,8 +47,8 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         return self.agent.begin(f". {path}")
 
     def lost(self) -> str:
-        """Why the guest has ended, with the last words of its console; empty while it runs."""
-        return self.agent.gone
+        """Why the guest has ended, with the last words of its console; empty while it runs, or starts again."""
+        return "" if self._cut else self.agent.gone
 
     def limit_reached(self) -> str:
         """That the guest's memory was used up, why its disk failed or the whole guest ended; empty for none of them."""
@@ -148,9 +149,11 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         What its programs had in memory is lost, and what they wrote to its disk and did not flush. What they wrote to
         files of the shared directory, this machine has.
         """
+        self._cut = True
         self._guest.cut()
         self._guest.boot()
         self.agent = self._guest.agent  # a new line
+        self._cut = False
         self._disk.begin_again()
 
     def detach(self) -> None:
