@@ -167,7 +167,8 @@ class Guest:
         machine = self._machine
         more = "".join(f",{parameter}" for parameter in machine.more)
         vectors = [
-            f"vec{number}:transport=raw,ifname={name}{more}" for number, (name, _) in enumerate(machine.interfaces)
+            f"vec{number}:transport=raw,ifname={name},mac={_mac(number, address)}{more}"
+            for number, (name, address) in enumerate(machine.interfaces)
         ]
         return [
             *machine.enter,
@@ -259,3 +260,11 @@ class Guest:
         """End the guest. One that has ended already is no error."""
         with contextlib.suppress(ProvisionError):
             self.cut()
+
+
+def _mac(number: int, address: ipaddress.IPv4Interface) -> str:
+    """The hardware address of an interface. It stays when a guest starts again: others go on to use the one they know.
+
+    Its first bits say that it is locally administered.
+    """
+    return ":".join(f"{byte:02x}" for byte in (2, number, *address.ip.packed))

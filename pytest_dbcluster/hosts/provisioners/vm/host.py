@@ -11,6 +11,7 @@ import psutil
 
 from pytest_dbcluster.formatting import mebibytes
 from pytest_dbcluster.hosts.agent_host import AgentHost
+from pytest_dbcluster.hosts.guests.disk import Counted
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, Machine
 from pytest_dbcluster.hosts.guests.network import Network
 from pytest_dbcluster.hosts.host import BlockDevice, Falls, Partitions, Pauses
@@ -101,6 +102,10 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
     def flush_seconds(self) -> float:
         """The time of one flush of the disk, or of this machine's while no data lies on the disk."""
         return self._disk.flush_seconds() if self._disk.holds(self._disk.directory) else super().flush_seconds()
+
+    def counted(self) -> Counted:
+        """What was done on the disk since the guest has power."""
+        return self._guest.disks[0].counted()
 
     def place(self, source: str, *, durable: bool = False) -> None:
         """Make a file system on the disk, with a copy of a directory of this machine. Raises ProvisionError."""
