@@ -23,6 +23,7 @@ TOOLS = ("haproxy", "sysbench", "vm")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")
+SIZES = ("memory", "disk")  # needs in bytes
 BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}  # as in a my.cnf
 
 
@@ -77,7 +78,8 @@ class HostNeeds:
 
     cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back; 0 is the
     same path without a delay. loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
-    storage: the storage profile that gives ``iops``, empty for none. Raises ConfigError for values out of range, for an
+    storage: the storage profile that gives ``iops``, empty for none. disk: bytes of a disk of the host's own, a block
+    device. Raises ConfigError for values out of range, for an
     unknown end of a link, and for an unknown storage profile.
     """
 
@@ -90,11 +92,13 @@ class HostNeeds:
     jitter: float | None = None
     rate: float | None = None
     links: Links = ()
+    disk: int | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("cores", "a number of CPUs"), ("rate", "bits a second")):
             _check(name, getattr(self, name), kind, int | float)
-        for name, kind in (("memory", "whole bytes, or a text such as 512M"), ("iops", "whole operations a second")):
+        size = "whole bytes, or a text such as 512M"
+        for name, kind in (("memory", size), ("disk", size), ("iops", "whole operations a second")):
             _check(name, getattr(self, name), kind, int)
         for name, check in (("rtt", network.seconds), ("jitter", network.seconds), ("loss", network.share)):
             if (value := getattr(self, name)) is not None:
@@ -124,7 +128,8 @@ class HostNeeds:
     @property
     def powers(self) -> dict[str, str]:
         """The powers that a provisioner must have -> the limit as text: ``{"iops": "iops=3000"}``."""
-        powers = {name: text for name in ("cores", "memory", "iops") if (text := self._text(name))}
+        named = {"cores": "cores", "memory": "memory", "iops": "iops", "disk": "block-devices"}
+        powers = {power: text for name, power in named.items() if (text := self._text(name))}
         asked = network.texts(self.rtt, self.loss, self.jitter, self.rate, self.links)
         return {**powers, "netem": ", ".join(asked)} if asked else powers
 
@@ -132,7 +137,7 @@ class HostNeeds:
         value = getattr(self, name)
         if value is None:
             return ""
-        return f"{name}={memory_text(value) if name == 'memory' else f'{value:g}' if name != 'iops' else value}"
+        return f"{name}={memory_text(value) if name in SIZES else f'{value:g}' if name != 'iops' else value}"
 
     def __str__(self) -> str:
         profile = [f"storage {self.storage}"] if self.storage else []
@@ -149,13 +154,13 @@ def _check(name: str, value: object, kind: str, numbers: type | types.UnionType)
 NO_LIMITS = HostNeeds()
 
 
-def memory_bytes(value: int | str) -> int:
+def memory_bytes(value: int | str, name: str = "memory") -> int:
     """A number of bytes from a number or a my.cnf text: ``512M`` is 512 times 2^20. Raises ConfigError."""
     match = re.fullmatch(r"(\d+) *([KMG]?)(?:i?B)?", value.strip(), re.IGNORECASE) if isinstance(value, str) else None
     if match:
         return int(match[1]) * BINARY[match[2].upper()]
     if isinstance(value, str):
-        raise ConfigError(f"memory={value!r} of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G")
+        raise ConfigError(f"{name}={value!r} of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G")
     return value
 
 
@@ -273,6 +278,7 @@ class ClusterSpec:
         cores: float | None = None,
         memory: int | str | None = None,
         iops: int | None = None,
+        disk: int | str | None = None,
         rtt: float | None = None,
         loss: float | None = None,
         jitter: float | None = None,
@@ -282,19 +288,19 @@ class ClusterSpec:
         """The same cluster with each host limited to this; the limits become part of the short name.
 
         cores: CPUs, ``0.5`` is half a CPU. memory: bytes, or a text such as ``"512M"``. iops: write operations/s of the
-        data device. rtt: seconds from one node to another and back, from 0 to 10; 0 is the same path without a delay.
-        loss: share of the packets between nodes that is lost, each way. jitter: seconds by which a round trip varies.
-        rate: bits/s between nodes, each way. links: the round trips of single pairs, ``{("node1", "node3"): 0.02}``;
-        ends are nodes, ``client`` (the load generator) and ``proxy``, which are near where no link names them. Variants
-        that differ in their network alone share a cluster. Raises ConfigError for a wrong value, and without any limit.
+        data device. disk: bytes of a disk of each host's own, or a text such as ``"4G"``. rtt: seconds from one node to
+        another and back, from 0 to 10; 0 is the same path without a delay. loss: share of the packets between nodes
+        that is lost, each way. jitter: seconds by which a round trip varies. rate: bits/s between nodes, each way.
+        links: the round trips of single pairs, ``{("node1", "node3"): 0.02}``; ends are nodes, ``client`` (the load
+        generator) and ``proxy``, which are near where no link names them. Variants that differ in their network alone
+        share a cluster. Raises ConfigError for a wrong value, and without any limit.
         """
-        arguments: dict[str, object] = {"cores": cores, "memory": memory, "iops": iops, "rtt": rtt}
+        arguments: dict[str, object] = {"cores": cores, "memory": memory, "iops": iops, "disk": disk, "rtt": rtt}
         arguments |= {"loss": loss, "jitter": jitter, "rate": rate, "links": links}
         given: dict[str, Any] = {name: value for name, value in arguments.items() if value is not None and value != {}}
         if not given:
             raise ConfigError(f"with_needs() of cluster {self} asks for nothing; known: {', '.join(arguments)}")
-        if memory is not None:
-            given["memory"] = memory_bytes(memory)
+        given |= {name: memory_bytes(given[name], name) for name in SIZES if name in given}
         label = "_".join(HostNeeds(**given).powers.values())
         profile = "" if iops is not None else self.needs.storage
         return self._needing(dataclasses.replace(self.needs, **given, storage=profile), label)

@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import Completed, Host, Process
+from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process
 from pytest_dbcluster.hosts.local_host import LocalHost
 
 END_SECONDS = 1.0  # to wait for the end of a killed command
@@ -45,7 +45,7 @@ class AgentProcess(Process):
         self._agent.signal(self._number, signal.Signals(number).name.removeprefix("SIG"))
 
 
-class AgentHost(Host):
+class AgentHost(Host, EndsCommands):
     """A host with an agent. It sees the directory of ``files`` under the same path as this machine.
 
     agent: our connection to the program that starts programs on the host.
@@ -60,6 +60,7 @@ class AgentHost(Host):
         self._files = files
         self._numbers = itertools.count(1)
         self._numbering = threading.Lock()
+        self._commands: set[int] = set()  # the numbers of those that run
 
     def look(self) -> None:
         """Look for the reason why the agent is gone. Raises ProvisionError with a better one than the agent's."""
@@ -119,14 +120,22 @@ class AgentHost(Host):
             )
         )
         status = None
+        self._commands.add(number)
         try:
             status = self.agent.wait(number, seconds)
         finally:
+            self._commands.discard(number)
             if status is None:
                 with contextlib.suppress(ProvisionError):
                     self.agent.signal(number, "KILL")
                     self.agent.wait(number, END_SECONDS)
         return status
+
+    def end_commands(self) -> None:
+        """Kill the commands that ``run`` has begun."""
+        with contextlib.suppress(ProvisionError):
+            for number in tuple(self._commands):
+                self.agent.signal(number, "KILL")
 
     def _text(self, path: str) -> str:
         try:

@@ -1,8 +1,8 @@
 """Host: a machine, a container or a directory where commands run.
 
 All input and output for a cluster goes through a host; unit tests of the layers above use a fake host.
-``Pauses``, ``Partitions`` and ``Falls`` are optional powers: protocols that only some hosts implement. Test for them
-with ``isinstance``.
+``Pauses``, ``Partitions``, ``Falls``, ``BlockDevice`` and ``EndsCommands`` are optional powers: protocols that only
+some hosts implement. Test for them with ``isinstance``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ import abc
 import dataclasses
 import socket
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Protocol, runtime_checkable
+
+from pytest_dbcluster.system import cache, probes
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
+DATA = "data"  # in the directory of a host: what its server keeps
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -102,6 +106,27 @@ class Host(abc.ABC):
     def remove_tree(self, path: str) -> None:
         """Remove a directory and everything in it. A missing directory is no error."""
 
+    def take_tree(self, source: str, target: Path) -> None:
+        """Move a directory of the host, which nothing uses any more, to a path of this machine. Raises ProvisionError.
+
+        The default is for hosts whose files this machine has under the same path.
+        """
+        try:
+            Path(source).rename(target)
+        except OSError:  # the target is on another file system
+            self.copy_tree(source, str(target), durable=True)
+
+    def tree_size(self, path: str) -> int:
+        """The size of all files in a directory of the host, in bytes. The default reads them on this machine."""
+        return cache.size(Path(path))
+
+    def flush_seconds(self) -> float:
+        """The time of one flush to disk where the server of the host keeps its data, in seconds.
+
+        The default is measured on this machine, in the directory of the host. Raises ConfigError or ProvisionError.
+        """
+        return probes.fsync_seconds(self.directory)
+
     def port(self, usual: int) -> int:
         """The port for a program whose default port is ``usual``.
 
@@ -162,3 +187,38 @@ class Falls(Protocol):
 
     def kill(self) -> None:
         """End every process. The files stay, and the host stays usable. Raises ProvisionError."""
+
+
+@runtime_checkable
+class BlockDevice(Protocol):
+    """An optional power: the host has a disk of its own, a block device that nobody else writes to.
+
+    ``device``: its path on the host. ``Host.copy_tree`` to the directory ``DATA`` of the host does ``place`` and
+    ``mount`` with this device; what puts another device on top of it (DRBD) does the three steps itself. The last part
+    of the disk stays free, for what such a device keeps about itself: a byte of 16384, and 1 MiB.
+    """
+
+    device: str
+
+    def place(self, source: str, *, durable: bool = False) -> None:
+        """Make a file system on the disk, with a copy of a directory of this machine. It is not mounted afterwards.
+
+        ``durable``: the copy is on disk when this method returns. Raises ProvisionError, also for a disk too small.
+        """
+
+    def mount(self, device: str) -> None:
+        """Mount a device with such a file system at the directory ``DATA`` of the host. Raises ProvisionError.
+
+        After a power cut the host mounts ``self.device`` again by itself, if it was mounted.
+        """
+
+    def unmount(self) -> None:
+        """Undo ``mount``, after the end of the server. Raises ProvisionError."""
+
+
+@runtime_checkable
+class EndsCommands(Protocol):
+    """An optional power: end the commands that ``run`` has begun and that have not ended yet, from another thread."""
+
+    def end_commands(self) -> None:
+        """Kill them; their callers get CommandFailed. Does nothing on a host that is lost."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.releases.release import Release
 
 PLANNED = ("ec2",)
+NO_DISKS = "only virtual machines have disks of their own; take --db-provisioner vm"
 
 
 class Provisioner(abc.ABC):
@@ -39,7 +40,8 @@ class Provisioner(abc.ABC):
         """The powers of the hosts.
 
         ``shared-cores`` (the nodes compete for the CPUs of this machine), ``root``, ``netem``, ``block-devices``, and
-        the limits that each host can have: ``cores``, ``memory``, ``iops``.
+        the limits that each host can have: ``cores``, ``memory``, ``iops``. With ``block-devices`` each host is a
+        ``BlockDevice``.
         """
 
     @property

@@ -84,8 +84,8 @@ GUEST_SYSTEM = "vm"
 _GUEST_PACKAGES = ("user-mode-linux", "busybox-static", "bash", "e2fsprogs", "iproute2", "iputils-ping")
 # Of the kernel's 3000 modules, a guest uses these: overlay for its root, netem and its kin for delays, DRBD.
 GUEST_MODULES = (
-    "overlay", "veth", "drbd", "lru_cache", "libcrc32c", "sch_netem", "sch_prio", "sch_tbf", "sch_htb", "sch_ingress",
-    "cls_u32", "cls_matchall", "act_mirred", "ifb",
+    "overlay", "virtio_blk", "veth", "drbd", "lru_cache", "libcrc32c", "sch_netem", "sch_prio", "sch_tbf", "sch_htb",
+    "sch_ingress", "cls_u32", "cls_matchall", "act_mirred", "ifb",
 )  # fmt: skip
 _GUEST = Offer(
     GUEST_SYSTEM,

@@ -29,6 +29,8 @@ def lookup(product: str, version: str, progress: Report = lambda _: None) -> Rel
     A release whose files are damaged is set aside, and not in the cache any more. Raises ProvisionError.
     """
     for entry, manifest in cache.entries():
+        if product == GUEST_SYSTEM and not guest_system.is_complete(entry):
+            continue  # it is fetched again
         if (manifest.product, manifest.version) == (product, version) and _runs_here(manifest.architecture):
             if not _is_damaged(entry):
                 return from_entry(entry, manifest)

@@ -20,6 +20,7 @@ MODULES = "usr/lib/uml/modules"
 MOUNT_POINTS = ("dev", "mnt", "proc", "root", "run", "sys", "tmp")
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2\0"
 LOADER = "usr/lib/ld.so"
+NEEDED = ("overlay", "sch_netem", "virtio_blk")  # modules without which a guest is none
 ACCOUNTS = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65534:\n",
@@ -55,6 +56,11 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
     shim.chmod(0o755)
 
 
+def is_complete(entry: Path) -> bool:
+    """Whether an entry of the cache has what guests need; one that was made before we needed it may lack a module."""
+    return all((entry / shims.ROOT / MODULES / f"{name}.ko").exists() for name in NEEDED)
+
+
 def name_loader(program: Path, target: Path) -> None:
     """Replace the interpreter of a program by ``LOADER``, relative to its working directory. Raises ProvisionError."""
     content = program.read_bytes()
@@ -83,7 +89,7 @@ def _complete(unpacked: Path) -> None:
 def _keep_modules(modules: Path) -> None:
     """Move the modules of ``GUEST_MODULES`` to ``modules`` itself, and remove the others: 160 MB."""
     found = {path.stem: path for path in modules.glob("*/kernel/**/*.ko")}
-    if missing := {"overlay", "sch_netem"} - found.keys():
+    if missing := set(NEEDED) - found.keys():
         raise ProvisionError(f"the kernel's package has no module {', '.join(sorted(missing))}")
     for name in GUEST_MODULES:
         if name in found:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import own_cores
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import probes
@@ -15,10 +16,11 @@ from pytest_dbcluster.testbed.variants import Variant
 FLUSHING = ("innodb_flush_log_at_trx_commit", "sync_binlog", "innodb_flush_method", "innodb_doublewrite")
 
 
-def flushing(variants: Sequence[Variant], directory: str) -> str:
+def flushing(variants: Sequence[Variant], hosts: Sequence[Host]) -> str:
     """Why claims about variants with different flush options are inconclusive; empty where a flush has a cost.
 
-    With a limit of iops on a host, one flush takes 1 / iops seconds at least.
+    hosts: one of each variant; the fastest of their disks counts. With a limit of iops on a host, one flush takes
+    1 / iops seconds at least.
     """
     pairs = itertools.combinations((variant.options for variant in variants), 2)
     if not any(name in FLUSHING for pair in pairs for name in differences(*pair)):
@@ -26,7 +28,7 @@ def flushing(variants: Sequence[Variant], directory: str) -> str:
     slowest = min(1 / variant.spec.needs.iops if variant.spec.needs.iops else 0.0 for variant in variants)
     if slowest >= probes.BLIND_FSYNC:
         return ""
-    seconds = probes.fsync_seconds(directory)
+    seconds, directory = min((host.flush_seconds(), host.directory) for host in dict.fromkeys(hosts))
     if seconds >= probes.BLIND_FSYNC:
         return ""
     return f"an fsync takes {seconds * 1e6:.0f} us in {directory}: this disk cannot show what flushing costs"

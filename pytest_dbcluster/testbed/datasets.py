@@ -153,15 +153,11 @@ def _keep(workload: HasDataSet, node: Node, path: Path) -> int:
 
     The data set appears at ``path`` whole or not at all. The caller holds the lock of the data set.
     """
-    data = Path(node.data)
-    for leftover in OWN_FILES:
-        (data / leftover).unlink(missing_ok=True)
-    size = cache.size(data)
     with cache.staged(path.name, among=path.parent, mode=0o700) as staging:
-        try:
-            data.rename(staging / "data")
-        except OSError:  # the cache is on another file system
-            node.host.copy_tree(str(data), str(staging / "data"), durable=True)
+        node.host.take_tree(node.data, data := staging / "data")
+        for leftover in OWN_FILES:
+            (data / leftover).unlink(missing_ok=True)
+        size = cache.size(data)
         release = f"{node.release.name} {node.release.version}"
         fields = {"holds": workload.data_set, "release": release, "size": size, "password": node.password}
         cache.write_manifest(staging / FILE, fields, mode=0o600)
@@ -308,8 +304,8 @@ def _pool_bytes() -> int:
 @contextlib.contextmanager
 def _progress_lines(workload: HasDataSet, node: Node, progress: Report) -> Iterator[Report]:
     """Report the size of the data every PROGRESS_SECONDS. Gives the function for the workload's own lines."""
-    data, began, ended, lock = Path(node.data), time.monotonic(), threading.Event(), threading.Lock()
-    empty = cache.size(data)
+    began, ended, lock = time.monotonic(), threading.Event(), threading.Lock()
+    empty = node.host.tree_size(node.data)
 
     def report(line: str) -> None:
         with lock:
@@ -317,7 +313,7 @@ def _progress_lines(workload: HasDataSet, node: Node, progress: Report) -> Itera
 
     def follow() -> None:
         while not ended.wait(PROGRESS_SECONDS):
-            grown = formatting.size(max(cache.size(data) - empty, 0))
+            grown = formatting.size(max(node.host.tree_size(node.data) - empty, 0))
             report(f"populating {workload.data_set}: {grown} after {time.monotonic() - began:.0f} s")
 
     following = threading.Thread(target=follow, daemon=True)
@@ -339,7 +335,7 @@ def _populate_errors(workload: HasDataSet, release: Release, node: Node) -> Iter
     except (DBClusterError, OSError) as error:
         text = f"could not populate {workload.data_set} on {release.name}: {error}"
         if (free := shutil.disk_usage(node.host.directory).free) < FULL:
-            grown = formatting.size(cache.size(Path(node.data)))
+            grown = formatting.size(node.host.tree_size(node.data))
             text += (
                 f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} are left, and the "
                 f"server's data had grown to {grown}; {WAYS_OUT}"

@@ -202,6 +202,11 @@ class Pool:
             self._clients[asked] = self.provisioner.acquire(spec)[0]
         return self._clients[asked]
 
+    def data_host(self, variant: Variant, client: Release) -> Host:
+        """A host with the disk on which a variant keeps its data; that of the load generator if no cluster runs now."""
+        running = self._running.get(variant.cluster_key)
+        return running.cluster.hosts[0] if running and not running.cluster.unusable else self.client(client)
+
     def _end(self, key: tuple[object, ...]) -> None:
         old = self._running.pop(key)
         old.cluster.close()

@@ -12,13 +12,15 @@ import contextlib
 import dataclasses
 import functools
 import statistics
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NotReady, WorkloadError
+from pytest_dbcluster.hosts.host import EndsCommands, Host
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
@@ -30,6 +32,7 @@ from pytest_dbcluster.testbed.timeline import Place, Timeline
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
+LOOK_SECONDS = 0.5  # between two looks at the hosts
 POLL = 0.01  # seconds between two readings of the backlog
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
@@ -60,7 +63,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
     servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
-    with Sampler(servers, client=setting.client) as samples:
+    with Sampler(servers, client=setting.client) as samples, _ended_with_hosts(cluster, setting.client):
         try:
             result = workload.run(setting)
         except WorkloadError as error:
@@ -90,6 +93,27 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     )
     late_by = open_loop.behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
+
+
+@contextlib.contextmanager
+def _ended_with_hosts(cluster: Cluster, client: Host) -> Iterator[None]:
+    """End the load when a host of the cluster is lost. It closes no connection, so loads would wait for its answers."""
+    over = threading.Event()
+
+    def watch(ending: EndsCommands) -> None:
+        while not over.wait(LOOK_SECONDS):
+            if any(host.lost() for host in cluster.hosts):
+                ending.end_commands()
+
+    watching = threading.Thread(target=watch, args=(client,), name=f"hosts of {cluster.spec}", daemon=True)
+    if isinstance(client, EndsCommands):
+        watching.start()
+    try:
+        yield
+    finally:
+        over.set()
+        if watching.is_alive():
+            watching.join()
 
 
 def refused(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:

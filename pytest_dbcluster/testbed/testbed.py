@@ -400,7 +400,8 @@ class Testbed(RoundSource):
         if shared:
             return shared
         with self._pool.turns.building():  # this may start a container for the client, and measures the disk
-            return blind_spots.flushing(variants, self._pool.client(self.client).directory)
+            hosts = [self._pool.data_host(variant, self.client) for variant in variants]
+            return blind_spots.flushing(variants, hosts)
 
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ: their values in (baseline, candidate)."""

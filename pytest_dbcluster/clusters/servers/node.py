@@ -18,7 +18,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.errors import ConfigError, NodeDied
-from pytest_dbcluster.hosts.host import Host, Process
+from pytest_dbcluster.hosts.host import DATA, Host, Process
 from pytest_dbcluster.releases.release import Release
 
 ADMIN = "dbcluster"  # the control account
@@ -46,7 +46,7 @@ class Node:
         self.port = port
         self.dialect: Dialect = dialect(release.product, release.version)
         self.password = password
-        self.data = f"{host.directory}/data"
+        self.data = f"{host.directory}/{DATA}"
         self.log = f"{host.directory}/error.log"
         self.options: dict[str, str] = {}
         self.process: Process | None = None

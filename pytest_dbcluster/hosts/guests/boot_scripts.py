@@ -32,6 +32,7 @@ mount -t tmpfs -o mode=1777 tmpfs /dev/shm
 chmod 1777 /tmp
 hostname {name}
 ifconfig lo up
+{disks}
 {mounts}
 {network}
 exec </dev/ttyS1 >/dev/ttyS1
@@ -50,11 +51,13 @@ def system(
     read_only: Sequence[str],
     writable: Sequence[str],
     addresses: Sequence[ipaddress.IPv4Interface],
+    disks: bool,
     keep: bool,
 ) -> str:
     """The script of the second stage. name: host name. read_only, writable: directories of this machine.
 
-    addresses: those of the guest's interfaces, in their order. keep: the guest outlives our line to it.
+    addresses: those of the guest's interfaces, in their order. disks: whether it has disks. keep: the guest outlives
+    our line to it.
     """
     mounts = [_mount(directory, "ro,") for directory in read_only] + [_mount(directory, "") for directory in writable]
     network = [
@@ -62,6 +65,7 @@ def system(
     ]
     return _SYSTEM.format(
         name=shlex.quote(name),
+        disks="insmod /usr/lib/uml/modules/virtio_blk.ko" if disks else "",
         mounts="\n".join(mounts),
         network="\n".join(network),
         agent=agent.PROGRAM,

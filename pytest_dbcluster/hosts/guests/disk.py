@@ -1,20 +1,34 @@
-"""Disks of guests: sparse files of this machine, each with one owner."""
+"""Disks of guests: sparse files of this machine, each with one owner, and the programs that serve them."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import fcntl
 import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.guests import disk_server
+from pytest_dbcluster.hosts.local_host import LocalHost, LocalProcess
+
+END_SECONDS = 10.0
+VIRTIO_BLOCK = 2  # the number of a kind of device
 
 
 @dataclasses.dataclass(frozen=True)
 class Disk:
     """A disk. path: its file. size: bytes; a new file takes no space until the guest writes.
 
-    A guest writes into the file through the page cache of this machine. A flush in the guest is an fsync of the file.
+    A guest writes into the file through the page cache of this machine. A flush in the guest is an fdatasync of the
+    file. What the guest has not written yet is lost with its power.
     """
 
     path: Path
@@ -23,7 +37,7 @@ class Disk:
     def open(self) -> int:
         """Make the file if there is none, and take it for one owner. Returns an open file, which holds the lock.
 
-        The lock stays as long as any process has the file open: a guest that inherits it keeps the disk to its end.
+        The lock stays as long as any process has the file open: the program that serves it keeps the disk to its end.
         Raises ProvisionError for a disk that another guest has, and for a file that cannot be made.
         """
         try:
@@ -44,3 +58,114 @@ class Disk:
             os.close(descriptor)
             raise ProvisionError(f"cannot make the disk {self.path} of {self.size} bytes: {error.strerror}") from None
         return descriptor
+
+
+@dataclasses.dataclass(frozen=True)
+class Counted:
+    """What was done on a disk since its guest has power. latest: the seconds of the latest flushes, the newest last."""
+
+    writes: int
+    written: int
+    flushes: int
+    latest: Sequence[float] = ()
+
+
+class ServedDisk:
+    """A disk and the program that serves it to the guest that has power now.
+
+    ``directory``: of the guest, for its socket, its log and its counters. ``number``: 0-based, of the guest's disks.
+    """
+
+    def __init__(self, disk: Disk, files: LocalHost, directory: Path, number: int) -> None:
+        self.disk = disk
+        self._files = files
+        self._directory = directory
+        self._name = f"disk{number}"
+        self._log = directory / f"{self._name}.log"
+        self._counters = directory / f"{self._name}.counters"
+        self._process: LocalProcess | None = None
+
+    def parameter(self, directory: str) -> str:
+        """The kernel's parameter for this disk. ``directory``: a short path of the guest's directory."""
+        return f"virtio_uml.device={directory}/{self._name}:{VIRTIO_BLOCK}"
+
+    def serve(self, lost: Callable[[Disk], None]) -> None:
+        """Start the program; it ends with the guest. If it ends before, ``lost`` gets the disk, in a thread of ours.
+
+        Raises ProvisionError for a disk that another guest has.
+        """
+        alive, theirs = os.pipe()
+        with contextlib.ExitStack() as ends:
+            ends.callback(os.close, theirs)
+            try:
+                disk = self.disk.open()
+                ends.callback(os.close, disk)
+                listener, address = ends.enter_context(self._socket())
+                Path(address).unlink(missing_ok=True)
+                listener.bind(address)
+                listener.listen(1)
+                self._process = self._files.spawn(
+                    [sys.executable, "-IS", disk_server.__file__, "{0}", "{1}", "{2}", str(self._counters)],
+                    log=str(self._log),
+                    directory="/",
+                    inherits=[listener.fileno(), disk, theirs],
+                )
+            except BaseException:
+                os.close(alive)
+                raise
+        threading.Thread(target=self._watch, args=(alive, lost), name=f"disk {self.disk.path}", daemon=True).start()
+
+    def _watch(self, alive: int, lost: Callable[[Disk], None]) -> None:
+        """Wait until the program has ended: it writes a byte when the guest has ended before."""
+        with os.fdopen(alive, "rb") as pipe:
+            if not pipe.read(1):
+                lost(self.disk)
+
+    @contextlib.contextmanager
+    def _socket(self) -> Iterator[tuple[socket.socket, str]]:
+        """A new socket, and the address for it. A path may have 107 bytes (unix(7)), so an open directory begins it."""
+        directory = os.open(self._directory, os.O_PATH)
+        try:
+            with socket.socket(socket.AF_UNIX) as made:
+                yield made, f"/proc/self/fd/{directory}/{self._name}"
+        finally:
+            os.close(directory)
+
+    def end(self) -> None:
+        """Wait for the end of the program, after that of the guest. Raises ProvisionError."""
+        if self._process is None:
+            return
+        # A program that still waits for its guest ends now.
+        with contextlib.suppress(OSError), self._socket() as (caller, address):
+            caller.connect(address)
+        limit = time.monotonic() + END_SECONDS
+        while self._process.status() is None:
+            if time.monotonic() > limit:
+                self._process.signal(signal.SIGKILL)
+                raise ProvisionError(f"the disk {self.disk.path} was not given back within {END_SECONDS:g} s")
+            time.sleep(0.005)
+
+    @property
+    def pid(self) -> int:
+        """The process id of the program on this machine; 0 before its start."""
+        return self._process.pid if self._process else 0
+
+    def words(self) -> str:
+        """The requests that failed, a line each, with the reasons on this machine. Empty when none did."""
+        place = disk_server.COUNTED.size + disk_server.LATEST.size
+        with contextlib.suppress(OSError, struct.error):
+            (words,) = disk_server.WORDS.unpack_from(self._counters.read_bytes(), place)
+            return str(words.rstrip(b"\0").decode("utf-8", "replace")).strip()
+        return ""
+
+    def counted(self) -> Counted:
+        """What was done on the disk since the guest has power."""
+        try:
+            content = self._counters.read_bytes()
+            writes, written, flushes = disk_server.COUNTED.unpack_from(content)
+            times = disk_server.LATEST.unpack_from(content, disk_server.COUNTED.size)
+        except (OSError, struct.error):
+            return Counted(0, 0, 0)
+        most = disk_server.MOST_SHOWN
+        latest = [times[number % most] / 1e9 for number in range(max(0, flushes - most), flushes)]
+        return Counted(writes, written, flushes, latest)

@@ -22,7 +22,7 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import mebibytes
 from pytest_dbcluster.hosts.agent import Agent
 from pytest_dbcluster.hosts.guests import boot_scripts
-from pytest_dbcluster.hosts.guests.disk import Disk
+from pytest_dbcluster.hosts.guests.disk import Disk, ServedDisk
 from pytest_dbcluster.hosts.local_host import LocalHost, LocalProcess
 from pytest_dbcluster.releases import guest_system
 from pytest_dbcluster.releases.release import Release
@@ -32,7 +32,6 @@ END_SECONDS = 10.0
 DIRECTORY = ".guest"  # in the host's directory: scripts, console and sockets of the guest
 CONSOLE = "console.log"
 LAST_LINES = 15
-DISKS = "abcdefgh"
 MIB = 2**20
 OTHER = "name another directory with TMPDIR"
 # What a path may have that stands in mount options and on the command line of a kernel.
@@ -77,7 +76,7 @@ class Machine:
     """What a guest has. memory: bytes. interfaces: (interface of this machine, address in the guest), in order.
 
     enter: the words of a command that runs another one in the network namespace of the interfaces. read_only,
-    writable: directories of this machine. disks: /dev/ubda, /dev/ubdb ... of the guest. keep: it outlives our process.
+    writable: directories of this machine. disks: /dev/vda, /dev/vdb ... of the guest. keep: it outlives our process.
     more: further parameters of every interface, such as ``mtu=9000``.
     """
 
@@ -106,10 +105,9 @@ class Guest:
         self._machine = machine
         self._directory = Path(files.directory, DIRECTORY)
         self._process: LocalProcess | None = None
-        disks = [str(disk.path) for disk in machine.disks]
-        if len(disks) > len(DISKS):
-            raise ProvisionError(f"guest {name} asks for {len(disks)} disks: a guest has at most {len(DISKS)}")
-        for path in (str(self._root), files.directory, *machine.read_only, *machine.writable, *disks):
+        self._lost_disk = ""
+        self.disks = [ServedDisk(disk, files, self._directory, number) for number, disk in enumerate(machine.disks)]
+        for path in (str(self._root), files.directory, *machine.read_only, *machine.writable):
             if not PATH.fullmatch(path):
                 raise ProvisionError(
                     f"a guest cannot use the directory {path!r}: its kernel takes letters, digits and _./+@:~-; "
@@ -133,21 +131,30 @@ class Guest:
                 read_only=machine.read_only,
                 writable=machine.writable,
                 addresses=[address for _, address in machine.interfaces],
+                disks=bool(machine.disks),
                 keep=machine.keep,
             ),
         }
         for name, text in scripts.items():
             self._files.push(text.encode(), str(self._directory / name))
+        ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as ends:
-            disks = []
-            for disk in machine.disks:
-                disks.append(disk.open())
-                ends.callback(os.close, disks[-1])
-            ours, theirs = socket.socketpair()
             ends.enter_context(theirs)
-            self._process = self._files.spawn(
-                self._command(), log=str(self._directory / CONSOLE), directory="/", inherits=[theirs.fileno(), *disks]
-            )
+            directory = os.open(self._directory, os.O_PATH)
+            ends.callback(os.close, directory)
+            try:
+                for disk in self.disks:
+                    disk.serve(self._lose_disk)
+                self._process = self._files.spawn(
+                    self._command(),
+                    log=str(self._directory / CONSOLE),
+                    directory="/",
+                    inherits=[theirs.fileno(), directory],
+                )
+            except BaseException:
+                ours.close()
+                self._end_disks()
+                raise
         # About 1 request in 40 that comes just after a packet waits in the line until something follows it.
         self.agent = Agent(ours, f"guest {self.name}", ended="has ended", console=self.last_words, nudges=True)
         try:
@@ -160,9 +167,9 @@ class Guest:
         machine = self._machine
         more = "".join(f",{parameter}" for parameter in machine.more)
         vectors = [
-            f"vec{number}:transport=raw,ifname={name}{more}" for number, (name, _) in enumerate(machine.interfaces)
+            f"vec{number}:transport=raw,ifname={name},mac={_mac(number, address)}{more}"
+            for number, (name, address) in enumerate(machine.interfaces)
         ]
-        disks = [f"ubd{letter}={disk.path}" for letter, disk in zip(DISKS, machine.disks, strict=False)]
         return [
             *machine.enter,
             str(self._system.program(guest_system.KERNEL)),
@@ -178,15 +185,30 @@ class Guest:
             "ssl=null",
             "ssl1=fd:{0}",
             *vectors,
-            *disks,
+            *(disk.parameter("/proc/self/fd/{1}") for disk in self.disks),
             "--",
             "sh",
             "-c",
             f'"mount -t hostfs -o {self._directory} none /mnt && . /mnt/root"',
         ]
 
+    def _lose_disk(self, disk: Disk) -> None:
+        """End the guest: the program that serves a disk has ended before it, and its programs would wait for ever."""
+        self._lost_disk = f"the program of this machine that serves the disk {disk.path} of the guest has ended"
+        if self._process:
+            with contextlib.suppress(ProvisionError):  # the supervisor has ended, and the guest with it
+                self._process.signal(signal.SIGKILL)
+
+    def disk_words(self) -> str:
+        """Why requests to a disk failed on this machine, as a clause for a message; empty when none failed."""
+        words = [(disk.disk.path, line) for disk in self.disks for line in disk.words().splitlines()[-1:]]
+        return "; ".join(f"the disk of the guest, {path}: {line}" for path, line in words)
+
     def last_words(self) -> str:
-        """The last lines of the console, as text for a message; empty without a console."""
+        """The last lines of the console and what happened to disks, as text for a message; empty for neither."""
+        return "\n".join(filter(None, [self._last_lines(), self.disk_words(), self._lost_disk]))
+
+    def _last_lines(self) -> str:
         lines = self.console().splitlines()
         # A panic ends with its stack, which tells users nothing.
         panic = next((number for number, line in enumerate(lines) if "Kernel panic" in line), None)
@@ -224,6 +246,11 @@ class Guest:
             if time.monotonic() > limit:
                 raise ProvisionError(f"guest {self.name} (process {self.pid}) has not ended within {END_SECONDS:g} s")
             time.sleep(0.005)
+        self._end_disks()
+
+    def _end_disks(self) -> None:
+        for disk in self.disks:
+            disk.end()
 
     def detach(self) -> None:
         """Close our line. The guest ends then, unless it is kept."""
@@ -233,3 +260,11 @@ class Guest:
         """End the guest. One that has ended already is no error."""
         with contextlib.suppress(ProvisionError):
             self.cut()
+
+
+def _mac(number: int, address: ipaddress.IPv4Interface) -> str:
+    """The hardware address of an interface. It stays when a guest starts again: others go on to use the one they know.
+
+    Its first bits say that it is locally administered.
+    """
+    return ":".join(f"{byte:02x}" for byte in (2, number, *address.ip.packed))

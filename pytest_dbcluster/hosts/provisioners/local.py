@@ -15,7 +15,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.network import local_paths, routed_path
-from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioner import NO_DISKS, Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cgroups
 
@@ -41,7 +41,8 @@ class LocalProvisioner(Provisioner):
     @property
     def missing(self) -> Mapping[str, str]:
         """Why other powers are not offered: power -> a clause with the reason."""
-        return {**cgroups.find(self.directory.parent).missing, "netem": local_paths.why_not()}
+        limits = cgroups.find(self.directory.parent).missing
+        return {**limits, "netem": local_paths.why_not(), "block-devices": NO_DISKS}
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node. The first call removes dead runs and starts the supervisor.

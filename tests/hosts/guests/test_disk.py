@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import signal
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.guests.disk import Disk
-from pytest_dbcluster.hosts.guests.guest import DISKS, Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import Guest, Machine
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -19,6 +24,7 @@ from pytest_dbcluster.spec import ClusterSpec
 
 MEMORY = 64 * 2**20
 SIZE = 64 * 2**20
+MOUNT = "mkdir /disk && mount /dev/vda /disk"
 SYSTEM = fetched.lookup(GUEST_SYSTEM, "")
 
 needs_kernel = pytest.mark.skipif(SYSTEM is None, reason="the system of guests is not in the cache: dbcluster fetch vm")
@@ -69,31 +75,110 @@ def test_a_disk_that_cannot_be_made_is_named(tmp_path):
         Disk(tmp_path / "none" / "disk", 2**20).open()
 
 
+@pytest.fixture
+def disk(tmp_path):
+    """A disk that no guest has."""
+    return Disk(tmp_path / "disk", SIZE)
+
+
+@pytest.fixture
+def guest(files, disk):
+    """A guest with a file system on that disk, mounted at /disk."""
+    made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[disk]))
+    assert run(made, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT} && sync") == (0, "")
+    yield made
+    made.close()
+
+
 @needs_kernel
-def test_a_power_cut_keeps_what_was_flushed_and_no_more(files, tmp_path):
+def test_a_power_cut_keeps_what_was_flushed_and_no_more(guest, files, disk):
     """The guest's kernel loses what it had not written; the disk belongs to the guest until then."""
-    disk = Disk(tmp_path / "disk", SIZE)
-    guest = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[disk]))
-    made = "/sbin/mke2fs -q -t ext4 /dev/ubda && mkdir /disk && mount /dev/ubda /disk && sync"
-    assert run(guest, files, made) == (0, "")
     flushed = "echo kept | dd of=/disk/kept conv=fsync 2>/dev/null; echo lost >/disk/lost; ls /disk"
     assert run(guest, files, flushed) == (0, "kept\nlost\nlost+found\n")
-    with pytest.raises(ProvisionError, match=f"the disk {tmp_path}/disk belongs to another guest"):
+    with pytest.raises(ProvisionError, match=f"the disk {disk.path} belongs to another guest"):
         disk.open()
     guest.cut()
     os.close(disk.open())
 
     guest.boot()
 
-    mounted = "mkdir /disk && mount /dev/ubda /disk && cat /disk/kept && cat /disk/lost 2>/dev/null"
-    assert run(guest, files, mounted)[1] == "kept\n"
-    guest.close()
+    assert run(guest, files, f"{MOUNT} && cat /disk/kept && cat /disk/lost 2>/dev/null")[1] == "kept\n"
 
 
 @needs_kernel
-def test_more_disks_than_a_guest_has_names_for_are_refused(files, tmp_path):
-    """Its kernel would ignore the others."""
-    disks = [Disk(tmp_path / str(number), 2**20) for number in range(len(DISKS) + 1)]
+def test_a_disk_holds_what_was_written(guest, files):
+    """Content of many pages, as the guest reads it from the disk, and after a power cut."""
+    _, written = run(guest, files, "dd if=/dev/urandom of=/disk/large bs=64k count=300 2>/dev/null; md5sum /disk/large")
+    read = "echo 3 >/proc/sys/vm/drop_caches; md5sum /disk/large"
+    assert run(guest, files, f"sync; {read}") == (0, written)
+    guest.cut()
+    guest.boot()
 
-    with pytest.raises(ProvisionError, match="guest node1 asks for 9 disks: a guest has at most 8"):
-        Guest("node1", SYSTEM, files, Machine(MEMORY, disks=disks))
+    assert run(guest, files, f"{MOUNT}; {read}") == (0, written)
+
+
+FLUSHES = "for n in $(seq 20); do echo x | dd of=/disk/file conv=fsync 2>/dev/null; done"
+
+
+@needs_kernel
+def test_a_flush_in_the_guest_flushes_the_file(guest, files):
+    """Each one; a write that nobody flushes is none."""
+    (served,) = guest.disks
+    before = served.counted()
+    assert run(guest, files, "for n in $(seq 20); do echo x >/disk/file; done") == (0, "")
+    between = served.counted()
+
+    assert run(guest, files, FLUSHES) == (0, "")
+
+    after = served.counted()
+    assert between.flushes - before.flushes <= 2  # the journal's own, every 5 s
+    assert after.flushes - between.flushes >= 20
+    assert len(after.latest) == min(after.flushes, 256)
+    assert min(after.latest) > 0
+
+
+@needs_kernel
+@pytest.mark.skipif(not shutil.which("strace"), reason="strace is not installed")
+def test_this_machine_sees_each_flush(guest, files, tmp_path):
+    """What the disk counts are calls of fdatasync, which came back without an error."""
+    (served,) = guest.disks
+    calls = tmp_path / "calls"
+    trace = ["strace", "-qq", "-e", "trace=fdatasync", "-o", str(calls), "-p", str(served.pid)]
+    with subprocess.Popen(trace) as tracer:
+        wait.until(lambda: [] if _traced(served.pid) else ["not yet"], "strace", seconds=60)
+        before = served.counted()
+        assert run(guest, files, FLUSHES) == (0, "")
+        after = served.counted()
+        tracer.terminate()
+
+    seen = [line for line in calls.read_text().splitlines() if line.startswith("fdatasync(") and line.endswith("= 0")]
+    assert len(seen) >= after.flushes - before.flushes >= 20
+
+
+def _traced(pid):
+    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
+
+
+@needs_kernel
+def test_a_disk_whose_program_ends_ends_the_guest(guest, files, disk):
+    """What runs on it would wait for ever; the message names the disk."""
+    number = guest.agent.begin("sleep 60")
+    guest.agent.pid(number)
+    os.kill(guest.disks[0].pid, signal.SIGKILL)
+
+    with pytest.raises(ProvisionError, match=rf"guest node1 has ended; it said: (.|\n)*serves the disk {disk.path} of"):
+        guest.agent.wait(number, 60)
+
+
+@needs_kernel
+def test_a_full_disk_of_this_machine_is_said(files, small):
+    """The guest sees a broken disk; the reason is on this machine."""
+    full = Disk(small("16M") / "disk", SIZE)
+    guest = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[full]))
+    assert run(guest, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT}") == (0, "")
+    status, _ = run(guest, files, "dd if=/dev/zero of=/disk/file bs=64k count=320 conv=fsync 2>/dev/null")
+    guest.close()
+
+    assert status
+    reason = r"a write at byte \d+ failed: No space left on device"
+    assert re.fullmatch(rf"the disk of the guest, {full.path}: {reason}", guest.disk_words())

@@ -27,7 +27,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.network import local_paths, routed_path
-from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioner import NO_DISKS, Provisioner
 from pytest_dbcluster.hosts.provisioners.container import engine, image_release, images
 from pytest_dbcluster.hosts.provisioners.container.engine import Engine, Wanted
 from pytest_dbcluster.hosts.provisioners.container.host import Attachment, ContainerHost
@@ -52,7 +52,7 @@ class ContainerProvisioner(Provisioner):
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops"} | ({"root", "netem"} if os.geteuid() == 0 else set())
     )
-    missing = MappingProxyType({"netem": "network namespaces need root"})
+    missing = MappingProxyType({"netem": "network namespaces need root", "block-devices": NO_DISKS})
 
     def __init__(self, *, keep: bool = False, chosen: dict[str, str] | None = None) -> None:
         self._run = LocalRun(keep=keep)

@@ -1,4 +1,4 @@
-"""A host that is a guest. Its programs run in the guest; its files lie in a directory of this machine."""
+"""A host that is a guest. Its programs run in the guest; its files lie in a shared directory, data on its own disk."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ import contextlib
 import ipaddress
 import itertools
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 
 from pytest_dbcluster.formatting import mebibytes
 from pytest_dbcluster.hosts.agent_host import AgentHost
+from pytest_dbcluster.hosts.guests.disk import Counted
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, Machine
 from pytest_dbcluster.hosts.guests.network import Network
-from pytest_dbcluster.hosts.host import Falls, Partitions, Pauses
+from pytest_dbcluster.hosts.host import BlockDevice, Falls, Partitions, Pauses
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network.path import NetworkPath
+from pytest_dbcluster.hosts.provisioners.vm.data_disk import DEVICE, DataDisk
 from pytest_dbcluster.releases.release import Release
 
 
-class GuestHost(AgentHost, Pauses, Partitions, Falls):
-    """A guest, its agent, and the directory that it shares with this machine under the same path."""
+class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
+    """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
     root = True  # in the guest
+    device = DEVICE
 
     def __init__(self, name: str, system: Release, files: LocalHost, machine: Machine, network: Network) -> None:
         self._interface, address = machine.interfaces[0]
@@ -33,8 +37,10 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls):
         self._memory = machine.memory
         self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
         self._scripts = itertools.count(1)
+        self._cut = False  # whether it is without power, and starts again
         self._guest = Guest(name, system, files, machine)
         self.agent = self._guest.agent
+        self._disk = DataDisk(self, self._guest.disks[0])
 
     def begin(self, script: str) -> int:
         """Start a script; returns its number. It goes over by a file: the line takes .1 ms for a character."""
@@ -44,14 +50,76 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls):
         return self.agent.begin(f". {path}")
 
     def lost(self) -> str:
-        """Why the guest has ended, with the last words of its console; empty while it runs."""
-        return self.agent.gone
+        """Why the guest has ended, with the last words of its console; empty while it runs, or starts again."""
+        return "" if self._cut else self.agent.gone
 
     def limit_reached(self) -> str:
-        """That the guest's memory was used up, or why the whole guest ended; empty for neither."""
+        """That the guest's memory was used up, why its disk failed or the whole guest ended; empty for none of them."""
         if "Out of memory" in self._guest.console():
             return f"the guest's memory of {mebibytes(self._memory)} was used up"
-        return self.agent.gone
+        return self.agent.gone or self._guest.disk_words()
+
+    def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
+        """Write a file, by way of the shared directory if it lies on the disk."""
+        if not self._disk.holds(path):
+            super().push(content, path, mode=mode)
+            return
+        with self._numbering:
+            shared = f"{self.directory}/{DIRECTORY}/file-{next(self._scripts)}"
+        super().push(content, shared)
+        self._disk.push(shared, path, mode)
+
+    def pull(self, path: str, *, offset: int = 0) -> bytes:
+        """The content of a file from byte ``offset`` (0-based) to its end."""
+        if not self._disk.holds(path):
+            return super().pull(path, offset=offset)
+        copy = self._disk.pull(path)
+        content = super().pull(copy, offset=offset)
+        Path(copy).unlink()
+        return content
+
+    def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
+        """Copy a directory of this machine: to a new file system on the disk, if the server's data is meant."""
+        if target != self._disk.directory:
+            super().copy_tree(source, target, durable=durable)
+            return
+        self.place(source, durable=durable)
+        self.mount(self.device)
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and everything in it; a directory that is the whole disk stays, empty."""
+        if self._disk.holds(path):
+            self._disk.remove(path)
+        else:
+            super().remove_tree(path)
+
+    def take_tree(self, source: str, target: Path) -> None:
+        """Move a directory to this machine."""
+        super().take_tree(self._disk.copy_out(source) if self._disk.holds(source) else source, target)
+
+    def tree_size(self, path: str) -> int:
+        """The size of a directory, in bytes."""
+        return self._disk.size(path) if self._disk.holds(path) else super().tree_size(path)
+
+    def flush_seconds(self) -> float:
+        """The time of one flush of the disk, or of this machine's while no data lies on the disk."""
+        return self._disk.flush_seconds() if self._disk.holds(self._disk.directory) else super().flush_seconds()
+
+    def counted(self) -> Counted:
+        """What was done on the disk since the guest has power."""
+        return self._guest.disks[0].counted()
+
+    def place(self, source: str, *, durable: bool = False) -> None:
+        """Make a file system on the disk, with a copy of a directory of this machine. Raises ProvisionError."""
+        self._disk.place(source, durable=durable)
+
+    def mount(self, device: str) -> None:
+        """Mount the disk, or a device on top of it, where the server's data lies. Raises ProvisionError."""
+        self._disk.mount(device)
+
+    def unmount(self) -> None:
+        """Undo ``mount``. Raises ProvisionError."""
+        self._disk.unmount()
 
     def cpu_seconds(self) -> float | None:
         """The CPU time of the guest so far, with that of its kernel, in seconds; None after its end."""
@@ -89,11 +157,15 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls):
     def kill(self) -> None:
         """Cut the guest's power and start it again. Raises ProvisionError.
 
-        What its programs had in memory is lost. What they wrote to files, flushed or not, this machine has.
+        What its programs had in memory is lost, and what they wrote to its disk and did not flush. What they wrote to
+        files of the shared directory, this machine has.
         """
+        self._cut = True
         self._guest.cut()
         self._guest.boot()
         self.agent = self._guest.agent  # a new line
+        self._cut = False
+        self._disk.begin_again()
 
     def detach(self) -> None:
         """Close our line to the guest. It ends then, unless the run is kept."""

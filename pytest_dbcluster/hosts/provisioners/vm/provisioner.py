@@ -1,7 +1,8 @@
 """Guest provisioner: every node is a guest of user-mode Linux, a virtual machine that needs no hypervisor.
 
 A guest is a process of this machine with a kernel of its own, one CPU, its own memory and its own network interface.
-Its programs are those of the cache; data lie in a directory of this machine, which the guest sees under the same path.
+Its programs are those of the cache. Data of its server lie on a disk of its own, a sparse file of the run; its other
+files lie in a directory of this machine, which the guest sees under the same path.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import Unsupported
 from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.guests.disk import Disk
 from pytest_dbcluster.hosts.guests.guest import Machine
 from pytest_dbcluster.hosts.guests.network import Network
 from pytest_dbcluster.hosts.host import Host
@@ -34,6 +36,9 @@ from pytest_dbcluster.system import cache, cgroups
 
 MEMORY = 2**30  # of a guest whose spec names none; the machine gives it page by page
 CPUS = 1  # the kernel of a guest runs on one
+DISK = 64 * 2**30  # of a guest whose spec names none; the file takes what the guest writes
+DISK_FILE = "disk"
+DISKS = "ext4 on a virtio disk of each guest, a file of this machine; a flush is an fdatasync of the file"
 
 
 class GuestProvisioner(Provisioner):
@@ -51,7 +56,7 @@ class GuestProvisioner(Provisioner):
     def offers(self) -> frozenset[str]:
         """The powers of guests; limits of CPU and disk are control groups of this machine around the guest."""
         limits = cgroups.find(self.directory.parent).offers - {"memory"}
-        return frozenset({"shared-cores", "root", "netem", "memory"} | limits)
+        return frozenset({"shared-cores", "root", "netem", "memory", "block-devices"} | limits)
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -65,9 +70,9 @@ class GuestProvisioner(Provisioner):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """The exact kernel of guests, if it has been fetched."""
+        """The exact kernel of guests, if it has been fetched, and where data lies."""
         system = self._system or fetched.lookup(GUEST_SYSTEM, "")
-        return {"guests": f"user-mode Linux {system.version}"} if system else {}
+        return {"guests": f"user-mode Linux {system.version}", "disks": DISKS} if system else {}
 
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
         """The memory of a guest, in bytes, whatever this machine has."""
@@ -130,6 +135,7 @@ class GuestProvisioner(Provisioner):
             enter=network.enter,
             read_only=[str(cache.releases()), str(Path(registry.__file__).parent)],
             writable=[files.directory],
+            disks=[Disk(Path(files.directory, DISK_FILE), spec.needs.disk or DISK)],
             keep=self._run.keep,
         )
         try:

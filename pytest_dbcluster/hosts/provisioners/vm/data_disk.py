@@ -1,0 +1,184 @@
+"""The disk of a guest: an ext4 file system on a file of this machine, mounted where the guest's server keeps its data.
+
+my.cnf, logs, sockets and temporary files stay in the directory that the guest shares with this machine.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import shlex
+import statistics
+from pathlib import Path
+
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.formatting import size
+from pytest_dbcluster.hosts.guests.disk import ServedDisk
+from pytest_dbcluster.hosts.guests.guest import DIRECTORY, PATH
+from pytest_dbcluster.hosts.host import DATA, Host
+from pytest_dbcluster.system import cache
+
+DEVICE = "/dev/vda"
+BLOCK = 4096
+INODES = 16384
+COPY_SECONDS = 1800.0
+FLUSHES = 100  # that are measured
+OPTIONS = "noatime"
+# -E: nothing is left to do for later, which would disturb rounds; a new file holds zeros already.
+MAKE = (
+    f"/sbin/mke2fs -q -F -t ext4 -b {BLOCK} -N {INODES} -E lazy_itable_init=0,lazy_journal_init=1,nodiscard "
+    f"-e remount-ro {DEVICE} {{blocks}}"
+)
+# Without barriers, so that the copy goes to the page cache of this machine, and no further.
+COPY = """set -e
+mkdir -p {there} {source_there}
+mount -t ext4 -o {options},nobarrier {device} {there}
+rmdir {there}/lost+found
+mount -t hostfs -o ro,{source} none {source_there}
+cp -a {source_there}/. {there}
+umount {source_there}
+umount {there}
+"""
+# Files that are there already are written again, so a flush writes their content and nothing else.
+MEASURE = """set -e
+mkdir {there}/.flush
+cd {there}/.flush
+for n in $(seq {flushes}); do printf %04096d 0 >f$n; done
+sync -d *
+"""
+FLUSH = """cd {there}/.flush
+for n in $(seq {flushes}); do echo x 1<>f$n; done
+sync -d *
+"""
+
+
+class DataDisk:
+    """The disk of a host. ``host``: runs programs in the guest. ``disk``: what serves it now."""
+
+    def __init__(self, host: Host, disk: ServedDisk) -> None:
+        self._host = host
+        self._served = disk
+        self._mounted = ""  # the device
+        self._numbers = itertools.count(1)
+        self._flush_seconds = 0.0
+        self.directory = f"{host.directory}/{DATA}"
+
+    def holds(self, path: str) -> bool:
+        """Whether a path of the host lies on the disk."""
+        return bool(self._mounted) and Path(path).is_relative_to(self.directory)
+
+    def place(self, source: str, *, durable: bool) -> None:
+        """Make the file system with a copy of a directory of this machine. Raises ProvisionError."""
+        if not PATH.fullmatch(source):
+            raise ProvisionError(f"a guest cannot copy the directory {source!r}: choose another with XDG_CACHE_HOME")
+        whole = self._served.disk.size
+        blocks = (whole - whole // 16384 - 2**20) // BLOCK
+        script = COPY.format(
+            there=shlex.quote(self.directory),
+            source=shlex.quote(source),
+            source_there="/run/source",
+            device=DEVICE,
+            options=OPTIONS,
+        )
+        try:
+            self._run(MAKE.format(blocks=max(blocks, 1)))
+            self._run(script, COPY_SECONDS)
+        except CommandFailed as error:
+            raise self._unplaced(source, error) from error
+        if durable:
+            self._flush()
+
+    def _unplaced(self, source: str, error: CommandFailed) -> ProvisionError:
+        """What to do about a copy that failed: the disk is too small, or this machine's is full."""
+        what, whole = size(cache.size(Path(source))), size(self._served.disk.size)
+        if words := self._served.words():
+            return ProvisionError(
+                f"cannot copy {what} of data to the disk of {self._host.name}, the file {self._served.disk.path}: "
+                f"{words}; free some, or set DBCLUSTER_DATA_DIR to a directory on another disk"
+            )
+        return ProvisionError(
+            f"cannot copy {what} of data to the disk of {self._host.name}, which has {whole}: {error.stderr.strip()}; "
+            "ask for a larger one with disk="
+        )
+
+    def _flush(self) -> None:
+        """Flush on this machine what the guest has written: it was not asked to."""
+        file = os.open(self._served.disk.path, os.O_RDONLY)
+        try:
+            os.fdatasync(file)
+        finally:
+            os.close(file)
+
+    def mount(self, device: str) -> None:
+        """Mount a device with the file system. Raises ProvisionError."""
+        there = shlex.quote(self.directory)
+        self._run(f"mkdir -p {there} && mount -t ext4 -o {OPTIONS} {shlex.quote(device)} {there}")
+        self._mounted = device
+
+    def unmount(self) -> None:
+        """Unmount it. Raises ProvisionError."""
+        self._run(f"umount {shlex.quote(self.directory)}")
+        self._mounted = ""
+
+    def begin_again(self) -> None:
+        """Mount the disk after a power cut, if it was mounted; its journal is recovered. Raises ProvisionError."""
+        mounted, self._mounted = self._mounted, ""
+        if mounted == DEVICE:
+            self.mount(DEVICE)
+
+    def push(self, shared: str, path: str, mode: int) -> None:
+        """Move a file from the directory that the guest shares with this machine to the disk. Raises ProvisionError."""
+        target = shlex.quote(path)
+        self._run(f"mkdir -p $(dirname {target}) && install -m {mode:o} {shared} {target}; rm {shared}")
+
+    def pull(self, path: str) -> str:
+        """Copy a file from the disk to the shared directory, and return its path there. Raises FileNotFoundError."""
+        copy = f"{self._host.directory}/{DIRECTORY}/file-{next(self._numbers)}"
+        try:
+            self._run(f"cp {shlex.quote(path)} {copy}")
+        except CommandFailed as error:
+            if "No such file" in error.stderr:
+                raise FileNotFoundError(path) from None
+            raise
+        return copy
+
+    def remove(self, path: str) -> None:
+        """Remove a directory on the disk, or everything on it. Raises ProvisionError."""
+        if Path(path) == Path(self.directory):
+            self._run(f"find {shlex.quote(path)} -mindepth 1 -delete")
+        else:
+            self._run(f"rm -rf {shlex.quote(path)}")
+
+    def copy_out(self, path: str) -> str:
+        """Copy a directory from the disk to the shared directory, and return its path there. Raises ProvisionError."""
+        copy = f"{self._host.directory}/{DIRECTORY}/tree-{next(self._numbers)}"
+        self._run(f"cp -a {shlex.quote(path)} {copy}", COPY_SECONDS)
+        return copy
+
+    def size(self, path: str) -> int:
+        """The size of what lies in a directory on the disk, in bytes. Raises ProvisionError."""
+        return int(self._run(f"du -sk {shlex.quote(path)}").split()[0]) * 1024
+
+    def flush_seconds(self) -> float:
+        """The median time of a flush of the disk, in seconds: a program in the guest asks, this machine does it.
+
+        The guest's own way to the disk is left out: a flush that does nothing is none, however long it takes.
+        Measured once. Raises ProvisionError.
+        """
+        if not self._flush_seconds:
+            there = {"there": shlex.quote(self.directory), "flushes": FLUSHES}
+            try:
+                self._run(MEASURE.format(**there))
+                before = self._served.counted()
+                self._run(FLUSH.format(**there))
+                after = self._served.counted()
+            finally:
+                self._run(f"rm -rf {there['there']}/.flush")
+            if (flushes := after.flushes - before.flushes) < FLUSHES:
+                file = self._served.disk.path
+                raise ProvisionError(f"{FLUSHES} flushes in {self._host.name} were {flushes} of its disk {file}")
+            self._flush_seconds = statistics.median(after.latest[-flushes:])
+        return self._flush_seconds
+
+    def _run(self, script: str, seconds: float = 60.0) -> str:
+        return self._host.run(["sh", "-c", script], seconds=seconds).stdout

@@ -1,0 +1,76 @@
+"""The disk server's own parts; with a kernel it is tested as the disk of a guest."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from pytest_dbcluster.hosts.guests import disk_server
+from pytest_dbcluster.hosts.guests.disk_server import PAGE, REGION, Disk, Memory
+
+BEGIN = 16 * PAGE  # where the guest's shared memory begins
+
+
+@pytest.fixture
+def memory():
+    """Four pages of shared memory, filled with x."""
+    file = os.memfd_create("guest")
+    os.write(file, b"x" * 4 * PAGE)
+    made = Memory()
+    made.share(bytes(8) + REGION.pack(BEGIN, 4 * PAGE, BEGIN, 0), [file])
+    return made
+
+
+@pytest.fixture
+def shown():
+    """What the disk shows of itself."""
+    return bytearray(PAGE)
+
+
+@pytest.fixture
+def disk(tmp_path, shown):
+    """A disk of 1 MiB."""
+    file = os.open(tmp_path / "disk", os.O_RDWR | os.O_CREAT)
+    os.truncate(file, 2**20)
+    yield Disk(file, memoryview(shown))
+    os.close(file)
+
+
+def test_one_page_that_is_not_shared_holds_zeros(memory):
+    """A kernel writes zeros from a page of its own program; any other page there would be read wrongly."""
+    assert bytes(memory.content(BEGIN, 4)) == b"xxxx"
+    assert bytes(memory.content(PAGE, PAGE)) == bytes(PAGE)
+    assert bytes(memory.content(PAGE + 512, 512)) == bytes(512)
+    with pytest.raises(ValueError, match="the guest does not share its memory at 0x2000"):
+        memory.content(2 * PAGE, PAGE)
+    with pytest.raises(ValueError, match="does not share its memory at 0x1000"):
+        memory.view(PAGE, PAGE)
+
+
+def test_a_request_with_memory_that_is_not_shared_fails(memory, disk, shown):
+    """It is said once, and the guest sees an error of its disk."""
+    for _ in range(2):
+        assert disk.do(disk_server.READ, 8, [(PAGE, 512)], memory) == (disk_server.FAILED, 0)
+
+    (words,) = disk_server.WORDS.unpack_from(shown, disk_server.COUNTED.size + disk_server.LATEST.size)
+    assert words.rstrip(b"\0") == b"a read at byte 4096 failed: the guest does not share its memory at 0x1000\n"
+
+
+def test_what_was_written_is_read_again(memory, disk):
+    """In pieces, at its own place; zeros need no memory of the guest."""
+    pieces = [(BEGIN, 512), (BEGIN + PAGE, 1024)]
+    assert disk.do(disk_server.WRITE, 1, pieces, memory) == (disk_server.DONE, 0)
+    memory.view(BEGIN, 2 * PAGE)[:] = bytes(2 * PAGE)
+    assert disk.do(disk_server.READ, 0, [(BEGIN, 2560)], memory) == (disk_server.DONE, 2560)
+    assert bytes(memory.view(BEGIN, 2560)) == bytes(512) + b"x" * 1536 + bytes(512)
+
+    memory.view(BEGIN + PAGE, 16)[:] = disk_server.ZEROES.pack(2, 1, 0)
+    assert disk.do(disk_server.WRITE_ZEROES, 0, [(BEGIN + PAGE, 16)], memory) == (disk_server.DONE, 0)
+    assert disk.do(disk_server.READ, 0, [(BEGIN, 2560)], memory) == (disk_server.DONE, 2560)
+    assert bytes(memory.view(BEGIN, 2560)) == bytes(512) + b"x" * 512 + bytes(512) + b"x" * 512 + bytes(512)
+
+
+def test_a_request_of_an_unknown_kind_is_refused(memory, disk):
+    """As the standard asks for, so that a later kernel can try."""
+    assert disk.do(99, 0, [], memory) == (disk_server.UNKNOWN, 0)

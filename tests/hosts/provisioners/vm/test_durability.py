@@ -1,0 +1,83 @@
+"""What servers in guests keep when the guest loses its power."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
+
+ROWS = 20
+
+
+@pytest.fixture(scope="module")
+def server(guest):
+    """A server with a table, whose log goes through the page cache of its guest."""
+    made = guest(
+        "standalone", 1, "mariadb:10.11", innodb_flush_log_at_trx_commit="2", innodb_flush_log_at_timeout="2700"
+    )
+    made.nodes[0].query("CREATE TABLE mysql.kept (id INT AUTO_INCREMENT PRIMARY KEY) ENGINE=InnoDB")
+    return made
+
+
+def commit(cluster: Cluster, flush: int) -> None:
+    """Acknowledged commits, each flushed as said."""
+    (node,) = cluster.nodes
+    node.query(f"SET GLOBAL innodb_flush_log_at_trx_commit = {flush}")
+    for _ in range(ROWS):
+        node.query("INSERT INTO mysql.kept VALUES ()")
+
+
+def start_again(cluster: Cluster) -> int:
+    """How many rows the server has after its recovery."""
+    (node,) = cluster.nodes
+    node.start()
+    node.wait_answering(120)
+    return int(node.query("SELECT COUNT(*) FROM mysql.kept")[0][0])
+
+
+def test_flushed_commits_survive_a_power_cut(server):
+    """Each acknowledged commit had been flushed to the disk; so many flushes were asked of this machine."""
+    (host,) = server.hosts
+    assert isinstance(host, GuestHost)
+    before = host.counted().flushes
+    commit(server, 1)
+    assert host.counted().flushes - before >= ROWS
+
+    host.kill()
+
+    assert start_again(server) == ROWS
+
+
+def test_commits_that_are_only_written_survive_a_crash_and_no_power_cut(server):
+    """The kernel of the guest has them, until its power ends. The server recovers both times."""
+    (node,), (host,) = server.nodes, server.hosts
+    host.run(["sh", "-c", "echo 0 >/proc/sys/vm/dirty_writeback_centisecs"])
+    before = int(node.query("SELECT COUNT(*) FROM mysql.kept")[0][0])
+    commit(server, 2)
+    node.kill()
+    assert start_again(server) == before + ROWS
+    commit(server, 2)
+
+    host.kill()
+
+    assert before + ROWS <= start_again(server) < before + 2 * ROWS
+
+
+@pytest.mark.guests
+def test_a_node_without_power_comes_back_into_its_cluster(guest):
+    """It recovers its own data, and gets what was committed meanwhile."""
+    cluster = guest("galera", 3, "mariadb:10.11")
+    first, _, last = cluster.nodes
+    first.query("CREATE TABLE mysql.kept (id INT PRIMARY KEY) ENGINE=InnoDB")
+    first.query("INSERT INTO mysql.kept VALUES (1)")
+    assert cluster.settle(60), cluster.backlog()
+    last.host.kill()
+    first.query("INSERT INTO mysql.kept VALUES (2)")
+
+    cluster.topology.rejoin(last, cluster.nodes)
+    wait.until(cluster.problems, "the cluster with all nodes", seconds=120)
+
+    assert [node.query("SELECT id FROM mysql.kept ORDER BY id") for node in cluster.nodes] == [[(1,), (2,)]] * 3
+    assert "IST received" in last.host.pull(last.log).decode()  # the rest alone
