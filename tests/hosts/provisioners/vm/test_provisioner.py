@@ -137,7 +137,7 @@ def test_a_partitioned_guest_is_out_of_reach_until_it_heals(pair):
 def test_a_guest_without_power_starts_again(provisioner):
     """No program of it is left; its files are, and its addresses, so others reach it; its old programs have ended."""
     (host,) = provisioner.acquire(SPEC)
-    assert reachable(host.address, 5) is not None
+    assert reachable(host)
     known = host.run(["cat", "/sys/class/net/vec0/address"]).stdout
     program = host.spawn(["sleep", "88"], log=f"{host.directory}/log", directory=host.directory)
     wait.until(lambda: [] if Path(host.directory, "log").exists() else ["none"], "the program's log", seconds=60)
