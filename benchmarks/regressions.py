@@ -5,7 +5,7 @@
 The gate is ``scripts/compare_with_base.sh`` in a temporary repository, as the example workflow calls it. For the
 history ``--runs`` healthy runs are measured first. Then one more, whose servers share the CPU with programs that use
 all of it for as long as they run: both variants are slower then, and the ratio may be as before. Then one like the
-first.
+first. A run takes about a minute. The machine should be idle: the more runs differ, the less is certain.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ def test_other_is_no_slower(measure):
     one, other = measure(MySQLSlap("key"), on=[ONE, OTHER])
     assert other.no_slower_than(one, by=0.1)
 """
-# The shell becomes the server; its children end after it.
-THIEF = """case "$*" in *--datadir*) for _ in {thieves}; do (while kill -0 $$ 2>/dev/null; do :; done) & done ;; esac
+THIEVES = 4  # for each CPU
+# The shell becomes the server of a node, which has its own my.cnf; its children end after it.
+THIEF = """case "$*" in *--defaults-file=*/my.cnf*)
+    for _ in {thieves}; do (while kill -0 $$ 2>/dev/null; do :; done) & done ;; esac
 """
 
 
@@ -64,7 +66,7 @@ def gate(place: Path, seconds: int, flush: Sequence[int]) -> tuple[int, str]:
 
 
 def slowed(place: Path, thieves: int) -> str:
-    """A release whose server takes the CPU away from itself, as a value of ``--db-release``."""
+    """A release whose server starts so many programs that take the CPU from it, as a value of ``--db-release``."""
     entry = find.find("mariadb:10.11").bin.parent
     place.mkdir()
     for path in entry.iterdir():
@@ -72,7 +74,9 @@ def slowed(place: Path, thieves: int) -> str:
             (place / path.name).symlink_to(path)
     shutil.copytree(entry / "bin", place / "bin", symlinks=True)
     program = place / "bin" / "mariadbd"
-    program.write_text(program.read_text().replace("exec ", f"{THIEF.format(thieves='. ' * thieves)}exec ", 1))
+    program.write_text(
+        program.read_text().replace("exec ", f"{THIEF.format(thieves='. ' * thieves)}exec ", 1)
+    )
     return f"mariadb:10.11={place}"
 
 
@@ -123,7 +127,7 @@ def main() -> None:
             (place / "test_suite.py").write_text(SUITE)
             for _ in range(arguments.runs):
                 run(place)
-            run(place, "--db-release", slowed(place / "slowed", os.cpu_count() or 1))
+            run(place, "--db-release", slowed(place / "slowed", THIEVES * (os.cpu_count() or 1)))
             run(place)
             print(*judged(history_file.read(place / "history.jsonl")), sep="\n")
 
