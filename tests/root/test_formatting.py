@@ -35,10 +35,12 @@ def sides(values, limit):
 @example(((1.0,), [0.84, 0.92, 0.9973]))
 @example(((1.0,), [0.84, 0.92, math.nextafter(1, 0)]))
 @example(((0.95, 1.0 / 0.95), [0.0, 1.0, math.inf]))
+@example(((1.0001,), [1.0001, math.inf, math.inf]))
 def test_a_printed_interval_contains_a_bound_exactly_if_the_true_one_does(made):
     """No end, and no estimate, is rounded onto or across a bound; the printed estimate lies in the printed interval."""
     limits, (low, value, high) = made
-    ratio, _, rest = formatting.with_interval(value, low, high, limits).partition("x (")
+    text, _, rest = formatting.with_interval(value, low, high, limits).partition(" (")
+    ratio = text.removesuffix("x")
     shown = [] if rest.startswith("no") else [float(end) for end in rest.rstrip(")").split(" .. ")]
 
     for limit in limits:

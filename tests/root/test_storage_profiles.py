@@ -57,8 +57,8 @@ def test_memory_is_written_as_my_cnf_has_it(text, number):
         ({"memory": "much"}, "memory='much' of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G"),
         (
             {"links": {}},
-            "with_needs() of cluster galera3 asks for nothing; known: cores, memory, iops, rtt, loss, jitter, rate, "
-            "links",
+            "with_needs() of cluster galera3 asks for nothing; known: cores, memory, iops, disk, rtt, loss, jitter, "
+            "rate, links",
         ),
     ],
 )
@@ -178,12 +178,13 @@ def variant(spec, flush):
 def test_a_limited_device_is_not_blind(monkeypatch):
     """There a flush costs time, however fast the disk below is; a limit that no disk reaches changes nothing."""
     monkeypatch.setattr(probes, "fsync_seconds", lambda directory: 10e-6)
+    (host,) = FakeProvisioner().acquire(ClusterSpec("standalone"))
     limited, fast = GALERA.with_storage("gp2-3000"), GALERA.with_needs(iops=1_000_000)
 
-    assert blind_spots.flushing([variant(limited, 1), variant(limited, 2)], "/data") == ""
+    assert blind_spots.flushing([variant(limited, 1), variant(limited, 2)], [host]) == ""
     for specs in ((GALERA, GALERA), (limited, GALERA), (fast, fast)):
-        assert blind_spots.flushing([variant(spec, flush) for flush, spec in enumerate(specs)], "/data") == (
-            "an fsync takes 10 us in /data: this disk cannot show what flushing costs"
+        assert blind_spots.flushing([variant(spec, flush) for flush, spec in enumerate(specs)], [host]) == (
+            f"an fsync takes 10 us in {host.directory}: this disk cannot show what flushing costs"
         )
 
 
