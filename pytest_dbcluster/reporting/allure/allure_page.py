@@ -42,6 +42,8 @@ STYLE = (
     " #app { flex: 1; min-height: 0 } #app > * { height: 100% !important; min-height: 0 !important } }"
     " #dbcluster { font: 14px/1.5 sans-serif; padding: 6px 24px; background: white; color: black }"
     " #dbcluster a { color: #0550ae }"
+    " @media screen and (prefers-color-scheme: dark) { #dbcluster { background: #16191d; color: #e8ebee }"
+    " #dbcluster a { color: #7cc6f0 } }"
 )
 BAR = '<style>{style}</style><nav id="dbcluster">{sentence} <a href="{address}">Open the page of the run</a></nav>'
 

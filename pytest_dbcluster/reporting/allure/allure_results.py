@@ -168,7 +168,7 @@ def _additions() -> Any:
             _reword(result, added.shown)
             why = result.statusDetails.message if result.status == UNKNOWN else ""
             if added.shown or why:
-                result.name = description.name(result.name, added.shown)
+                result.name = description.name(result.name, added.shown, inconclusive=bool(why))
                 told = description.html(result.description or "", added.shown, why)
                 result.descriptionHtml = (result.descriptionHtml or "") + told
 

@@ -36,20 +36,21 @@ class Shown:
     chart: str = ""
 
 
-def name(test: str, shown: Sequence[Shown]) -> str:
+def name(test: str, shown: Sequence[Shown], *, inconclusive: bool = False) -> str:
     """The name of a test with the ratio of its claim: ``test_flush[write]: 1.84 (1.18 .. 3.08)``.
 
     Of several claims it is that of the first one that is refuted, else inconclusive; the others are counted. Allure
-    calls an inconclusive test ``unknown``, so its name says what it is.
+    calls an inconclusive test ``unknown``, so its name says what it is, also without a claim. inconclusive: whether
+    the test is.
     """
     claims = [one.record for one in shown if isinstance(one.record, ClaimRecord)]
     if not claims:
-        return test
+        return f"{test}: {INCONCLUSIVE.rstrip(': ')}" if inconclusive else test
     asserted = [record for record in claims if record.asserted] or claims
     first = min(asserted, key=lambda record: RANKS[record.verdict.outcome])
     more = f" and {len(asserted) - 1} more" if len(asserted) > 1 else ""
     state = INCONCLUSIVE if words.state(first) == "inconclusive" else ""
-    metric = "" if first.metric == "throughput" else f"{first.metric} "
+    metric = "" if first.metric == "throughput" or words.about_stalls(first) else f"{first.metric} "
     return f"{test}: {state}{metric}{_estimate(first)}{more}"
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -219,6 +220,16 @@ def test_a_request_that_leaves_is_noticed(browser, made):
 
     assert len(leaving(browser)) == 1
     browser.errors.clear()
+
+
+def test_the_bar_is_dark_where_allure_is(browser, made, pictures):
+    """A white bar above a dark page dazzles."""
+    browser.call("Page.navigate", url="about:blank")
+    browser.open(made[0], theme="dark")
+    colour = browser.script("getComputedStyle(document.querySelector('#dbcluster')).backgroundColor")
+    browser.picture(pictures / "allure-dark.png", "html")
+
+    assert max(map(int, re.findall(r"\d+", colour))) < 60
 
 
 def test_the_list_shows_each_test_with_its_ratio(browser, made, pictures):
