@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from pytest_dbcluster.formatting import fitting
+
 if TYPE_CHECKING:
     from pytest_dbcluster.reporting.records import ClaimRecord
 
 NAME = "dbcluster_benchmarks"
+DRAWS = "pygal"  # what draws its histogram
+NO_HISTOGRAM = (
+    f"--benchmark-histogram needs {DRAWS}, which is not installed: pip install 'pytest-benchmark[histogram]'; or leave "
+    "the option out"
+)
 HEADER = "benchmark: "  # the beginning of pytest-benchmark's line at the top of a run
 # Its options that ask for results. Others change how functions are timed, or switch it off.
 ASKS = ("save", "autosave", "json", "compare", "compare_fail", "histogram", "enable", "only")
@@ -45,6 +53,12 @@ class Benchmarks:
 
 
 def register(config: pytest.Config, records: Callable[[], Sequence[ClaimRecord]]) -> None:
-    """Register the plugin where pytest-benchmark is there."""
+    """Register the plugin where pytest-benchmark is there.
+
+    Raises UsageError for a histogram that could not be drawn: pytest-benchmark itself ends with an internal error when
+    everything is measured.
+    """
     if config.pluginmanager.hasplugin("benchmark"):
+        if getattr(config.option, "benchmark_histogram", None) and importlib.util.find_spec(DRAWS) is None:
+            raise pytest.UsageError(fitting(NO_HISTOGRAM, "ERROR: "))
         config.pluginmanager.register(Benchmarks(config, records), NAME)

@@ -62,6 +62,30 @@ def test_a_saved_run_is_compared_with_the_next_one(suite):
     result.stdout.fnmatch_lines(["test_faster mysqlslap write other (NOW)*"])
 
 
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_histogram_shows_both_variants(suite, workers):
+    """A file for each test and workload."""
+    pytest.importorskip("pygal")
+    result = suite.runpytest_subprocess(*WORDS, "--benchmark-histogram=hist", *workers)
+
+    result.assert_outcomes(passed=1)
+    (drawn,) = suite.path.glob("hist-*.svg")
+    assert all(f"test_faster mysqlslap write {name}" in drawn.read_text() for name in ("other", "galera3"))
+
+
+def test_a_histogram_that_cannot_be_drawn_is_refused_before_a_test(suite):
+    """pytest-benchmark itself finds it out when all is measured, and ends with an internal error."""
+    suite.makepyfile(no_pygal="import sys\n\nsys.modules['pygal'] = None\n")
+    result = suite.runpytest_subprocess(*WORDS, "-p", "no_pygal", "--benchmark-histogram=hist")
+    (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert line.removeprefix("ERROR: ") == (
+        "--benchmark-histogram needs pygal, which is not installed: pip install 'pytest-benchmark[histogram]'; or "
+        "leave the option out"
+    )
+
+
 def test_its_line_goes_where_nothing_is_asked_of_it(suite):
     """The header has it when it is used, and nothing of it is at the end when it is not."""
     silent = suite.runpytest_subprocess(*WORDS)

@@ -149,6 +149,16 @@ def test_a_run_in_github_actions_writes_its_summary(suite, workers, monkeypatch)
     assert (suite.path / "step.md").read_text().startswith("## The only claim does not hold; 1 is refuted: ")
 
 
+def test_a_summary_is_written_elsewhere_where_it_is_asked_for(suite, monkeypatch):
+    """With --db-github, and else in GitHub Actions alone."""
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.path / "step.md"))
+    suite.runpytest_subprocess(*WORDS)
+    assert not (suite.path / "step.md").exists()
+    suite.runpytest_subprocess(*WORDS, "--db-github")
+
+    assert (suite.path / "step.md").read_text().startswith("## The only claim holds")
+
+
 SEVERAL = """
     import pytest
     from pytest_dbcluster.spec import ClusterSpec

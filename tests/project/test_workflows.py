@@ -14,6 +14,7 @@ import pytest
 from pytest_dbcluster.cli import init
 from pytest_dbcluster.system import cache
 from tests.support.command import ROOT, git_in
+from tests.support.workflows import read
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 SCRIPT = "scripts/compare_with_base.sh"
@@ -48,6 +49,17 @@ def test_workflows_are_safe(workflows):
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "No findings to report" in done.stdout + done.stderr
+
+
+def test_no_workflow_runs_a_pull_request_with_the_rights_of_the_repository(workflows):
+    """The only one with such rights is started by another workflow, checks nothing out, and uses no action."""
+    every = {path.name: read(path) for path in workflows.glob("*.yml")}
+    privileged = [name for name, one in every.items() if {"pull_request_target", "workflow_run"} & set(one["on"])]
+
+    assert privileged == ["comment-example.yml"]
+    assert "pull_request_target" not in every["comment-example.yml"]["on"]
+    steps = [step for job in every["comment-example.yml"]["jobs"].values() for step in job["steps"]]
+    assert [step for step in steps if "uses" in step] == []
 
 
 def actionlint():
