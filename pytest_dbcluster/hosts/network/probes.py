@@ -55,7 +55,7 @@ def train(source: Namespace, address: str, count: int, size: int, interval: floa
 
     It ends when all are back, or ``wait`` seconds after the last one was sent. Raises OSError.
     """
-    made = source.make_socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    made = source.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
     identity, body = os.getpid() & 0xFFFF, bytes(size)
     heads = [_packet(identity, number) for number in range(count)]
     flights: list[Flight] = []
@@ -63,8 +63,7 @@ def train(source: Namespace, address: str, count: int, size: int, interval: floa
     with made:
         made.setblocking(False)
         for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
-            with contextlib.suppress(PermissionError):  # without root the buffers of this machine have to do
-                made.setsockopt(socket.SOL_SOCKET, option, BUFFER)
+            made.setsockopt(socket.SOL_SOCKET, option, BUFFER)
         began = time.perf_counter()
         while left and (len(flights) < count or time.perf_counter() < flights[-1].sent + wait):
             if len(flights) < count and time.perf_counter() >= began + len(flights) * interval:

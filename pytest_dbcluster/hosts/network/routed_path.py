@@ -229,7 +229,7 @@ class RoutedPath(NetworkPath):
 
         self._require("its packets cannot be counted")
         try:
-            return apart(sent)
+            return self._namespaces[pair[0]].inside(sent)
         except OSError as error:
             self._require("its packets could not be counted")
             raise ProvisionError(f"no pings from {pair[0]} to {pair[1]}: {error}") from None
