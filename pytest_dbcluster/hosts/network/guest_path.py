@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +10,6 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import router
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import BANDS
-from pytest_dbcluster.hosts.network.traffic import Pings, speed
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
 LINK = "vec0"  # the link of a guest
@@ -19,28 +17,10 @@ LOAD = """
 for name in sch_prio sch_netem cls_u32; do
     test -e /sys/module/$name || insmod /usr/lib/uml/modules/$name.ko || exit
 done
-echo 8388608 >/proc/sys/net/core/rmem_max  # a program may ask for so many bytes of packets that wait for it
 """
-# Several at once: a guest that waits for an answer wakes each 10 ms.
-PINGS = """
-for number in 1 2 3 4; do /bin/ping "$@" >pings.$number 2>&1 & done
-wait
-cat pings.1 pings.2 pings.3 pings.4
-rm pings.?
-"""
-AT_ONCE = 4
-SENT = re.compile(r"^([0-9]+) packets transmitted, .* time ([0-9]+)ms$", re.MULTILINE)
-ANSWER = re.compile(r" icmp_seq=([0-9]+) .*time=([0-9.]+) ms$", re.MULTILINE)
-LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/([0-9.]+)/", re.MULTILINE)
-SHORTEST = 0.001  # seconds between two pings
-PING_SECONDS = 1  # for pings that are counted
-BURST_SECONDS = 0.4  # of a burst at the asked rate
-FEWEST, MOST = 20, 2000  # pings of a burst
-SMALL, LARGE, FAST = 1400, 8000, 2e7  # bytes that a ping of a burst carries; large ones from this rate on
-HEADERS, PIECE = 34, 1480  # bytes of a packet on the link, beside what it carries; longer ones are sent in pieces
+LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/", re.MULTILINE)
 SECONDS = 60.0
 WAIT = 10  # seconds until a ping counts as lost
-PINGS_SECONDS = 300.0  # for a command that pings, on a machine that does much else
 
 
 class GuestPath(NetworkPath):
@@ -89,48 +69,15 @@ class GuestPath(NetworkPath):
 
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
         """The shortest of so many pings from the first end."""
-        said = self._pinged(pair, "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT))
-        return RoundTrips(self._found(LEAST, said, pair)[0] / 1000, None)
-
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """As many pings as a second has time for."""
-        several = AT_ONCE if interval < SHORTEST * AT_ONCE else 1
-        options = ["-i", f"{max(SHORTEST, interval):.3f}", "-c", str(count // several), "-w", str(PING_SECONDS)]
-        said = self._pinged(pair, *options, script=PINGS if several > 1 else "")
-        return Pings(
-            sum(int(sent) for sent, _ in SENT.findall(said)),
-            tuple(float(time) / 1000 for _, time in ANSWER.findall(said)),
-        )
-
-    def throughput(self, pair: Pair, rate: float, loss: float) -> float:
-        """Send a burst at once: its answers come at the rate."""
-        size = SMALL if rate < FAST else LARGE
-        bits = 8 * (size + 8 + HEADERS * math.ceil((size + 8) / PIECE))
-        count = min(MOST, max(FEWEST, int(rate * BURST_SECONDS / bits)))
-        said = self._pinged(pair, "-c", str(count), "-l", str(count), "-s", str(size), "-W", "1")
-        sent, sending = self._found(SENT, said, pair)
-        back = [
-            (int(number), int(number) / sent * sending / 1000 + float(time) / 1000)
-            for number, time in ANSWER.findall(said)
-        ]
-        if len(back) < 2:
-            raise ProvisionError(f"of {count} pings from {pair[0]} to {pair[1]} {len(back)} came back")
-        return speed(back, bits * (1 - loss))
-
-    def _pinged(self, pair: Pair, *options: str, script: str = "") -> str:
-        """What pings from the first end print. Raises ProvisionError when none comes back."""
-        arguments = ["-n", *options, self._hosts[pair[1]].address]
-        command = ["/bin/sh", "-c", script, "ping", *arguments] if script else ["/bin/ping", *arguments]
+        address = self._hosts[pair[1]].address
+        command = ["/bin/ping", "-n", "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT), address]
         try:
-            return self._hosts[pair[0]].run(command, seconds=PINGS_SECONDS).stdout
+            said = self._hosts[pair[0]].run(command, seconds=SECONDS + samples * WAIT).stdout
         except CommandFailed as error:
             raise ProvisionError(f"no answer to pings from {pair[0]} to {pair[1]}: {error}") from None
-
-    @staticmethod
-    def _found(pattern: re.Pattern[str], said: str, pair: Pair) -> tuple[float, float]:
-        if not (found := pattern.search(said)):
+        if not (found := LEAST.search(said)):
             raise ProvisionError(f"ping from {pair[0]} to {pair[1]} printed no round trips: {said.strip()[-200:]}")
-        return float(found[1]), float(found[2])
+        return RoundTrips(float(found[1]) / 1000, None)
 
     def lost(self) -> str:
         """Why an end has gone; empty while all are there."""

@@ -6,8 +6,6 @@ a byte on one end, receives it on the other, and sends it back: no other program
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import os
 import socket
 import struct
@@ -20,16 +18,6 @@ ECHO, ECHO_REPLY = 8, 0  # types of ICMP
 HEADER = 20  # bytes of an IPv4 header without options, which a raw socket receives too
 LOST_SECONDS = 2.0  # a packet that is not back then, beyond its round trip, is lost
 LOST = 5  # packets in a row
-SO_SNDBUFFORCE, SO_RCVBUFFORCE = 32, 33  # asm-generic/socket.h
-BUFFER = 32 * 2**20  # bytes of packets that wait while this process does not run
-
-
-@dataclasses.dataclass
-class Flight:
-    """A ping. sent, back: when, on this machine's clock; back is 0 for one that is not back."""
-
-    sent: float
-    back: float = 0.0
 
 
 def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
@@ -48,35 +36,6 @@ def ping(source: Namespace, address: str, samples: int, asked: float) -> float:
     if not times:
         raise ProvisionError(f"no answer to {samples + LOST} pings from {source.name} to {address}")
     return min(times)
-
-
-def train(source: Namespace, address: str, count: int, size: int, interval: float, wait: float) -> list[Flight]:
-    """Send so many pings of ``size`` bytes, one each ``interval`` seconds, and receive what comes back meanwhile.
-
-    It ends when all are back, or ``wait`` seconds after the last one was sent. Raises OSError.
-    """
-    made = source.inside(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP))
-    identity, body = os.getpid() & 0xFFFF, bytes(size)
-    heads = [_packet(identity, number) for number in range(count)]
-    flights: list[Flight] = []
-    left = count
-    with made:
-        made.setblocking(False)
-        for option in (SO_SNDBUFFORCE, SO_RCVBUFFORCE):
-            made.setsockopt(socket.SOL_SOCKET, option, BUFFER)
-        began = time.perf_counter()
-        while left and (len(flights) < count or time.perf_counter() < flights[-1].sent + wait):
-            if len(flights) < count and time.perf_counter() >= began + len(flights) * interval:
-                with contextlib.suppress(BlockingIOError):  # it is sent as soon as there is room
-                    now = time.perf_counter()
-                    made.sendmsg([heads[len(flights)], body], [], 0, (address, 0))
-                    flights.append(Flight(now))
-            with contextlib.suppress(BlockingIOError):
-                kind, _, _, whose, which = struct.unpack("!BBHHH", made.recv(HEADER + 8)[HEADER:])
-                if (kind, whose) == (ECHO_REPLY, identity) and which < len(flights) and not flights[which].back:
-                    flights[which].back = time.perf_counter()
-                    left -= 1
-    return flights
 
 
 def _pinged(made: socket.socket, address: str, number: int) -> float | None:

@@ -21,7 +21,6 @@ from pytest_dbcluster.hosts.network.namespace_host import MakesHost
 from pytest_dbcluster.hosts.network.namespaces import Namespace, Spawns, ahead, apart, come_first
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import MTU, Port, Router
-from pytest_dbcluster.hosts.network.traffic import Pings, speed
 from pytest_dbcluster.hosts.subnets import free_subnet
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
@@ -30,12 +29,6 @@ PEERS, CONTROL = "peers", "control"  # the interfaces of an end: to the router, 
 # Measurements of the path at rest, and of a link that seems wrong, where other programs may run before us.
 RESTS, MORE_TRIES = 10, 40
 NONE: Mapping[str, tuple[int, Host]] = MappingProxyType({})
-HEADERS = 14 + 20 + 8  # bytes of a ping on the link, beside what it carries
-SMALL, SMALL_BURST, LARGE = 56, 1400, 8900  # bytes that a ping carries
-FAST = 2e7  # bits a second, from which on a burst has large packets
-FEWEST, MOST = 20, 10_000  # packets of a burst
-BURST_SECONDS, FASTER = 0.3, 1.3  # a burst is so long at the asked rate, and is sent so much faster
-LATE_SECONDS = 0.2  # after which a packet is lost, beyond the time that it should take
 FIRST_MAC = 0x020000000000  # locally administered
 
 
@@ -201,38 +194,6 @@ class RoutedPath(NetworkPath):
         except ProvisionError:
             self._require("no round trip could be measured")
             raise
-
-    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
-        """Pings from the namespace of the first end."""
-        flights = self._train(pair, count, SMALL, interval)
-        return Pings(len(flights), tuple(one.back - one.sent for one in flights if one.back))
-
-    def throughput(self, pair: Pair, rate: float, loss: float) -> float:
-        """Send packets faster than the rate; what comes back, comes at the rate."""
-        size = SMALL_BURST if rate < FAST else LARGE
-        bits = 8 * (size + HEADERS)
-        count = min(MOST, max(FEWEST, int(rate * BURST_SECONDS / bits)))
-        flights = self._train(pair, count, size, bits * (1 - loss) / rate / FASTER)
-        back = [(number, one.back) for number, one in enumerate(flights) if one.back]
-        if len(back) < 2:
-            raise ProvisionError(f"of {count} pings from {pair[0]} to {pair[1]} {len(back)} came back")
-        return speed(back, bits * (1 - loss))
-
-    def _train(self, pair: Pair, count: int, size: int, interval: float) -> list[probes.Flight]:
-        address, shape = self._port(pair[1]).address, (self._needs or REST).between(*pair)
-        queued = count * 8 * (size + HEADERS) / shape.rate if shape.rate else 0.0
-        wait = shape.rtt + shape.jitter + queued + LATE_SECONDS
-
-        def sent() -> list[probes.Flight]:
-            come_first()
-            return probes.train(self._namespaces[pair[0]], address, count, size, interval, wait)
-
-        self._require("its packets cannot be counted")
-        try:
-            return self._namespaces[pair[0]].inside(sent)
-        except OSError as error:
-            self._require("its packets could not be counted")
-            raise ProvisionError(f"no pings from {pair[0]} to {pair[1]}: {error}") from None
 
     def _require(self, so: str) -> None:
         """Raise ProvisionError when the path is lost."""

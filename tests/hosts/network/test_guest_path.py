@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError
@@ -37,26 +35,6 @@ def test_packets_between_guests_wait_and_ours_do_not(pair):
     with pytest.raises(ProvisionError, match=r"^no answer to pings from node1 to node2: "):
         path.round_trips(("node1", "node2"), 1)
     path.measured(NetworkNeeds(rtt=0.05))
-
-
-def test_loss_jitter_and_rate_between_guests_are_measured_back(pair):
-    """They are as asked, or it would be an error; the interval of fewer pings is longer."""
-    (link,) = pair[0].path.measured(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02))
-    (slow,) = pair[0].path.measured(NetworkNeeds(rtt=0.005, rate=1e7))
-
-    assert link.traffic.loss.low <= 0.1 <= link.traffic.loss.high < 0.4
-    assert link.traffic.jitter.low < 0.0222
-    assert link.traffic.jitter.high > 0.0178
-    assert slow.traffic.rate.measured == pytest.approx(1e7, rel=0.1)
-
-
-def test_a_rate_that_guests_do_not_keep_is_an_error(pair, monkeypatch):
-    """Whatever their queues were told."""
-    path, shape = pair[0].path, pair[0].path.shape
-    monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, rate=needs.rate and 2e7)))
-
-    with pytest.raises(ProvisionError, match=r"node1 and node2 carry \S+ Mbit/s, and 10 Mbit/s were asked"):
-        path.measured(NetworkNeeds(rtt=0.005, rate=1e7))
 
 
 def test_a_guest_that_ends_takes_the_path_with_it(pair):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import signal
 import socket
@@ -58,40 +57,6 @@ def test_packets_of_peers_wait_and_ours_do_not(path):
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", listener.getsockname()[1]))
     path.measured(NetworkNeeds())
-
-
-LOSSY = NetworkNeeds(rtt=0.04, loss=0.05, jitter=0.02)
-SLOW = NetworkNeeds(rtt=0.005, rate=2e7)
-
-
-def test_loss_jitter_and_rate_are_measured_back(path):
-    """Of the nodes, which alone have them; what is measured is as asked, or it would be an error."""
-    links = {link.pair: link.traffic for link in path.measured(LOSSY)}
-    found = links["node1", "node2"]
-
-    assert links["client", "node1"] is links["client", "node2"] is None
-    assert found.loss.low <= 0.05 <= found.loss.high < 0.2
-    assert found.jitter.low <= 0.0222
-    assert found.jitter.high >= 0.0178
-    assert path.measured(SLOW)[0].traffic.rate.measured == pytest.approx(2e7, rel=0.1)
-
-
-@pytest.mark.parametrize(
-    ("asked", "real", "said"),
-    [
-        (NetworkNeeds(rtt=0.04, loss=0.005), {"loss": 0.06}, "node1 and node2 lose "),
-        (LOSSY, {"jitter": 0.005}, "node1 and node2 have round trips that vary by "),
-        (SLOW, {"rate": 1.5e7}, "node1 and node2 carry 1[45]"),
-        (SLOW, {"rate": None}, "node1 and node2 carry 2[0-9]"),
-    ],
-)
-def test_a_network_that_does_otherwise_is_an_error(path, monkeypatch, asked, real, said):
-    """Whatever the router was told."""
-    shape = path.shape
-    monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, **real) if needs.rtt else needs))
-
-    with pytest.raises(ProvisionError, match=rf"not as the cluster asks for it \(.*\): {said}"):
-        path.measured(asked)
 
 
 def test_a_router_that_ends_is_said(path):
