@@ -74,9 +74,7 @@ def slowed(place: Path, thieves: int) -> str:
             (place / path.name).symlink_to(path)
     shutil.copytree(entry / "bin", place / "bin", symlinks=True)
     program = place / "bin" / "mariadbd"
-    program.write_text(
-        program.read_text().replace("exec ", f"{THIEF.format(thieves='. ' * thieves)}exec ", 1)
-    )
+    program.write_text(program.read_text().replace("exec ", f"{THIEF.format(thieves='. ' * thieves)}exec ", 1))
     return f"mariadb:10.11={place}"
 
 

@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from pytest_dbcluster.system import cache, probes
-
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
 DATA = "data"  # in the directory of a host: what its server keeps
@@ -118,6 +116,8 @@ class Host(abc.ABC):
 
     def tree_size(self, path: str) -> int:
         """The size of all files in a directory of the host, in bytes. The default reads them on this machine."""
+        from pytest_dbcluster.system import cache  # psutil comes with it, which collecting tests does without
+
         return cache.size(Path(path))
 
     def flush_seconds(self) -> float:
@@ -125,6 +125,8 @@ class Host(abc.ABC):
 
         The default is measured on this machine, in the directory of the host. Raises ConfigError or ProvisionError.
         """
+        from pytest_dbcluster.system import probes
+
         return probes.fsync_seconds(self.directory)
 
     def port(self, usual: int) -> int:

@@ -18,7 +18,9 @@ ELF = b"\x7fELF" + b"\0" * 16
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
-def unpacked(entry, kernel=ELF + guest_system.INTERPRETER + b"end", modules=("overlay", "sch_netem", "sch_red")):
+def unpacked(
+    entry, kernel=ELF + guest_system.INTERPRETER + b"end", modules=("overlay", "sch_netem", "sch_red", "virtio_blk")
+):
     """An entry with files as the packages have them; its busybox has three programs."""
     root = entry / shims.ROOT
     for name in ("etc", "usr/bin", "usr/sbin", LIBRARIES, f"{guest_system.MODULES}/7.2.7/kernel/net/sched"):
@@ -55,7 +57,7 @@ def test_only_the_modules_of_guests_are_kept(tmp_path):
     guest_system.make(tmp_path, ("ip",), "amd64")
 
     kept = sorted(path.name for path in (root / guest_system.MODULES).iterdir())
-    assert kept == ["overlay.ko", "sch_netem.ko"]
+    assert kept == ["overlay.ko", "sch_netem.ko", "virtio_blk.ko"]
 
 
 def test_busybox_adds_the_programs_that_are_missing(tmp_path):

@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 
+from pytest_dbcluster import formatting
 from pytest_dbcluster.errors import SeriesVoid
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.workloads.sysbench import SysBench
@@ -48,6 +49,6 @@ def test_a_rate_that_a_real_server_cannot_keep_is_lowered_once_for_both_variants
         measurement.draw((0, 1))
     (lowered,) = [line for line in said if line.endswith("; all rounds begin again")]
 
-    assert f"lowered from {asked:.4g}/s: " in lowered
+    assert f"lowered from {formatting.amount(asked)}/s: " in lowered
     assert made.arrival_rate.rate < 0.8 * asked
     assert {done.outcome.rate for rounds in measurement.rounds for done in rounds} == {made.arrival_rate.rate}
