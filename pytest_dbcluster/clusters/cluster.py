@@ -25,7 +25,7 @@ MOST_OUTPUT = 1000  # characters of a tool's output in an error
 class Cluster:
     """A running cluster; ``startup.bring_up`` makes it.
 
-    nodes: in order, ``node1`` first.
+    members: all nodes in order, ``node1`` first.
     proxy: None for a cluster without one.
     path: the network between the nodes; None for a cluster that asks for none.
     dirty: why nobody may use the cluster again, set by ``check``; empty while it is usable.
@@ -38,11 +38,16 @@ class Cluster:
         self.spec = spec
         self.topology = topology
         self.hosts = hosts
-        self.nodes = list(nodes)
+        self.members = list(nodes)
         self.proxy = proxy
         self.path = path_of(hosts)
         self.dirty = ""
         self.ready_seconds = 0.0
+
+    @property
+    def nodes(self) -> list[Node]:
+        """The nodes that have a server now, in order; those without one only stand by for another node."""
+        return list(self.topology.serving(self.members))
 
     @property
     def unusable(self) -> str:
@@ -155,7 +160,7 @@ class Cluster:
         """Copy the logs of the nodes and the proxy to where they stay, because ``error`` has ended this cluster."""
         if logs is None:
             return
-        hosts = {node.name: node.host for node in self.nodes}
+        hosts = {node.name: node.host for node in self.members}
         programs = list(self.proxy.processes) if self.proxy else []
         if self.proxy and self.proxy.host:
             hosts[self.proxy.name] = self.proxy.host
@@ -165,11 +170,11 @@ class Cluster:
         """Kill the proxy and every server. Servers that have ended already are no error."""
         if self.proxy:
             self.proxy.close()
-        for node in self.nodes:  # signal all before waiting: a large process takes a while to end
+        for node in self.members:  # signal all before waiting: a large process takes a while to end
             with contextlib.suppress(ProvisionError):  # the supervisor ended, and its servers ended with it
                 if node.process and node.running:
                     node.process.signal(signal.SIGKILL)
-        for node in self.nodes:
+        for node in self.members:
             with contextlib.suppress(ProvisionError):
                 node.kill()
 

@@ -6,7 +6,6 @@ A node's my.cnf is the topology's options (``Topology.options``) with the user's
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 import itertools
 import time
@@ -36,7 +35,7 @@ class ResolvedCluster:
     """Everything that ``bring_up`` needs to start a cluster; names are looked up and options are checked already.
 
     proxy_class: None for a cluster without a proxy.
-    options: the user's server options, by name; they are the same on every node.
+    options: the user's server options, by name; they are the same on every node. settings: those of the topology.
     """
 
     spec: ClusterSpec
@@ -44,6 +43,7 @@ class ResolvedCluster:
     topology: Topology
     proxy_class: type[Proxy] | None
     options: Mapping[str, str]
+    settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def bring_up(
@@ -53,7 +53,7 @@ def bring_up(
     start: Template | None = None,
     progress: Report = lambda _: None,
 ) -> Cluster:
-    """Start a cluster, wait until it is ready (at most ``READY_SECONDS``), and return it.
+    """Start a cluster, wait until it is ready (at most ``READY_SECONDS``, longer on slower hosts), and return it.
 
     ``start`` is the data directory that every node starts from; the default is the template of the release.
     ``progress`` receives messages for people. If another program takes a port meanwhile, ``bring_up`` makes up to
@@ -65,10 +65,13 @@ def bring_up(
         cluster = _configured(resolved, provisioner, start, progress)
         began = time.monotonic()
         try:
-            cluster.topology.form(cluster.nodes)
+            cluster.topology.form(cluster.members)
             if cluster.proxy:
                 cluster.proxy.start()
-            wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=READY_SECONDS, poll=0.05)
+            limit = READY_SECONDS * max(host.patience for host in cluster.hosts)
+            wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=limit, poll=0.05)
+            if resolved.settings:
+                cluster.topology.apply(resolved.settings, cluster.nodes)
             cluster.ready_seconds = time.monotonic() - began
             for node in cluster.nodes:
                 node.new_errors()  # discard: an error logged during the start does not belong to a later round
@@ -104,8 +107,7 @@ def _configured(
     nodes: list[Node] = []
     try:
         nodes += [Node(host.name, host, release, host.port(3306), origin.password) for host in hosts]
-        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
-            list(copies.map(lambda node: _copy(origin, node, durable=start is not None), nodes))
+        topology.place(str(origin.data), nodes, durable=start is not None)
         for node in nodes:  # every node of a cluster gets its my.cnf here
             node.configure(topology.options(node, nodes), resolved.options)
         proxy = resolved.proxy_class(provisioner, topology, nodes) if resolved.proxy_class else None
@@ -116,10 +118,6 @@ def _configured(
     except BaseException:
         provisioner.give_back(hosts)
         raise
-
-
-def _copy(origin: Template, node: Node, *, durable: bool) -> None:
-    node.host.copy_tree(str(origin.data), node.data, durable=durable)
 
 
 def ready_template(
@@ -145,7 +143,7 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
     borrowed: list[Host] = []
 
     def host() -> Host:
-        borrowed.extend(provisioner.acquire(ClusterSpec("standalone", release=release.asked, name="template")))
+        borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.asked, name="template")))
         return borrowed[0]
 
     try:

@@ -7,6 +7,7 @@ the result to ``servers.node.Node.configure``, which writes the file. Each modul
 from __future__ import annotations
 
 import abc
+import concurrent.futures
 import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.releases.release import Release
 
-PLANNED = ("drbd",)
+PLANNED: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,11 +41,15 @@ class Topology(abc.ABC):
     equal nodes. An object may hold the state of one cluster, such as its group name and its ports; ``for_cluster``
     makes a fresh object.
 
-    In all methods ``nodes`` (``peers``) are all nodes of the cluster, in order: ``nodes[0]`` is ``node1``.
+    In all methods ``nodes`` (``peers``) are in order: ``nodes[0]`` is ``node1``. ``options``, ``place``, ``form`` and
+    ``serving`` get all nodes of the cluster, the others those that have a server now.
 
     needs: names of the powers that the provisioner must have.
     minimum_nodes: the minimum number of nodes.
     replicates: whether a node may lag behind another node.
+    settings: options of the topology itself, which no server knows: name -> its values, of which the first is the
+        default. Specs set them as they set server options; ``apply`` changes them while the servers run.
+    alike: a topology whose servers have the same variables, with fewer hosts; empty for none.
     adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, and a
         router can then ask the cluster for the roles of its nodes. Empty: MySQL Shell cannot adopt this topology.
     """
@@ -52,6 +57,8 @@ class Topology(abc.ABC):
     needs: frozenset[str] = frozenset()
     minimum_nodes: int = 1
     replicates: bool = True
+    settings: Mapping[str, Sequence[str]] = {}
+    alike: str = ""
     adoption: Mapping[str, object] = {}
 
     def for_cluster(self) -> Self:
@@ -74,11 +81,37 @@ class Topology(abc.ABC):
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied."""
 
+    def place(self, source: str, nodes: Sequence[Node], *, durable: bool = False) -> None:
+        """Give every node a copy of a data directory of this machine; no server runs yet. Raises ProvisionError.
+
+        ``durable``: the copies are on disk when this method returns.
+        """
+        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
+            list(copies.map(lambda node: node.host.copy_tree(source, node.data, durable=durable), nodes))
+
+    def serving(self, nodes: Sequence[Node]) -> Sequence[Node]:
+        """Return the nodes that have a server now, of all nodes of the cluster; by default all."""
+        return nodes
+
+    def servers(self, nodes: int) -> int:
+        """Return how many of so many nodes have a server at the same time; by default all."""
+        return nodes
+
     def wrong_size(self, nodes: int) -> str:
         """Return why this topology cannot have this number of nodes; empty when it can."""
         if nodes >= self.minimum_nodes:
             return ""
         return f"this topology has {self.minimum_nodes} nodes or more, not {nodes}"
+
+    def apply(self, settings: Mapping[str, str], nodes: Sequence[Node]) -> None:  # noqa: B027 (most have no settings)
+        """Change the running cluster to these settings; those that are left out get their default.
+
+        The cluster is ready for a round when this returns. Raises ProvisionError.
+        """
+
+    def facts(self) -> Mapping[str, str]:
+        """Return what is true of the running cluster beside the variables of its servers: settings and versions."""
+        return {}
 
     def lacks(self, release: Release) -> str:
         """Return why servers of this release cannot run this topology; empty when they can."""
@@ -152,6 +185,17 @@ class Rejoins(Protocol):
         """Start this one node again. The cluster need not be ready yet when this returns."""
 
 
+@runtime_checkable
+class FailsOver(Protocol):
+    """An optional power of a topology: a node without a server takes over from one whose host is lost."""
+
+    def fail_over(self, nodes: Sequence[Node]) -> object:
+        """Fence the host of the server, and start a server on another node. ``nodes``: all nodes of the cluster.
+
+        Returns what happened and the seconds that it took, as text. Raises ProvisionError.
+        """
+
+
 def topology(name: str) -> Topology:
     """Return a new topology object by name (``galera``).
 
@@ -160,3 +204,8 @@ def topology(name: str) -> Topology:
     module = registry.find("topology", name, planned=PLANNED)
     instance: Topology = importlib.import_module(module).TOPOLOGY()
     return instance
+
+
+def usual_nodes(name: str) -> int:
+    """Return the number of nodes for a user who names none: 3, or the next smaller one that this topology can have."""
+    return next(nodes for nodes in (3, 2, 1) if not topology(name).wrong_size(nodes))

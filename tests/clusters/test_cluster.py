@@ -12,6 +12,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
+from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
@@ -176,14 +177,14 @@ def test_a_disk_that_is_full_from_the_start_is_named(small_disk, mariadb):
 
 
 def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb, monkeypatch):
-    """The error names the topology, its need, and that this provisioner lacks it."""
+    """The error names the topology, its need, that this provisioner lacks it, and which one has it."""
     monkeypatch.setattr(
         "pytest_dbcluster.clusters.topologies.standalone.Standalone.needs", frozenset({"block-devices"})
     )
 
     with pytest.raises(Unsupported) as caught:
         bring_up(ONE, mariadb, own, options={})
-    assert str(caught.value) == "standalone needs block-devices, which this provisioner does not offer"
+    assert str(caught.value) == f"standalone needs block-devices, which this provisioner does not offer: {NO_DISKS}"
 
 
 def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):

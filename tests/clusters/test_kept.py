@@ -6,6 +6,7 @@ import contextlib
 import re
 import shlex
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -13,15 +14,17 @@ import time
 
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.cli import main
 from pytest_dbcluster.cli.clusters import leave_running
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.guests import user_namespace
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
-from tests.support import engines
+from tests.support import engines, paths
 from tests.support.command import ROOT, dbcluster, left, sleeping_run
 
 RELEASE = ReleaseName("mariadb", "10.11")
@@ -104,6 +107,45 @@ def test_a_galera_cluster_stays_until_it_is_ended(data):
     assert (cache_in_use.returncode, f"in use by run {run_id}" in cache_in_use.stderr) == (2, True)
     assert (down.returncode, down.stdout) == (0, f"ended run {run_id} (5 processes)\n")
     assert not left(run_id)
+    assert not (data / run_id).exists()
+
+
+def interfaces(run_id):
+    """The interfaces of this machine that a run has made."""
+    return [name for _, name in socket.if_nameindex() if run_id in name]
+
+
+def seconds_of_a_commit(command):
+    """The time of one on a table of its own, at least, of ten."""
+    statements = "CREATE OR REPLACE TABLE test.one (a INT PRIMARY KEY);" + "".join(
+        f"SET @began = SYSDATE(6); INSERT INTO test.one VALUES ({n}); "
+        "SELECT TIMESTAMPDIFF(MICROSECOND, @began, SYSDATE(6)) / 1e6;"
+        for n in range(10)
+    )
+    asked = [*shlex.split(command), "-Ne", f"CREATE DATABASE IF NOT EXISTS test; {statements}"]
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    return min(map(float, said.split()))
+
+
+def test_a_cluster_over_distance_stays_with_its_distance(data):
+    """Its namespaces and its router outlive the command, and end with it: ps lists it, down leaves nothing."""
+    if reason := paths.missing():
+        pytest.skip(reason)
+    up = dbcluster("up", "galera", "--nodes", "2", "--rtt", "0.05", "--name", "far", seconds=300)
+    assert up.returncode == 0, up.stderr
+    run_id = re.search(r"run (\w+)", up.stdout)[1]
+    command = re.search(r"^  node1 +(\S.* --defaults-file=.*)$", up.stdout, re.MULTILINE)[1]
+    made, took = interfaces(run_id), seconds_of_a_commit(command)
+    listed = dbcluster("ps").stdout
+    down = dbcluster("down", "far")
+
+    assert "network of far: rtt=0.05; node1-node2 50.0 ms asked, " in up.stderr
+    assert len(made) == (2 if user_namespace.root() else 0)
+    assert took > 0.045
+    assert re.search(rf"{run_id} +far +galera +2 +mariadb:10.11 +\d+ s +\w+ +kept\n", listed)
+    assert (down.returncode, down.stdout.startswith(f"ended run {run_id} (")) == (0, True)
+    assert not left(run_id)
+    wait.until(lambda: interfaces(run_id), "the end of the interfaces", seconds=60)
     assert not (data / run_id).exists()
 
 

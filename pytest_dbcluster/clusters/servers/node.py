@@ -133,8 +133,8 @@ class Node:
             raise NodeDied(self.name, ended, self.log, self.last_lines())
 
     def wait_answering(self, seconds: float = 60.0) -> None:
-        """Wait until the server answers. Raises NodeDied, and NotReady after ``seconds``."""
-        wait.until(self.problems, f"node {self.name}", seconds=seconds)
+        """Wait until the server answers. Raises NodeDied, and NotReady after ``seconds``, longer on a slower host."""
+        wait.until(self.problems, f"node {self.name}", seconds=seconds * self.host.patience)
 
     def stop(self, seconds: float = 60.0) -> None:
         """Shut the server down cleanly (SIGTERM); kill it if that takes longer than ``seconds``."""

@@ -27,9 +27,9 @@ GROUP_FOLLOWED = frozenset(
 IDENTITY = frozenset(
     """
     aria_log_dir_path auto_increment_increment auto_increment_offset bind_address datadir general_log_file
-    group_replication_group_name group_replication_group_seeds group_replication_local_address
-    group_replication_view_change_uuid gtid_binlog_pos gtid_binlog_state gtid_current_pos gtid_executed
-    gtid_owned gtid_purged gtid_slave_pos hostname
+    group_replication_group_name group_replication_group_seeds group_replication_ip_allowlist
+    group_replication_local_address group_replication_view_change_uuid gtid_binlog_pos gtid_binlog_state
+    gtid_current_pos gtid_executed gtid_owned gtid_purged gtid_slave_pos hostname
     innodb_buffer_pool_dump_now innodb_buffer_pool_load_now log_bin_basename log_bin_index log_error pid_file port
     read_only relay_log relay_log_basename relay_log_index replica_load_tmpdir report_host report_port server_id
     server_uid server_uuid slave_load_tmpdir slow_query_log_file socket super_read_only timestamp tmpdir

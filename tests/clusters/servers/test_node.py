@@ -10,9 +10,10 @@ import pytest
 
 from pytest_dbcluster.clusters.servers.cnf_file import read
 from pytest_dbcluster.clusters.servers.node import LAST_LINES, Node, merged
-from pytest_dbcluster.errors import ConfigError, NodeDied
+from pytest_dbcluster.errors import ConfigError, NodeDied, NotReady
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 
@@ -225,3 +226,14 @@ def test_values_are_written_so_that_the_server_reads_the_same(node, host, tmp_pa
 
     (entry,) = [one for one in read(tmp_path / "my.cnf").entries if one.name == "init_connect"]
     assert entry.value == "SET @a = '#' \\"
+
+
+def test_a_server_on_a_slow_host_has_more_time(host, mariadb):
+    """A server in a guest takes three to four times as long, and is not taken for one that hangs."""
+    node = Node("node1", host, mariadb, 1, "secret")  # nobody listens on this port
+    node.process = host.next_process
+    for patience in (1.0, 3.0):
+        host.patience = patience
+        with pytest.raises(NotReady, match=rf"^node node1 not ready after {0.1 * patience:g} s: node1: "):
+            node.wait_answering(0.1)
+    assert GuestHost.patience > 3

@@ -179,7 +179,8 @@ class GroupReplication(Topology):
             state = members.view(seed, [node]).states.get(node.name, "no member")
             return [] if state in states else [f"{node.name} is {state}, as {seed.name} sees it"]
 
-        wait.until(problems, f"member {node.name} of the group", seconds=JOIN_SECONDS, poll=POLL)
+        limit = JOIN_SECONDS * node.host.patience
+        wait.until(problems, f"member {node.name} of the group", seconds=limit, poll=POLL)
 
     def _refused(self, node: Node) -> None:
         """Raise ProvisionError if a node could not join, or keeps retrying on a port that another program took."""

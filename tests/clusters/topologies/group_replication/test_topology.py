@@ -11,6 +11,7 @@ import pytest
 
 from pytest_dbcluster.clusters.servers import options
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.servers.variables import is_identity
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.clusters.topologies.group_replication.topology import PLUGIN, GroupReplication
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
@@ -53,6 +54,17 @@ def test_a_group_of_mariadb_is_refused_before_it_starts(bring, mariadb):
     """Asked for by name it is an error with the same words."""
     with pytest.raises(Unsupported, match=r"^mariadb:10.11 \(.*\): mariadb servers have no Group Replication$"):
         bring("group_replication", 3, mariadb)
+
+
+def test_options_with_addresses_make_no_variant(nodes):
+    """Containers have other addresses in each cluster; else every variant needed a cluster of its own there."""
+    for number, node in enumerate(nodes):
+        node.host.address = f"10.244.160.{number}"
+    options = GroupReplication().options(nodes[0], nodes)
+    addressed = {name for name, value in options.items() if "10.244.160." in value}
+
+    assert {"report_host", "group_replication_ip_allowlist"} <= addressed
+    assert [name for name in addressed if not is_identity(name)] == []
 
 
 def test_two_clusters_are_two_groups(nodes):

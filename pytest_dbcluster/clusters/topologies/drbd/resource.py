@@ -1,0 +1,284 @@
+"""Resource: one device that DRBD replicates between two hosts, on the disk that each of them has.
+
+It is driven by the programs drbdadm and modprobe of the hosts. States are read from /proc/drbd and the kernel's log, as
+version 8.4 writes them.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import size
+from pytest_dbcluster.hosts.host import BlockDevice, Host
+
+T = TypeVar("T")
+NAME = "r0"
+DEVICE = "/dev/drbd0"
+PORT = 7788
+VERSION = "8.4"
+CONNECT_SECONDS = 60.0
+RESYNC_SECONDS = 600.0
+# Times of DRBD: tenths of a second for the timeouts, else seconds. A busy machine delays answers by seconds, and a
+# connection that is lost for that reason voids a round. Failover does not wait for them. Before a connection is used
+# both hosts sleep for socket-check-timeout.
+# al-extents: the areas of 4 MiB that are copied again after a crash; so many were the default when the published
+# measurement was made. c-plan-ahead 0: a resync takes what it can get, for no round runs meanwhile.
+CONFIGURATION = """\
+global {{ usage-count no; }}
+resource {name} {{
+  device {device} minor 0;
+  meta-disk internal;
+  net {{ protocol C; timeout 100; connect-int 11; ping-int 11; ping-timeout 100; socket-check-timeout 2; }}
+  disk {{ al-extents 127; c-plan-ahead 0; resync-rate 400M; }}
+{hosts}}}
+"""
+HOST = "  on {name} {{ disk {disk}; address {address}:{port}; }}\n"
+# The kernel asks a program before a resync, which without its own configuration would refuse it.
+LOAD = """\
+mkdir -p /var/lib/drbd /run/lock /var/lock
+test -e /proc/drbd || modprobe drbd usermode_helper=/bin/true || exit
+cat /proc/drbd
+"""
+READ = "cat /proc/drbd 2>/dev/null; dmesg | grep -E 'drbd.*( -> |Split-Brain)'; true"
+STATE = re.compile(r"^ *0: cs:(\w+) ro:(\w+)/(\w+) ds:(\w+)/(\w+) (\w?)", re.MULTILINE)
+NUMBER = re.compile(r"\b(pe|ua|oos):(\d+)")
+SPLIT_BRAIN = "Split-Brain detected but unresolved"
+CONNECTED, ALONE, UP_TO_DATE = "Connected", "StandAlone", "UpToDate"
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    """What one host knows of the resource.
+
+    connection: such as ``Connected``, ``StandAlone`` or ``SyncTarget``. role, disk: such as ``Primary`` and
+    ``UpToDate``. pending: requests that are sent or received, and not answered. out_of_sync: bytes in which the disks
+    differ. changes: of connections, roles and disks, as the kernel has logged them.
+    """
+
+    connection: str
+    role: str
+    peer_role: str
+    disk: str
+    peer_disk: str
+    protocol: str
+    pending: int
+    out_of_sync: int
+    changes: Sequence[str]
+    split_brain: bool
+
+    def __str__(self) -> str:
+        return f"{self.connection}, {self.role}/{self.peer_role}, {self.disk}/{self.peer_disk}"
+
+
+def parse(text: str) -> State | None:
+    """The state that a host prints for READ; None for a host that does not have the resource."""
+    found = STATE.search(text)
+    if found is None:
+        return None
+    numbers = {name: int(value) for name, value in NUMBER.findall(text)}
+    lines = text.splitlines()
+    connection, role, peer_role, disk, peer_disk, protocol = found.groups()
+    return State(
+        connection=connection,
+        role=role,
+        peer_role=peer_role,
+        disk=disk,
+        peer_disk=peer_disk,
+        protocol=protocol,
+        pending=numbers.get("pe", 0) + numbers.get("ua", 0),
+        out_of_sync=numbers.get("oos", 0) * 1024,
+        changes=[line.partition("] ")[2] or line for line in lines if " -> " in line],
+        split_brain=any(SPLIT_BRAIN in line for line in lines),
+    )
+
+
+class Resource:
+    """The device on two hosts. ``version``: of the kernel's module, known after ``make``."""
+
+    def __init__(self, hosts: Sequence[Host]) -> None:
+        self.hosts = hosts
+        self.version = ""
+        self._configuration: dict[str, str] = {}
+
+    def make(self) -> None:
+        """Make the device on disks that are equal already, so nothing is copied. Raises ProvisionError, Unsupported."""
+        self._on_all(self._load)
+        names = self._on_all(lambda host: host.run(["uname", "-n"]).stdout.strip())
+        lines = [
+            HOST.format(name=name, disk=block_device(host).device, address=host.address, port=PORT)
+            for host, name in zip(self.hosts, names, strict=True)
+        ]
+        text = CONFIGURATION.format(name=NAME, device=DEVICE, hosts="".join(lines))
+        for host in self.hosts:
+            self._configuration[host.name] = path = f"{host.directory}/drbd.conf"
+            host.push(text.encode(), path)
+        self._on_all(self._create)
+        wait.until(lambda: self._unlike("connection", CONNECTED), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+        self.run(self.hosts[0], "new-current-uuid", "--clear-bitmap")
+        wait.until(lambda: self._unlike("disk", UP_TO_DATE), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+
+    @property
+    def _names(self) -> str:
+        return " and ".join(host.name for host in self.hosts)
+
+    def _load(self, host: Host) -> None:
+        try:
+            said = host.run(["/bin/sh", "-c", LOAD]).stdout
+        except CommandFailed as error:
+            raise Unsupported(f"{host.name} cannot load the kernel module drbd: {error.stderr.strip()}") from error
+        found = re.search(r"^version: (\S+)", said, re.MULTILINE)
+        self.version = found[1] if found else "of an unknown version"
+        if not f"{self.version}.".startswith(f"{VERSION}."):
+            raise Unsupported(
+                f"{host.name} has DRBD {self.version}, and the topology drbd knows the states and commands of {VERSION}"
+            )
+
+    def _create(self, host: Host) -> None:
+        try:
+            self.run(host, "create-md", "--force")
+        except CommandFailed as error:
+            raise ProvisionError(
+                f"cannot make DRBD's metadata on {block_device(host).device} of {host.name}: {error.stderr.strip()}; "
+                "ask for a larger disk with disk="
+            ) from error
+        self.run(host, "up")
+
+    def attach(self, host: Host) -> None:
+        """Bring the resource up again on a host that has started again. Raises ProvisionError."""
+        self._load(host)
+        self.run(host, "up")
+
+    def run(self, host: Host, *words: str) -> None:
+        """Run drbdadm for the resource on a host. Raises CommandFailed."""
+        host.run(["drbdadm", "-c", self._configuration[host.name], *words, NAME])
+
+    def _on_all(self, does: Callable[[Host], T]) -> list[T]:
+        with concurrent.futures.ThreadPoolExecutor(len(self.hosts)) as threads:
+            return list(threads.map(does, self.hosts))
+
+    def state(self, host: Host) -> State | None:
+        """What a host knows of the resource; None when it does not have it. Raises ProvisionError."""
+        return parse(host.run(["/bin/sh", "-c", READ]).stdout)
+
+    def states(self) -> list[State | None]:
+        """What each host knows, in order. Raises ProvisionError."""
+        return self._on_all(self.state)
+
+    def _unlike(self, field: str, wanted: str) -> list[str]:
+        """The hosts on which a field of the state is not as wanted."""
+        values = [getattr(state, field, "unknown") for state in self.states()]
+        return [
+            f"{host.name}: the {field} is {value}, wanted {wanted}"
+            for host, value in zip(self.hosts, values, strict=True)
+            if value != wanted
+        ]
+
+    def problems(self, *, connected: bool) -> list[str]:
+        """What keeps the resource from being as wanted, one line each. Raises ProvisionError for a split brain."""
+        lines = []
+        for host, state in zip(self.hosts, self.states(), strict=True):
+            if state is None:
+                lines.append(f"{host.name}: DRBD has no resource {NAME}; it was started again")
+            elif not connected:
+                lines += [] if state.connection == ALONE else [f"{host.name}: DRBD is {state}, wanted {ALONE}"]
+            elif state.connection == ALONE and state.split_brain:
+                raise ProvisionError(self._split(host))
+            elif state.connection != CONNECTED or {state.disk, state.peer_disk} != {UP_TO_DATE}:
+                left = f", {size(state.out_of_sync)} to copy" if state.out_of_sync else ""
+                lines.append(f"{host.name}: DRBD is {state}{left}")
+        return lines
+
+    def _split(self, host: Host) -> str:
+        return (
+            f"split brain of DRBD, seen on {host.name}: both hosts have written since they lost each other, and no "
+            f"disk has all. Nothing was healed. Decide whose writes are lost, unmount {DEVICE} on that host, and type "
+            f"there: {self._typed(host, 'secondary')}; {self._typed(host, 'connect --discard-my-data')}; and on the "
+            f"other host: {self._typed(host, 'connect')}"
+        )
+
+    def _typed(self, host: Host, words: str) -> str:
+        return f"drbdadm -c {self._configuration[host.name]} {words} {NAME}"
+
+    def backlog(self) -> list[str]:
+        """What the hosts have still to send, write or answer, one line each."""
+        return [
+            f"{host.name}: DRBD has {state.pending} requests pending and {size(state.out_of_sync)} to copy"
+            for host, state in zip(self.hosts, self.states(), strict=True)
+            if state and (state.pending or state.out_of_sync)
+        ]
+
+    def connect(self) -> None:
+        """Let both hosts look for each other, where one does not. Raises ProvisionError."""
+        states = self.states()
+        for host, state in zip(self.hosts, states, strict=True):
+            if state and state.connection == ALONE:
+                self.run(host, "connect")
+
+    def wait_equal(self) -> None:
+        """Wait until the hosts are connected and what differed has been copied. Raises ProvisionError, NotReady."""
+        wait.until(
+            lambda: self.problems(connected=True), f"the resync of {self._names}", seconds=RESYNC_SECONDS, poll=0.05
+        )
+
+    def disconnect(self, serving: Host) -> None:
+        """Disconnect the hosts. The standby knows from now on that its data is out of date. Raises ProvisionError."""
+        if not self.problems(connected=False):
+            return
+        self.run(serving, "disconnect")
+        for host in self.hosts:
+            if host is not serving:
+                self.run(host, "disconnect")
+                self.run(host, "outdate")
+
+    def use_protocol(self, protocol: str) -> None:
+        """Let writes wait for the standby as a protocol says: A, B or C. The hosts are connected."""
+        for host in self.hosts:
+            self.run(host, "net-options", f"--protocol={protocol}")
+        wait.until(lambda: self._unlike("protocol", protocol), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+
+    def promote(self, host: Host) -> None:
+        """Let a host write. Raises ProvisionError for one whose data is out of date."""
+        try:
+            self.run(host, "primary")
+        except CommandFailed as error:
+            state = self.state(host)
+            raise ProvisionError(
+                f"DRBD does not let {host.name} write ({state or 'it has no resource'}): "
+                f"{' '.join(error.stderr.split()) or error.ended}"
+                + ("; its data is out of date: connect it to the other host first" if _outdated(state) else "")
+            ) from error
+
+    def leave_peer(self, host: Host) -> None:
+        """Let a host forget a peer that was fenced, instead of waiting for its answers. Raises ProvisionError."""
+        self.run(host, "disconnect", "--force")
+
+    def readings(self) -> Mapping[str, str]:
+        """What a round must not change, by name: the state on each host, and how often it has changed."""
+        found = {}
+        for host in self.hosts:
+            try:
+                state = self.state(host)
+            except ProvisionError as error:
+                found[f"DRBD on {host.name}"] = f"unknown: {str(error).splitlines()[0]}"
+                continue
+            found[f"DRBD on {host.name}"] = f"{state}, protocol {state.protocol}" if state else "gone"
+            changes = state.changes if state else []
+            found[f"changes on {host.name}"] = f"{len(changes)}, the last: {changes[-1] if changes else 'none'}"
+        return found
+
+
+def _outdated(state: State | None) -> bool:
+    return state is not None and state.disk not in (UP_TO_DATE, "Diskless")
+
+
+def block_device(host: Host) -> BlockDevice:
+    """The host as one with a disk of its own. Raises Unsupported for a host without one."""
+    if not isinstance(host, BlockDevice):
+        raise Unsupported(f"{host.name} has no disk of its own, and DRBD replicates one")
+    return host

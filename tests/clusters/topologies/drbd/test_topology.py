@@ -1,0 +1,87 @@
+"""What the topology says before anything starts: its shape, its settings, and what a commit is worth."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.clusters.topologies.drbd import TOPOLOGY
+from pytest_dbcluster.clusters.topologies.drbd.topology import FailedOver
+from pytest_dbcluster.clusters.topology import FailsOver
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.hosts.provisioner import NO_DISKS
+from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.testbed.durability import Durability
+from pytest_dbcluster.testbed.resolution import look_up, settings_of
+
+PAIR = ClusterSpec("drbd", nodes=2)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_pair_is_two_nodes(nodes):
+    """One has the server, the other one its disk."""
+    offers = FakeProvisioner(offers=frozenset({"block-devices"}))
+
+    with pytest.raises(ConfigError) as caught:
+        look_up(ClusterSpec("drbd", nodes=nodes), offers)
+    assert str(caught.value) == (
+        f"drbd is 2 nodes, a server and a standby host for its disk, not {nodes}: give it nodes=2"
+    )
+    assert look_up(PAIR, offers)[0].servers(2) == 1
+
+
+def test_hosts_without_disks_are_refused_before_anything_starts():
+    """The message says which hosts have them."""
+    with pytest.raises(Unsupported) as caught:
+        look_up(PAIR, LocalProvisioner())
+    assert str(caught.value) == f"drbd needs block-devices, which this provisioner does not offer: {NO_DISKS}"
+
+
+def test_options_of_the_topology_are_told_from_those_of_the_server():
+    """In the spellings that options have."""
+    options = {"drbd_protocol": "a", "drbd_connected": "0", "sync_binlog": "1"}
+
+    assert settings_of(TOPOLOGY(), options, "drbd") == {"drbd_protocol": "A", "drbd_connected": "OFF"}
+    with pytest.raises(ConfigError) as caught:
+        settings_of(TOPOLOGY(), {"drbd_protocol": "D"}, "drbd")
+    assert str(caught.value) == "option drbd_protocol='D' of the topology drbd: it takes C or B or A"
+
+
+@pytest.mark.parametrize(
+    ("settings", "label"),
+    [
+        ({}, "on the disks of both hosts, DRBD protocol C"),
+        ({"drbd_version": "8.4.11"}, "on the disks of both hosts, DRBD 8.4.11 protocol C"),
+        ({"drbd_protocol": "B"}, "one host, received by the standby, DRBD protocol B"),
+        ({"drbd_protocol": "A"}, "one host, sent towards the standby, DRBD protocol A"),
+        ({"drbd_connected": "OFF", "drbd_protocol": "A"}, "one host, DRBD disconnected"),
+    ],
+)
+def test_the_label_says_which_hosts_have_a_commit(settings, label):
+    """With the version of the kernel's module, once it runs."""
+    made = Durability.of(TOPOLOGY(), {"innodb_flush_log_at_trx_commit": "1", **settings}, 2)
+
+    assert str(made) == f"flush=1, binlog off, {label}"
+
+
+def test_a_round_in_which_something_changed_is_void():
+    """Also a change that was undone before its end: the kernel has logged it."""
+    before = {"DRBD on node1": "Connected", "changes on node1": "7, the last: x"}
+    after = {"DRBD on node1": "Connected", "changes on node1": "9, the last: conn( WFReportParams -> Connected )"}
+
+    assert TOPOLOGY().void(before, dict(before)) == ""
+    assert TOPOLOGY().void(before, after) == (
+        "changes on node1 went from '7, the last: x' to '9, the last: conn( WFReportParams -> Connected )'"
+    )
+
+
+def test_a_failover_is_told_by_its_steps():
+    """Their seconds add up to the time without a server."""
+    done = FailedOver("node1", "node2", {"fenced": 0.01, "promoted": 0.04, "mounted": 0.05, "server answers": 2.4})
+
+    assert str(done) == (
+        "failover from node1 to node2 took 2.50 s: fenced 0.01 s, promoted 0.04 s, mounted 0.05 s, "
+        "server answers 2.40 s"
+    )
+    assert isinstance(TOPOLOGY(), FailsOver)

@@ -1,0 +1,173 @@
+"""One pair of guests: its server, rounds at several distances, a connection that is lost, and a failover."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import itertools
+import threading
+import time
+
+import pytest
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
+from pytest_dbcluster.clusters.servers.node import ADMIN
+from pytest_dbcluster.network import REST
+from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
+from tests.support.fakes import Idle
+from tests.support.guests import servers_in
+from tests.support.testbeds import source
+
+NEAR = ClusterSpec("drbd", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near").with_needs(disk="1G")
+NEAR = NEAR.with_needs(rtt=0).named("near")
+FAR = NEAR.with_needs(rtt=0.1).named("far")
+SENT = FAR.with_options(drbd_protocol="A").named("sent")
+APART = FAR.with_options(drbd_connected=False).named("apart")
+
+
+@dataclasses.dataclass(frozen=True)
+class Commits(Idle):
+    """Some commits, one after the other. shortest: seconds of the shortest one of each round."""
+
+    writes: bool = True
+    shortest: list[float] = dataclasses.field(default_factory=list, compare=False)
+
+    def prepare(self, setting):
+        """Make the table."""
+        setting.cluster.writers[0].query("CREATE TABLE IF NOT EXISTS mysql.kept (id INT PRIMARY KEY) ENGINE=InnoDB")
+
+    def reset(self, setting):
+        """Leave it empty."""
+        setting.cluster.writers[0].query("DELETE FROM mysql.kept")
+
+    def run(self, setting):
+        """Insert some rows."""
+        times = [time.monotonic()]
+        for number in range(5):
+            setting.cluster.writers[0].query(f"INSERT INTO mysql.kept VALUES ({number})")
+            times.append(time.monotonic())
+        self.shortest.append(min(after - before for before, after in itertools.pairwise(times)))
+        return RunResult(times[-1] - times[0], 5, 5)
+
+
+LOAD = Commits()
+
+
+@pytest.fixture(scope="module")
+def pool(guests, tmp_path_factory):
+    """A pool of guests, whose cluster the tests of this module share."""
+    made = Pool(Resolution(guests, fragments=tmp_path_factory.mktemp("cnf"), below={}, progress=lambda line: None))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def testbed(pool):
+    """Four variants, which share one pair."""
+    return source(pool, LOAD, NEAR, FAR, SENT, APART)
+
+
+@pytest.fixture(scope="module")
+def cluster(testbed, pool):
+    """The pair, after a round of the first variant."""
+    testbed.round(0, block=0, position=0)
+    (made,) = pool.clusters
+    return made
+
+
+def test_one_host_has_a_server_and_the_other_one_its_disk(cluster):
+    """Both disks were equal from the start, so nothing had to be copied."""
+    assert [node.name for node in cluster.nodes] == ["node1"]
+    assert [host.name for host in cluster.hosts] == ["node1", "node2"]
+    assert [servers_in(host) for host in cluster.hosts] == [1, 0]
+    assert cluster.problems() == []
+    mounts = cluster.hosts[0].run(["cat", "/proc/mounts"]).stdout
+    assert f"/dev/drbd0 {cluster.hosts[0].directory}/data ext4 rw,noatime" in mounts
+    before, wrote, _ = cluster.hosts[0].run(["dmesg"]).stdout.partition("role( Secondary -> Primary )")
+    assert wrote
+    assert "Began resync" not in before
+
+
+def test_variants_differ_by_distance_protocol_and_connection(testbed, pool, cluster):
+    """A commit waits for the round trip, but not with protocol A, and not without a connection. All share the pair."""
+    LOAD.shortest.clear()
+    rounds = [testbed.round(number, block=0, position=number) for number in range(4)]
+    testbed.check()
+    near, far, sent, apart = LOAD.shortest
+
+    assert [done.void for done in rounds] == [""] * 4
+    assert pool.clusters == [cluster]
+    assert max(near, sent, apart) < 0.095 < far
+    assert testbed.durability(1).startswith("flush=1, binlog off, on the disks of both hosts, DRBD 8.4.")
+    assert "sent towards the standby, DRBD 8.4." in testbed.durability(2)
+    assert testbed.durability(3).endswith(" disconnected")
+    assert testbed.differences(2, 1) == {"drbd_protocol": ("C", "A")}
+
+
+def test_a_round_in_which_the_connection_was_lost_is_void(cluster):
+    """Also where it is back before the end of the round, with everything copied."""
+    topology = cluster.topology
+    cluster.path.shape(REST)
+    topology.apply({}, cluster.nodes)
+    before = topology.watch(cluster.nodes)
+    assert topology.void(before, topology.watch(cluster.nodes)) == ""
+
+    topology.apply({"drbd_connected": "OFF"}, cluster.nodes)
+    cluster.nodes[0].query("REPLACE INTO mysql.kept VALUES (100)")
+    topology.apply({}, cluster.nodes)
+
+    after = topology.watch(cluster.nodes)
+    assert {name: value for name, value in after.items() if name.startswith("DRBD")} == {
+        name: value for name, value in before.items() if name.startswith("DRBD")
+    }
+    assert topology.void(before, after).startswith("changes on node1 went from ")
+    assert cluster.problems() == []
+
+
+def test_a_failover_loses_no_acknowledged_commit(cluster):
+    """The old host is fenced under load, the standby takes over, and the old host comes back as its standby."""
+    topology, (old, new) = cluster.topology, cluster.members
+    old.query("DELETE FROM mysql.kept")
+    writing = Writer(old)
+    wait.until(lambda: [] if len(writing.acknowledged) > 20 else ["too few"], "commits", seconds=120)
+
+    done = topology.fail_over(cluster.members)
+
+    print(done)
+    assert [*done.steps] == ["fenced", "promoted", "mounted", "server answers"]
+    assert cluster.nodes == [new]
+    assert cluster.writers == [new]
+    found = {number for (number,) in new.query("SELECT id FROM mysql.kept")}
+    assert set(writing.end()) - found == set()
+    assert len(found - set(writing.acknowledged)) <= 1  # the one that was not answered
+    topology.rejoin(old, cluster.members)
+    wait.until(cluster.problems, "the pair with the old host", seconds=300)
+    assert [servers_in(host) for host in cluster.hosts] == [0, 1]
+    new.query("INSERT INTO mysql.kept VALUES (1000000)")
+
+
+class Writer:
+    """Commits one row after the other on a node, until that fails. ``acknowledged``: those that it has confirmed."""
+
+    def __init__(self, node):
+        self.acknowledged = []
+        self._connection = Connection(node.name, dataclasses.replace(node.endpoint, user=ADMIN), seconds=60)
+        self._thread = threading.Thread(target=self._write, daemon=True)
+        self._thread.start()
+
+    def _write(self):
+        with contextlib.suppress(SQLError):
+            for number in range(100_000):
+                self._connection.query(f"INSERT INTO mysql.kept VALUES ({number})")
+                self.acknowledged.append(number)
+
+    def end(self):
+        """What was acknowledged, once the server is lost to us."""
+        self._connection.close()
+        self._thread.join(120)
+        assert not self._thread.is_alive()
+        return self.acknowledged
