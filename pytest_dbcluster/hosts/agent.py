@@ -16,14 +16,17 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 
-# Requests: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", "fall". Answers:
-# "ready", "began NUMBER PID", "ended NUMBER STATUS", "signalled", "fell". Each is one write, so answers do not mix.
-# An empty line is no request.
+# Requests: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER", "fall".
+# Answers: "ready", "began NUMBER PID", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write,
+# so answers do not mix. An empty line is no request. A look writes what the kernel has counted into the file $figures,
+# with one process: the shell reads byte by byte, which takes a guest four times as long.
 PROGRAM = r"""
 leader=$(command -v setsid)
+link=/sys/class/net/vec0/statistics
 while IFS= read -r line; do
     set -- $line
     case $1 in
@@ -49,6 +52,10 @@ while IFS= read -r line; do
         kill -s "$2" -- "-$3" 2>/dev/null || kill -s "$2" "$3" 2>/dev/null
         echo signalled
         ;;
+    look)
+        cat /proc/stat /sys/block/vda/stat $link/rx_bytes $link/tx_bytes $link/tx_packets >"$figures" 2>/dev/null
+        echo "looked $2"
+        ;;
     fall)
         kill -s KILL -- -1  # all processes except the first one of the host, which is this shell
         wait
@@ -64,6 +71,9 @@ BEGIN_SECONDS = 30.0  # timeout for the start of a program
 CLOSE_SECONDS = 5.0  # timeout for the end of a thread of ours
 # The waits before an empty line follows a request without an answer; the last one repeats.
 NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
+
+CPU_FIELDS = 7  # of /proc/stat: user, nice, system, idle, iowait, irq, softirq
+COUNTED = ("user", "system", "iowait", "idle", "read", "written", "received", "sent", "packets")
 
 # What comes over a line, until its end: parts of the agent's output (True), and other words of the host (False).
 Parts = Callable[[socket.socket], Iterator[tuple[bool, bytes]]]
@@ -82,7 +92,7 @@ class Agent:
     ``gone``: why the host has ended, empty while it lives. Programs are numbered from 1. ``parts`` reads the line.
     ``ended``: a clause for the end of the line. ``console``: returns what else the host has said, for messages.
     ``nudges``: the host may overlook a request until more comes over the line; so empty lines follow one that is not
-    answered.
+    answered. ``figures``: the file into which the host writes the figures of a look.
     """
 
     def __init__(
@@ -94,6 +104,7 @@ class Agent:
         ended: str = "has ended",
         console: Callable[[], str] = str,
         nudges: bool = False,
+        figures: Path | None = None,
     ) -> None:
         self.name = name
         self._stream = stream
@@ -106,6 +117,9 @@ class Agent:
         self._ended: dict[int, int] = {}
         self._early: dict[int, str] = {}
         self._signals = 0  # that have no answer yet
+        self._figures = figures
+        self._looks = 0
+        self._looked = 0
         self._sending = threading.RLock()
         self._news = threading.Condition()
         self._answers = False
@@ -179,6 +193,19 @@ class Agent:
         self._wake_nudger()
         self._until(lambda: self._fallen, seconds, "that its programs were killed")
 
+    def look(self, seconds: float) -> Mapping[str, int]:
+        """What the host's kernel has counted so far, by the names of COUNTED. Raises ProvisionError or OSError.
+
+        CPU time in hundredths of a second, disks in sectors of 512 bytes, the link in bytes and packets that were sent.
+        """
+        with self._sending:
+            self._looks += 1
+            number = self._looks
+            self._send(f"look {number}\n")
+        self._wake_nudger()
+        self._until(lambda: self._looked >= number, seconds, "what it has used")
+        return _counted(self._figures.read_text()) if self._figures else {}
+
     def close(self) -> None:
         """Close our end of the pipe. The host and its programs end then."""
         self.gone = self.gone or f"{self.name} was given back"
@@ -225,7 +252,7 @@ class Agent:
     def _waits(self) -> bool:
         """Whether a request has no answer yet."""
         begun = len(self._pids.keys() | self._ended.keys())
-        return begun < self._begun or self._signals > 0 or not self._fallen
+        return begun < self._begun or self._signals > 0 or self._looked < self._looks or not self._fallen
 
     def _nudge(self) -> None:
         """Send empty lines while a request has no answer."""
@@ -263,6 +290,8 @@ class Agent:
                     self._answers = True
                 case ["signalled"]:
                     self._signals = max(0, self._signals - 1)
+                case ["looked", number]:
+                    self._looked = int(number)
                 case ["fell"]:
                     running = {number: -9 for number in range(1, self._last + 1) if number not in self._ended}
                     self._ended |= running
@@ -277,6 +306,19 @@ class Agent:
                     # A shell reports 128 + N for a program that signal N ended.
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
+
+
+def _counted(text: str) -> Mapping[str, int]:
+    """What a look has written, by the names of COUNTED; empty while the host writes it anew."""
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    of_cpu = next((list(map(int, words[1:])) for words in lines if words[0] == "cpu"), [])
+    numbers = [list(map(int, words)) for words in lines if words[0].isdigit()]
+    if len(of_cpu) < CPU_FIELDS or lines[-1][0] == "cpu":
+        return {}
+    user, nice, system, idle, iowait, irq, soft = of_cpu[:CPU_FIELDS]
+    of_disk = next((words for words in numbers if len(words) > 1), [0] * 7)
+    counted = [user + nice, system + irq + soft, iowait, idle, of_disk[2], of_disk[6]]
+    return dict(zip(COUNTED, [*counted, *(words[0] for words in numbers if len(words) == 1)], strict=False))
 
 
 def script(

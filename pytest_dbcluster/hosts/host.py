@@ -51,6 +51,7 @@ class Host(abc.ABC):
     ``name``: the host's name in its cluster, such as ``node1``. ``address``: the address that peers and clients connect
     to. ``connects``: how our own process connects to it, where it is in a network that this machine is not connected
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
+    ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
@@ -59,6 +60,7 @@ class Host(abc.ABC):
     connects: Connects | None = None
     directory: str
     root: bool
+    patience: float = 1.0
 
     @abc.abstractmethod
     def run(
@@ -153,6 +155,14 @@ class Host(abc.ABC):
         """The same with the programs that still run, where ``cpu_seconds`` leaves them out."""
         return self.cpu_seconds()
 
+    def usage(self) -> Mapping[str, float]:
+        """What the host's own kernel counts so far; empty where that is the kernel of this machine.
+
+        ``cpu_user``, ``cpu_system``, ``cpu_iowait``, ``cpu_idle`` in CPU seconds; ``disk_read_bytes``,
+        ``disk_write_bytes``; ``network_received_bytes``, ``network_sent_bytes``.
+        """
+        return {}
+
     def typed(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program of the host, for a user at a shell of this machine.
 
@@ -206,6 +216,12 @@ class BlockDevice(Protocol):
         """Make a file system on the disk, with a copy of a directory of this machine. It is not mounted afterwards.
 
         ``durable``: the copy is on disk when this method returns. Raises ProvisionError, also for a disk too small.
+        """
+
+    def copy_disk(self, other: Host, *, durable: bool = False) -> None:
+        """Make the disk equal to that of another host of the same cluster, bit by bit. Neither is mounted.
+
+        ``durable``: as in ``place``. Raises ProvisionError.
         """
 
     def mount(self, device: str) -> None:

@@ -173,7 +173,9 @@ class LocalHost(Host):
         try:
             stdout, stderr = process.communicate(text, timeout=seconds)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)
+            # Ctrl-C makes communicate wait for a command that ends by itself; its process group is gone then.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds) from None

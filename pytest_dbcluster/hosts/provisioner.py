@@ -53,6 +53,13 @@ class Provisioner(abc.ABC):
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
+    def workshop(self, spec: ClusterSpec) -> Host:
+        """A new host on which data of servers are made that other hosts copy; it is given back as any other.
+
+        Raises ProvisionError or Unsupported.
+        """
+        return self.acquire(spec)[0]
+
     @abc.abstractmethod
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End every program on these hosts and remove our files. Never raises for hosts that are already gone."""

@@ -81,7 +81,7 @@ def _tool(name: str) -> Offer:
 # nothing else; busybox has the programs that are missing here. Two machines with different kernels would measure
 # different things, so each suite has to have exactly this kernel. Kernels of later suites are faster.
 GUEST_SYSTEM = "vm"
-_GUEST_PACKAGES = ("user-mode-linux", "busybox-static", "bash", "e2fsprogs", "iproute2", "iputils-ping")
+_GUEST_PACKAGES = ("user-mode-linux", "busybox-static", "bash", "drbd-utils", "e2fsprogs", "iproute2", "iputils-ping")
 # Of the kernel's 3000 modules, a guest uses these: overlay for its root, netem and its kin for delays, DRBD.
 GUEST_MODULES = (
     "overlay", "virtio_blk", "veth", "drbd", "lru_cache", "libcrc32c", "sch_netem", "sch_prio", "sch_tbf", "sch_htb",

@@ -97,7 +97,7 @@ def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release
     try:
         return cached.fetch(offer, candidates, progress)
     except (ProvisionError, Unsupported) as error:
-        tool = local_programs.tool_on_path(offer.product, str(error)) if offer.product in TOOLS else None
+        tool = local_programs.tool_on_path(offer.product, str(error)) if _installable(offer.product) else None
         if tool:
             progress(f"{offer.name}: using {tool.source}")
             return tool
@@ -105,15 +105,22 @@ def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release
         raise kind(f"{offer.name} cannot be fetched: {error}. {_ways_out(offer.name)}") from error
 
 
+def _installable(product: str) -> bool:
+    """Whether a tool may come from PATH. Guests see the files of their system as their root, and no program of ours."""
+    from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
+
+    return product in TOOLS and product != GUEST_SYSTEM
+
+
 def _ways_out(name: str) -> str:
     product = name.partition(":")[0]
-    local = (
-        f"install {product}"
-        if product in TOOLS
-        else f"--db-release {name}=DIRECTORY uses an unpacked release, {product}:path the installed one"
-    )
+    local = ""
+    if _installable(product):
+        local = f"install {product}; "
+    elif product not in TOOLS:
+        local = f"--db-release {name}=DIRECTORY uses an unpacked release, {product}:path the installed one; "
     return (
-        f"Ways out: {local}; DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch {name}` on a "
+        f"Ways out: {local}DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch {name}` on a "
         f"machine with network access fetches it into {cache.root()}, which you can copy to this machine"
     )
 

@@ -7,7 +7,9 @@ interpreter, by a path relative to the directory in which it starts. An entry of
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Collection
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
@@ -20,7 +22,10 @@ MODULES = "usr/lib/uml/modules"
 MOUNT_POINTS = ("dev", "mnt", "proc", "root", "run", "sys", "tmp")
 INTERPRETER = b"/lib64/ld-linux-x86-64.so.2\0"
 LOADER = "usr/lib/ld.so"
-NEEDED = ("overlay", "sch_netem", "virtio_blk")  # modules without which a guest is none
+NEEDED = ("overlay", "sch_netem", "virtio_blk", "drbd")  # modules without which a guest is none
+DEPENDENCIES = "modules.dep"  # what modprobe reads
+DEPENDS = re.compile(rb"\0depends=([\w,-]*)\0")  # in a module: what has to be loaded before it
+PROGRAMS = ("usr/sbin/drbdadm",)
 ACCOUNTS = {
     "passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65534:\n",
@@ -45,7 +50,7 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
     unpacked = entry / shims.ROOT
     shims.make(entry, programs, architecture, remove_others=False)
     _complete(unpacked)
-    _keep_modules(unpacked / MODULES)
+    _keep_modules(unpacked)
     libraries = unpacked / "usr/lib" / shims.TRIPLETS[architecture]
     name_loader(unpacked / "usr/bin/linux.uml", unpacked / "usr/bin" / KERNEL)
     loader = next(libraries.glob("ld-linux*.so.*"))
@@ -57,8 +62,9 @@ def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
 
 
 def is_complete(entry: Path) -> bool:
-    """Whether an entry of the cache has what guests need; one that was made before we needed it may lack a module."""
-    return all((entry / shims.ROOT / MODULES / f"{name}.ko").exists() for name in NEEDED)
+    """Whether an entry of the cache has what guests need; one that was made before we needed it may lack a part."""
+    root = entry / shims.ROOT
+    return all((root / path).exists() for path in (*(f"{MODULES}/{name}.ko" for name in NEEDED), *PROGRAMS))
 
 
 def name_loader(program: Path, target: Path) -> None:
@@ -86,14 +92,27 @@ def _complete(unpacked: Path) -> None:
             (directories[0] / name).symlink_to("busybox")
 
 
-def _keep_modules(modules: Path) -> None:
-    """Move the modules of ``GUEST_MODULES`` to ``modules`` itself, and remove the others: 160 MB."""
+def _keep_modules(unpacked: Path) -> None:
+    """Move the modules of ``GUEST_MODULES`` to ``MODULES`` itself, and remove the others: 160 MB.
+
+    The program modprobe then loads each of them by its name, with those that it needs.
+    """
+    modules = unpacked / MODULES
     found = {path.stem: path for path in modules.glob("*/kernel/**/*.ko")}
     if missing := set(NEEDED) - found.keys():
         raise ProvisionError(f"the kernel's package has no module {', '.join(sorted(missing))}")
-    for name in GUEST_MODULES:
-        if name in found:
-            found[name].rename(modules / f"{name}.ko")
+    release = found[NEEDED[0]].relative_to(modules).parts[0]
+    kept = {name: found[name].rename(modules / f"{name}.ko") for name in GUEST_MODULES if name in found}
+    lines = [f"/{MODULES}/{name}.ko:{''.join(_needed_by(path, kept))}\n" for name, path in kept.items()]
     for directory in modules.iterdir():
         if directory.is_dir():
             shutil.rmtree(directory)
+    (unpacked / "usr/lib/modules" / release).mkdir(parents=True)
+    (unpacked / "usr/lib/modules" / release / DEPENDENCIES).write_text("".join(lines))
+
+
+def _needed_by(module: Path, kept: Collection[str]) -> list[str]:
+    """The paths of the modules that a module needs, each after a space; the kernel itself has those that are absent."""
+    match = DEPENDS.search(module.read_bytes())
+    names = match[1].decode().split(",") if match else []
+    return [f" /{MODULES}/{name}.ko" for name in names if name in kept]

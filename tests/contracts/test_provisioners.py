@@ -17,11 +17,12 @@ NAMES = sorted(registry.names("provisioner"))
 
 
 SPEC = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))
+ONE = ClusterSpec("standalone", release=SPEC.release)
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(scope="module", params=NAMES)
 def provisioner(request):
-    """Each provisioner, closed afterwards; what it needs is there, or named."""
+    """Each provisioner, closed after its tests; what it needs is there, or named."""
     told = {}
     if request.param == "container":
         if reason := engines.missing():
@@ -35,9 +36,9 @@ def provisioner(request):
     made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def hosts(provisioner):
-    """Three hosts of each provisioner."""
+    """Three hosts of each provisioner, which tests leave as they found them."""
     return provisioner.acquire(SPEC)
 
 
@@ -52,6 +53,18 @@ def test_two_clusters_share_no_directory(provisioner, hosts):
     others = provisioner.acquire(SPEC)
 
     assert {host.directory for host in hosts} & {host.directory for host in others} == set()
+    provisioner.give_back(others)
+
+
+def test_hosts_that_were_given_back_can_be_given_back_again(provisioner, hosts):
+    """What is gone already is no error, and other hosts stay."""
+    others = provisioner.acquire(ONE)
+    provisioner.give_back(others)
+    provisioner.give_back(others)
+
+    hosts[0].push(b"there", f"{hosts[0].directory}/file")
+    assert hosts[0].pull(f"{hosts[0].directory}/file") == b"there"
+    assert [host.lost() for host in hosts] == [""] * 3
 
 
 def test_a_file_is_read_as_it_was_written(hosts):
@@ -91,12 +104,6 @@ def test_ports_of_one_address_are_never_given_twice(hosts):
     one = [hosts[0].port(3306) for _ in range(5)]
 
     assert len(set(one)) == 5
-
-
-def test_hosts_that_were_given_back_can_be_given_back_again(provisioner, hosts):
-    """What is gone already is no error."""
-    provisioner.give_back(hosts)
-    provisioner.give_back(hosts)
 
 
 def test_an_unknown_provisioner_lists_the_known_ones():

@@ -11,16 +11,16 @@ import pytest
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
-    """``small("16M")``: a new file system of this machine with so much room."""
+def small(tmp_path: Path) -> Iterator[Callable[..., Path]]:
+    """``small("16M")``: a new file system of this machine with so much room; ``small("16M", "noexec")``."""
     made: list[Path] = []
 
-    def small(size: str) -> Path:
+    def small(size: str, options: str = "exec") -> Path:
         if os.geteuid():
             pytest.skip("mounting a small file system needs root")
         made.append(tmp_path / f"small{len(made)}")
         made[-1].mkdir()
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(made[-1])], check=True)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},{options}", "none", str(made[-1])], check=True)
         return made[-1]
 
     yield small

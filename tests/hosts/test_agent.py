@@ -54,21 +54,22 @@ def end(shell):
 
 
 @pytest.fixture(params=SHELLS)
-def shell(request):
+def shell(request, tmp_path):
     """The agent's program in each of the shells that images have as theirs."""
-    pipe = subprocess.PIPE
-    with subprocess.Popen([request.param, "-c", agent.PROGRAM], stdin=pipe, stdout=pipe, bufsize=0) as started:
+    pipe, variables = subprocess.PIPE, {**os.environ, "figures": str(tmp_path / "figures")}
+    program = [request.param, "-c", agent.PROGRAM]
+    with subprocess.Popen(program, stdin=pipe, stdout=pipe, bufsize=0, env=variables) as started:
         yield started
         end(started)
 
 
 @pytest.fixture
-def host(shell):
+def host(shell, tmp_path):
     """Our end of its pipe."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         threads = relay(shell, theirs)
-        made = Agent(ours, "a host", parts=frames)
+        made = Agent(ours, "a host", parts=frames, figures=tmp_path / "figures")
         made.wait_ready(10)
         yield made
         made.close()
@@ -242,3 +243,41 @@ def test_an_overlooked_request_is_answered(deaf, tmp_path):
     assert deaf.pid(last) > 0
     deaf.signal(last, "KILL")
     assert deaf.wait(last, 10) == -9
+
+
+def test_a_look_counts_on(host):
+    """What the kernel has counted: CPU time, and the disk and the link of a guest, which this machine may not have."""
+    first = host.look(20)
+    host.begin("n=0; while [ $n -lt 200000 ]; do n=$((n + 1)); done")
+    wait.until(lambda: [] if host.status(1) == 0 else ["it runs"], "the end of the loop", seconds=60)
+    second = host.look(20)
+
+    assert list(first)[:6] == list(agent.COUNTED[:6])
+    assert all(second[name] >= first[name] for name in first)
+    assert second["user"] + second["system"] > first["user"] + first["system"]
+
+
+def test_a_look_that_is_not_answered_is_said(host, shell):
+    """A host that is paused has no figures; the next answer is that of the next question."""
+    host.look(20)
+    shell.send_signal(signal.SIGSTOP)
+    with pytest.raises(ProvisionError, match=r" did not say what it has used within 0\.1 s$"):
+        host.look(0.1)
+    shell.send_signal(signal.SIGCONT)
+
+    assert host.look(20)["idle"] > 0
+
+
+def test_what_a_look_has_written_is_read():
+    """Disk and link are missing where a host has none; a file that is written anew says nothing."""
+    cpu, rest = "cpu  10 1 20 300 5 2 3 0 0 0\ncpu0 10 1 20 300 5 2 3 0 0 0\n", "softirq 9 1\n"
+    disk, link = "   7   0   56   1   9   0   72   1   0   1   1\n", "1000\n2000\n30\n"
+    counted = agent._counted(cpu + rest + disk + link)
+
+    assert dict(counted) == {
+        "user": 11, "system": 25, "iowait": 5, "idle": 300, "read": 56, "written": 72, "received": 1000, "sent": 2000,
+        "packets": 30,
+    }  # fmt: skip
+    assert "packets" not in agent._counted(cpu + rest + disk)
+    assert agent._counted(cpu + rest + link)["written"] == 0
+    assert agent._counted("") == agent._counted("cpu  10 1") == {}

@@ -115,3 +115,20 @@ def kill_supervisor_of_left(run):
     """As ``kill_supervisor``, without asking the run for its supervisor."""
     run._client._process.kill()
     run._client._process.wait(20)
+
+
+def test_a_command_that_ends_while_the_run_is_ended_hides_nothing(run):
+    """What ends the run is raised, not that the command's process group is gone: the run would go on."""
+
+    class Ended(KeyboardInterrupt):
+        pass
+
+    def end(number, frame):
+        raise Ended
+
+    before = signal.signal(signal.SIGUSR1, end)
+    try:
+        with pytest.raises(Ended):
+            host(run).run(["sh", "-c", f"sleep 0.5; kill -USR1 {os.getpid()}"])
+    finally:
+        signal.signal(signal.SIGUSR1, before)

@@ -12,15 +12,14 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases import apt, catalogue, fetched, guest_system, shims
 from pytest_dbcluster.releases.catalogue import GUEST_MODULES, GUEST_SYSTEM, Origin
 from pytest_dbcluster.releases.sources import AptEntry, Candidate, candidates
+from pytest_dbcluster.spec import ClusterSpec
 
 OFFER = catalogue.offer(GUEST_SYSTEM, "")
 ELF = b"\x7fELF" + b"\0" * 16
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 
 
-def unpacked(
-    entry, kernel=ELF + guest_system.INTERPRETER + b"end", modules=("overlay", "sch_netem", "sch_red", "virtio_blk")
-):
+def unpacked(entry, kernel=ELF + guest_system.INTERPRETER + b"end", modules=(*guest_system.NEEDED, "sch_red")):
     """An entry with files as the packages have them; its busybox has three programs."""
     root = entry / shims.ROOT
     for name in ("etc", "usr/bin", "usr/sbin", LIBRARIES, f"{guest_system.MODULES}/7.2.7/kernel/net/sched"):
@@ -33,7 +32,9 @@ def unpacked(
     loader.write_text("#!/bin/sh\necho --argv0\n")
     loader.chmod(0o755)
     for name in modules:
-        (root / guest_system.MODULES / f"7.2.7/kernel/net/sched/{name}.ko").write_text(name)
+        needed = "lru_cache,virtio_blk" if name == "drbd" else ""
+        content = f"{name}\0depends={needed}\0".encode()
+        (root / guest_system.MODULES / f"7.2.7/kernel/net/sched/{name}.ko").write_bytes(content)
     return root
 
 
@@ -57,7 +58,32 @@ def test_only_the_modules_of_guests_are_kept(tmp_path):
     guest_system.make(tmp_path, ("ip",), "amd64")
 
     kept = sorted(path.name for path in (root / guest_system.MODULES).iterdir())
-    assert kept == ["overlay.ko", "sch_netem.ko", "virtio_blk.ko"]
+    assert kept == ["drbd.ko", "overlay.ko", "sch_netem.ko", "virtio_blk.ko"]
+    assert not guest_system.is_complete(tmp_path)  # drbdadm is missing
+    (root / "usr/sbin/drbdadm").touch()
+    assert guest_system.is_complete(tmp_path)
+
+
+def test_modprobe_finds_each_module_and_what_it_needs(tmp_path):
+    """By the exact version of the kernel. What the kernel has in itself is no file."""
+    root = unpacked(tmp_path)
+
+    guest_system.make(tmp_path, ("ip",), "amd64")
+
+    lines = (root / "lib/modules/7.2.7/modules.dep").read_text().splitlines()
+    assert "/usr/lib/uml/modules/overlay.ko:" in lines
+    assert "/usr/lib/uml/modules/drbd.ko: /usr/lib/uml/modules/virtio_blk.ko" in lines
+    assert len(lines) == 4
+
+
+def test_a_system_without_a_module_that_guests_need_is_fetched_again(tmp_path, monkeypatch):
+    """One that was made before guests needed it is still in caches."""
+    real = fetched.lookup(GUEST_SYSTEM, "")
+    if real is None:
+        pytest.skip("the system of guests is not in the cache: dbcluster fetch vm")
+    monkeypatch.setattr(guest_system, "NEEDED", (*guest_system.NEEDED, "a_new_one"))
+
+    assert fetched.lookup(GUEST_SYSTEM, "") is None
 
 
 def test_busybox_adds_the_programs_that_are_missing(tmp_path):
@@ -76,7 +102,7 @@ def test_busybox_adds_the_programs_that_are_missing(tmp_path):
     ("shape", "text"),
     [
         ({"kernel": ELF + b"/lib/ld-other.so\0"}, "linux.uml names its dynamic loader otherwise than /lib64/ld-linux"),
-        ({"modules": ("sch_netem",)}, "the kernel's package has no module overlay"),
+        ({"modules": ("sch_netem", "virtio_blk", "drbd")}, "the kernel's package has no module overlay"),
     ],
 )
 def test_a_package_of_another_shape_is_refused(tmp_path, shape, text):
@@ -134,3 +160,16 @@ def test_the_fetched_tools_run_here(system):
     modules = {path.stem for path in (system.bin.parent / "root" / guest_system.MODULES).glob("*.ko")}
     assert modules <= set(GUEST_MODULES)
     assert {"overlay", "sch_netem", "drbd"} <= modules
+
+
+def test_a_guest_loads_drbd_and_says_its_version(guests):
+    """The program modprobe brings what it needs; drbdadm and its parts for this version find their libraries."""
+    (host,) = guests.acquire(ClusterSpec("standalone", name="drbd").with_needs(memory="256M"))
+
+    said = host.run(["/bin/sh", "-c", "modprobe drbd usermode_helper=/bin/true && cat /proc/drbd && lsmod"]).stdout
+    utilities = host.run(["drbdadm", "--version"]).stdout
+
+    guests.give_back([host])
+    assert said.startswith("version: 8.4.")
+    assert "lru_cache" in said
+    assert "DRBD_KERNEL_VERSION_CODE=0x0804" in utilities

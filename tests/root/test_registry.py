@@ -34,9 +34,9 @@ def test_an_outside_package_adds_names_but_takes_none(monkeypatch):
 
 def test_an_unknown_name_lists_the_known_ones():
     """With the nearest one, when there is one."""
-    known = ", ".join(sorted([*registry.names("topology"), "drbd"]))
+    known = ", ".join(sorted([*registry.names("topology"), "hoop"]))
     with pytest.raises(ConfigError) as caught:
-        registry.find("topology", "standalon", planned=["drbd"])
+        registry.find("topology", "standalon", planned=["hoop"])
 
     assert str(caught.value) == (f"unknown topology 'standalon'; known: {known}; did you mean standalone?")
     assert str(registry.unknown("mode", "xyz", ["read", "write"])) == "unknown mode 'xyz'; known: read, write"

@@ -11,7 +11,7 @@ from fixtures import clusters
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import memory_share
-from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.plugin.command_line import add_options
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName, memory_bytes, memory_text
@@ -33,6 +33,8 @@ def test_needs_are_part_of_what_a_cluster_is():
     assert str(limited) == "galera3_cores_0.5_memory_512M_iops_200_rtt_0.01"
     assert limited != GALERA
     assert GALERA.with_needs(cores=2).with_needs(iops=200).needs == HostNeeds(cores=2, iops=200)
+    assert GALERA.with_needs(disk="4G").needs == HostNeeds(disk=2**32)
+    assert HostNeeds(disk=2**32).powers == {"block-devices": "disk=4G"}
 
 
 @pytest.mark.parametrize(
@@ -55,6 +57,8 @@ def test_memory_is_written_as_my_cnf_has_it(text, number):
         ({"iops": True}, "iops=True of a cluster's hosts: it takes whole operations a second, above 0"),
         ({"memory": -1}, "memory=-1 of a cluster's hosts: it takes whole bytes, or a text such as 512M, above 0"),
         ({"memory": "much"}, "memory='much' of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G"),
+        ({"disk": "much"}, "disk='much' of a cluster's hosts: it takes whole bytes, or a text such as 512M or 2G"),
+        ({"disk": 0}, "disk=0 of a cluster's hosts: it takes whole bytes, or a text such as 512M, above 0"),
         (
             {"links": {}},
             "with_needs() of cluster galera3 asks for nothing; known: cores, memory, iops, disk, rtt, loss, jitter, "
@@ -186,6 +190,21 @@ def test_a_limited_device_is_not_blind(monkeypatch):
         assert blind_spots.flushing([variant(spec, flush) for flush, spec in enumerate(specs)], [host]) == (
             f"an fsync takes 10 us in {host.directory}: this disk cannot show what flushing costs"
         )
+
+
+def test_a_flush_takes_what_it_takes_on_the_disks_of_the_variants():
+    """A host may have a disk of its own; where one of them cannot show what flushing costs, a comparison cannot."""
+
+    class Own(FakeHost):
+        def flush_seconds(self):
+            return self.seconds
+
+    slow, blind = Own("node1", directory="/slow"), Own("node1", directory="/blind")
+    slow.seconds, blind.seconds = 400e-6, 3e-6
+    variants = [variant(GALERA, 1), variant(GALERA, 2)]
+
+    assert blind_spots.flushing(variants, [slow, slow]) == ""
+    assert blind_spots.flushing(variants, [slow, blind]).startswith("an fsync takes 3 us in /blind: this disk")
 
 
 def test_a_claims_message_names_the_limits():

@@ -28,7 +28,7 @@ def connection(host: Host, port: int, seconds: float = 30.0) -> socket.socket:
     return socket.create_connection((host.address, port), seconds)
 
 
-def reachable(host: Host, seconds: float = 5.0) -> float | None:
+def reachable(host: Host, seconds: float = 60.0) -> float | None:
     """Seconds until a guest refused a connection, which it does when it is there; None when nothing came back."""
     began = time.monotonic()
     try:

@@ -10,7 +10,7 @@ import stat
 import pytest
 
 from pytest_dbcluster.system import direct_copy
-from pytest_dbcluster.system.direct_copy import copy_tree
+from pytest_dbcluster.system.direct_copy import copy_sparse, copy_tree
 
 SIZES = [
     0,
@@ -76,3 +76,25 @@ def test_a_short_write_goes_on_where_it_ended(source, tmp_path, monkeypatch):
     copy_tree(source, tmp_path / "target")
 
     assert equal(source, tmp_path / "target")
+
+
+@pytest.mark.parametrize("parts", [[], [(0, 1)], [(5, 3), (8 * 2**20, 2 * direct_copy.CHUNK + 17), (2**30 - 1, 1)]])
+def test_a_sparse_copy_has_the_same_content_and_no_more(tmp_path, parts):
+    """What the target had before is gone, also where the source has a hole."""
+    source, target = tmp_path / "source", tmp_path / "target"
+    with source.open("wb") as file:
+        for offset, size in parts:
+            file.seek(offset)
+            file.write(os.urandom(size))
+        file.truncate(2**30)
+    target.write_bytes(b"x" * 2**20)
+
+    copy_sparse(source, target)
+
+    assert target.stat().st_size == 2**30
+    assert target.stat().st_blocks <= source.stat().st_blocks + 64
+    with source.open("rb") as old, target.open("rb") as new:
+        for offset in {0, 4096, 2**20, *(offset for offset, _ in parts)}:
+            old.seek(offset)
+            new.seek(offset)
+            assert old.read(3 * direct_copy.CHUNK) == new.read(3 * direct_copy.CHUNK)

@@ -38,6 +38,7 @@ ifconfig lo up
 exec </dev/ttyS1 >/dev/ttyS1
 stty raw -echo clocal
 echo ready
+figures={figures}
 {agent}
 {end}
 """
@@ -53,11 +54,12 @@ def system(
     addresses: Sequence[ipaddress.IPv4Interface],
     disks: bool,
     keep: bool,
+    figures: str,
 ) -> str:
     """The script of the second stage. name: host name. read_only, writable: directories of this machine.
 
     addresses: those of the guest's interfaces, in their order. disks: whether it has disks. keep: the guest outlives
-    our line to it.
+    our line to it. figures: the file for what its kernel has counted.
     """
     mounts = [_mount(directory, "ro,") for directory in read_only] + [_mount(directory, "") for directory in writable]
     network = [
@@ -68,6 +70,7 @@ def system(
         disks="insmod /usr/lib/uml/modules/virtio_blk.ko" if disks else "",
         mounts="\n".join(mounts),
         network="\n".join(network),
+        figures=shlex.quote(figures),
         agent=agent.PROGRAM,
         end=agent.STAYS if keep else POWER_OFF,
     )

@@ -81,7 +81,7 @@ class ServedDisk:
         self._files = files
         self._directory = directory
         self._name = f"disk{number}"
-        self._log = directory / f"{self._name}.log"
+        self._log_file = directory / f"{self._name}.log"
         self._counters = directory / f"{self._name}.counters"
         self._process: LocalProcess | None = None
 
@@ -89,8 +89,8 @@ class ServedDisk:
         """The kernel's parameter for this disk. ``directory``: a short path of the guest's directory."""
         return f"virtio_uml.device={directory}/{self._name}:{VIRTIO_BLOCK}"
 
-    def serve(self, lost: Callable[[Disk], None]) -> None:
-        """Start the program; it ends with the guest. If it ends before, ``lost`` gets the disk, in a thread of ours.
+    def serve(self, lost: Callable[[ServedDisk], None]) -> None:
+        """Start the program; it ends with the guest. If it ends before, ``lost`` gets this disk, in a thread of ours.
 
         Raises ProvisionError for a disk that another guest has.
         """
@@ -106,7 +106,7 @@ class ServedDisk:
                 listener.listen(1)
                 self._process = self._files.spawn(
                     [sys.executable, "-IS", disk_server.__file__, "{0}", "{1}", "{2}", str(self._counters)],
-                    log=str(self._log),
+                    log=str(self._log_file),
                     directory="/",
                     inherits=[listener.fileno(), disk, theirs],
                 )
@@ -115,11 +115,11 @@ class ServedDisk:
                 raise
         threading.Thread(target=self._watch, args=(alive, lost), name=f"disk {self.disk.path}", daemon=True).start()
 
-    def _watch(self, alive: int, lost: Callable[[Disk], None]) -> None:
+    def _watch(self, alive: int, lost: Callable[[ServedDisk], None]) -> None:
         """Wait until the program has ended: it writes a byte when the guest has ended before."""
         with os.fdopen(alive, "rb") as pipe:
             if not pipe.read(1):
-                lost(self.disk)
+                lost(self)
 
     @contextlib.contextmanager
     def _socket(self) -> Iterator[tuple[socket.socket, str]]:
@@ -149,6 +149,13 @@ class ServedDisk:
     def pid(self) -> int:
         """The process id of the program on this machine; 0 before its start."""
         return self._process.pid if self._process else 0
+
+    @property
+    def log(self) -> list[str]:
+        """The lines that the program has printed; it does so only when it fails itself."""
+        with contextlib.suppress(OSError):
+            return self._log_file.read_text(errors="replace").splitlines()
+        return []
 
     def words(self) -> str:
         """The requests that failed, a line each, with the reasons on this machine. Empty when none did."""

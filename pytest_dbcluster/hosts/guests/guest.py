@@ -29,9 +29,11 @@ from pytest_dbcluster.releases.release import Release
 
 BOOT_SECONDS = 60.0  # a busy machine boots in several seconds, an idle one in one
 END_SECONDS = 10.0
+FIGURES = "figures"
 DIRECTORY = ".guest"  # in the host's directory: scripts, console and sockets of the guest
 CONSOLE = "console.log"
 LAST_LINES = 15
+NO_ROOM = "Bus error - the host"  # the kernel's words when a page of its memory finds no place on this machine
 MIB = 2**20
 OTHER = "name another directory with TMPDIR"
 # What a path may have that stands in mount options and on the command line of a kernel.
@@ -106,6 +108,7 @@ class Guest:
         self._directory = Path(files.directory, DIRECTORY)
         self._process: LocalProcess | None = None
         self._lost_disk = ""
+        self._printed = 0  # bytes on the console before this boot
         self.disks = [ServedDisk(disk, files, self._directory, number) for number, disk in enumerate(machine.disks)]
         for path in (str(self._root), files.directory, *machine.read_only, *machine.writable):
             if not PATH.fullmatch(path):
@@ -123,20 +126,10 @@ class Guest:
 
     def boot(self) -> None:
         """Start the guest, for the first time or after ``cut``, and wait for its agent. Raises ProvisionError."""
-        machine = self._machine
-        scripts = {
-            "root": boot_scripts.ROOT,
-            "system": boot_scripts.system(
-                self.name,
-                read_only=machine.read_only,
-                writable=machine.writable,
-                addresses=[address for _, address in machine.interfaces],
-                disks=bool(machine.disks),
-                keep=machine.keep,
-            ),
-        }
-        for name, text in scripts.items():
-            self._files.push(text.encode(), str(self._directory / name))
+        self._push_scripts()
+        self._lost_disk = ""
+        with contextlib.suppress(FileNotFoundError):
+            self._printed = (self._directory / CONSOLE).stat().st_size
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as ends:
             ends.enter_context(theirs)
@@ -156,12 +149,37 @@ class Guest:
                 self._end_disks()
                 raise
         # About 1 request in 40 that comes just after a packet waits in the line until something follows it.
-        self.agent = Agent(ours, f"guest {self.name}", ended="has ended", console=self.last_words, nudges=True)
+        self.agent = Agent(
+            ours,
+            f"guest {self.name}",
+            ended="has ended",
+            console=self.last_words,
+            nudges=True,
+            figures=self._directory / FIGURES,
+        )
         try:
             self.agent.wait_ready(BOOT_SECONDS)
         except BaseException:
             self.close()
             raise
+
+    def _push_scripts(self) -> None:
+        """Write what the first process of the guest runs."""
+        machine = self._machine
+        scripts = {
+            "root": boot_scripts.ROOT,
+            "system": boot_scripts.system(
+                self.name,
+                read_only=machine.read_only,
+                writable=machine.writable,
+                addresses=[address for _, address in machine.interfaces],
+                disks=bool(machine.disks),
+                keep=machine.keep,
+                figures=str(self._directory / FIGURES),
+            ),
+        }
+        for name, text in scripts.items():
+            self._files.push(text.encode(), str(self._directory / name))
 
     def _command(self) -> list[str]:
         machine = self._machine
@@ -192,9 +210,11 @@ class Guest:
             f'"mount -t hostfs -o {self._directory} none /mnt && . /mnt/root"',
         ]
 
-    def _lose_disk(self, disk: Disk) -> None:
+    def _lose_disk(self, disk: ServedDisk) -> None:
         """End the guest: the program that serves a disk has ended before it, and its programs would wait for ever."""
-        self._lost_disk = f"the program of this machine that serves the disk {disk.path} of the guest has ended"
+        why = f": {disk.log[-1]}" if disk.log else ""
+        path = disk.disk.path
+        self._lost_disk = f"the program of this machine that serves the disk {path} of the guest has ended{why}"
         if self._process:
             with contextlib.suppress(ProvisionError):  # the supervisor has ended, and the guest with it
                 self._process.signal(signal.SIGKILL)
@@ -205,8 +225,19 @@ class Guest:
         return "; ".join(f"the disk of the guest, {path}: {line}" for path, line in words)
 
     def last_words(self) -> str:
-        """The last lines of the console and what happened to disks, as text for a message; empty for neither."""
-        return "\n".join(filter(None, [self._last_lines(), self.disk_words(), self._lost_disk]))
+        """The last lines of the console, and what happened to disks and memory, as text for a message; or empty."""
+        return "\n".join(filter(None, [self._last_lines(), self.memory_words(), self.disk_words(), self._lost_disk]))
+
+    def memory_words(self) -> str:
+        """Why the guest got no more memory, as a clause for a message; empty when it did."""
+        if NO_ROOM in self.console():
+            return (
+                f"{memory_directory()} of this machine, where guests keep their memory, was full; make it larger, ask "
+                f"for less with memory=, or {OTHER}"
+            )
+        if "Out of memory" in self.console():
+            return f"the guest's memory of {mebibytes(self._machine.memory)} was used up"
+        return ""
 
     def _last_lines(self) -> str:
         lines = self.console().splitlines()
@@ -215,9 +246,10 @@ class Guest:
         return "\n".join(lines[-LAST_LINES:] if panic is None else lines[max(0, panic - LAST_LINES) : panic + 1])
 
     def console(self) -> str:
-        """What the guest has printed so far; empty when it has printed nothing."""
-        with contextlib.suppress(OSError):
-            return (self._directory / CONSOLE).read_text(errors="replace")
+        """What the guest has printed since it has power; empty when it has printed nothing."""
+        with contextlib.suppress(FileNotFoundError):
+            content = self._files.pull(str(self._directory / CONSOLE), offset=self._printed)
+            return content.decode("utf-8", "replace")
         return ""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -10,6 +11,7 @@ from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.network import router
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import BANDS
+from pytest_dbcluster.hosts.network.traffic import Burst, Pings
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
 LINK = "vec0"  # the link of a guest
@@ -17,10 +19,28 @@ LOAD = """
 for name in sch_prio sch_netem cls_u32; do
     test -e /sys/module/$name || insmod /usr/lib/uml/modules/$name.ko || exit
 done
+echo 8388608 >/proc/sys/net/core/rmem_max  # a program may ask for so many bytes of packets that wait for it
 """
-LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/", re.MULTILINE)
+# Several at once: a guest that waits for an answer wakes each 10 ms.
+PINGS = """
+for number in 1 2 3 4; do /bin/ping "$@" >pings.$number 2>&1 & done
+wait
+cat pings.1 pings.2 pings.3 pings.4
+rm pings.?
+"""
+AT_ONCE = 4
+SENT = re.compile(r"^([0-9]+) packets transmitted, .* time ([0-9]+)ms$", re.MULTILINE)
+ANSWER = re.compile(r" icmp_seq=([0-9]+) .*time=([0-9.]+) ms$", re.MULTILINE)
+LEAST = re.compile(r"^(?:rtt|round-trip) min/avg/max\S* = ([0-9.]+)/([0-9.]+)/", re.MULTILINE)
+SHORTEST = 0.001  # seconds between two pings
+LAST_SECONDS = 1  # to wait for the last answer
+BURST_SECONDS = 0.4  # of a burst at the asked rate
+FEWEST, MOST = 20, 2000  # pings of a burst
+SMALL, LARGE, FAST = 1400, 8000, 2e7  # bytes that a ping of a burst carries; large ones from this rate on
+HEADERS, PIECE = 34, 1480  # bytes of a packet on the link, beside what it carries; longer ones are sent in pieces
 SECONDS = 60.0
 WAIT = 10  # seconds until a ping counts as lost
+PINGS_SECONDS = 300.0  # for a command that pings, on a machine that does much else
 
 
 class GuestPath(NetworkPath):
@@ -32,6 +52,7 @@ class GuestPath(NetworkPath):
     def __init__(self, hosts: Mapping[str, Host]) -> None:
         super().__init__()
         self._hosts = dict(hosts)
+        self._needs = REST
         self.ends = tuple(hosts)
         for end, host in hosts.items():
             host.run(["/bin/sh", "-c", LOAD], seconds=SECONDS)
@@ -60,6 +81,7 @@ class GuestPath(NetworkPath):
 
     def shape(self, needs: NetworkNeeds) -> None:
         """Tell every guest, whatever its queues are now."""
+        self._needs = needs
         for end in self.ends:
             self._tc(end, self._queues("change", end, needs))
 
@@ -69,15 +91,43 @@ class GuestPath(NetworkPath):
 
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
         """The shortest of so many pings from the first end."""
-        address = self._hosts[pair[1]].address
-        command = ["/bin/ping", "-n", "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT), address]
+        said = self._pinged(pair, "-q", "-c", str(samples), "-i", "0.01", "-W", str(WAIT))
+        return RoundTrips(self._found(LEAST, said, pair)[0] / 1000, None)
+
+    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
+        """Pings of one program, or of several at once."""
+        several = AT_ONCE if interval < SHORTEST * AT_ONCE else 1
+        options = ["-i", f"{max(SHORTEST, interval):.3f}", "-c", str(count // several), "-W", str(LAST_SECONDS)]
+        said = self._pinged(pair, *options, script=PINGS if several > 1 else "")
+        return Pings(
+            sum(int(sent) for sent, _ in SENT.findall(said)),
+            tuple(float(time) / 1000 for _, time in ANSWER.findall(said)),
+        )
+
+    def burst(self, pair: Pair, rate: float) -> Burst:
+        """Send pings at once: what comes back, comes at the rate. When each was sent is not known exactly."""
+        size = SMALL if rate < FAST or self._needs.between(*pair).loss else LARGE  # a loss would be that of each piece
+        bits = 8 * (size + 8 + HEADERS * math.ceil((size + 8) / PIECE))
+        count = min(MOST, max(FEWEST, int(rate * BURST_SECONDS / bits)))
+        said = self._pinged(pair, "-c", str(count), "-l", str(count), "-s", str(size), "-W", str(LAST_SECONDS))
+        sent, sending = self._found(SENT, said, pair)
+        back = [(int(number) / sent * sending / 1000, float(time) / 1000) for number, time in ANSWER.findall(said)]
+        return Burst(bits, [(at, at + time) for at, time in back], unsure=sending / 1000)
+
+    def _pinged(self, pair: Pair, *options: str, script: str = "") -> str:
+        """What pings from the first end print. Raises ProvisionError when none comes back."""
+        arguments = ["-n", *options, self._hosts[pair[1]].address]
+        command = ["/bin/sh", "-c", script, "ping", *arguments] if script else ["/bin/ping", *arguments]
         try:
-            said = self._hosts[pair[0]].run(command, seconds=SECONDS + samples * WAIT).stdout
+            return self._hosts[pair[0]].run(command, seconds=PINGS_SECONDS).stdout
         except CommandFailed as error:
             raise ProvisionError(f"no answer to pings from {pair[0]} to {pair[1]}: {error}") from None
-        if not (found := LEAST.search(said)):
+
+    @staticmethod
+    def _found(pattern: re.Pattern[str], said: str, pair: Pair) -> tuple[float, float]:
+        if not (found := pattern.search(said)):
             raise ProvisionError(f"ping from {pair[0]} to {pair[1]} printed no round trips: {said.strip()[-200:]}")
-        return RoundTrips(float(found[1]) / 1000, None)
+        return float(found[1]), float(found[2])
 
     def lost(self) -> str:
         """Why an end has gone; empty while all are there."""

@@ -6,25 +6,32 @@ import dataclasses
 from collections.abc import Sequence
 
 from pytest_dbcluster.formatting import milliseconds
+from pytest_dbcluster.hosts.network import traffic
 from pytest_dbcluster.hosts.network.path import MeasuredLink, NetworkPath, RoundTrips
+from pytest_dbcluster.hosts.network.traffic import Traffic
 from pytest_dbcluster.network import NetworkNeeds, Pair
 
 
 @dataclasses.dataclass(frozen=True)
 class Delay:
-    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them."""
+    """The round trips between two ends: asked, in seconds, and measured before the rounds and after them.
+
+    traffic: what else was asked, measured before the rounds and after them; empty for nothing.
+    """
 
     pair: Pair
     asked: float
     before: RoundTrips
     after: RoundTrips | None
+    traffic: tuple[Traffic, ...] = ()
 
     def __str__(self) -> str:
         trips = [self.before, *([self.after] if self.after else [])]
         pings = " and ".join(milliseconds(measured.ping) for measured in trips)
         exchanges = [milliseconds(measured.exchange) for measured in trips if measured.exchange is not None]
         over_tcp = f", {' and '.join(exchanges)} over TCP" if exchanges else ""
-        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}"
+        more = "".join(f", {text}" for text in traffic.both(self.traffic))
+        return f"{'-'.join(self.pair)} {milliseconds(self.asked)} asked, {pings} by ping{over_tcp}{more}"
 
 
 class MeasuredBack:
@@ -51,7 +58,13 @@ class MeasuredBack:
             return []
         after: Sequence[MeasuredLink | None] = self._after.get(key) or [None] * len(self._before[key])
         return [
-            Delay(first.pair, first.asked, first.measured, last.measured if last else None)
+            Delay(
+                first.pair,
+                first.asked,
+                first.measured,
+                last.measured if last else None,
+                tuple(link.traffic for link in (first, last) if link and link.traffic),
+            )
             for first, last in zip(self._before[key], after, strict=True)
         ]
 
@@ -60,6 +73,6 @@ def line(name: str, needs: NetworkNeeds | None, delays: Sequence[Delay]) -> str:
     """What a message says about the network of a variant; empty for a variant without one."""
     if needs is None:
         return ""
-    shown = [delay for delay in delays if delay.asked] or delays[:1]
+    shown = [delay for delay in delays if delay.asked or delay.traffic] or delays[:1]
     measured = "; ".join(map(str, shown)) if shown else "not measured yet"
     return f"network of {name}: {needs}; {measured}"

@@ -11,11 +11,14 @@ from pytest_dbcluster import network
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.formatting import milliseconds
 from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.network import traffic
+from pytest_dbcluster.hosts.network.traffic import Burst, Pings, Traffic
 from pytest_dbcluster.network import NetworkNeeds, Pair
 
 SAMPLES = 5  # pings, and exchanges over TCP, of one measurement
 REST_SAMPLES = 25  # of the path at rest, which are short; a rest that seems too long makes every delay too short
 TRIES = 5  # measurements of a link that seems wrong: what else runs on the machine only adds time
+REASONS = "a machine that does too much else delays packets, and a router that does not keep up too"
 OFF_SHARE, OFF_SECONDS = 0.1, 0.0002  # a round trip is wrong where it is off by more than both
 
 
@@ -42,20 +45,24 @@ class RoundTrips:
 
 @dataclasses.dataclass(frozen=True)
 class MeasuredLink:
-    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest."""
+    """The round trips between two ends: what was asked, in seconds, and what was measured above the path at rest.
+
+    traffic: what else was asked of the link; None for nothing.
+    """
 
     pair: Pair
     asked: float
     measured: RoundTrips
+    traffic: Traffic | None = None
 
     @property
     def short(self) -> bool:
         """Whether less was measured than was asked."""
         return any(one is not None and one < self.asked for one in (self.measured.ping, self.measured.exchange))
 
-    def wrong(self, jitter: float = 0.0) -> str:
-        """Why this is not what was asked, as a clause; empty where it is. jitter: seconds, as asked."""
-        allowed = max(OFF_SHARE * self.asked, OFF_SECONDS) + jitter
+    def wrong(self, more: float = 0.0) -> str:
+        """Why this is not what was asked, as a clause; empty where it is. more: seconds that are allowed besides."""
+        allowed = max(OFF_SHARE * self.asked, OFF_SECONDS) + more
         for name, seconds in (("pings", self.measured.ping), ("exchanges over TCP", self.measured.exchange)):
             if seconds is not None and abs(seconds - self.asked) > allowed:
                 return (
@@ -107,6 +114,14 @@ class NetworkPath(abc.ABC):
     def round_trips(self, pair: Pair, samples: int) -> RoundTrips:
         """The shortest of so many round trips between two ends, now. Raises ProvisionError."""
 
+    @abc.abstractmethod
+    def pings(self, pair: Pair, count: int, interval: float) -> Pings:
+        """So many pings from the first end to the other, one each ``interval`` seconds. Raises ProvisionError."""
+
+    @abc.abstractmethod
+    def burst(self, pair: Pair, rate: float) -> Burst:
+        """Pings that need more than this rate, in bits a second. Raises ProvisionError."""
+
     def lost(self) -> str:
         """Why packets take this path no more, as a clause for a message; empty while they do."""
         return ""
@@ -118,9 +133,10 @@ class NetworkPath(abc.ABC):
         """Let packets of an end take this path again. Raises ProvisionError."""
 
     def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
-        """Shape the path, and measure the round trips between each two ends. The path stays shaped.
+        """Shape the path, and measure the round trips between each two ends, and what else is asked of them.
 
-        Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, and for a path that is lost.
+        The path stays shaped. Raises ProvisionError for a link that is off by more than 10 % and 0.2 ms, or by more
+        than chance and this machine explain, and for a path that is lost.
         """
         links = network.pairs(self.ends)
         if len(self._rest) < len(links):
@@ -137,17 +153,28 @@ class NetworkPath(abc.ABC):
 
     def _measured(self, pair: Pair, needs: NetworkNeeds) -> MeasuredLink:
         shape = needs.between(*pair)
+        more = shape.jitter + traffic.ping_seconds(shape)
         now = self.round_trips(pair, SAMPLES)
         for _ in range(self.tries):
             link = MeasuredLink(pair, shape.rtt, now.above(self._rest[pair]))
-            wrong = link.wrong(shape.jitter)
+            wrong = link.wrong(more)
             if not wrong:
-                return link
+                return dataclasses.replace(link, traffic=self._traffic(pair, needs))
             if link.short:  # the path at rest was disturbed when it was measured
                 self._measure_rest([pair])
                 self.shape(needs)
             now = now.shorter(self.round_trips(pair, SAMPLES))
         raise ProvisionError(
             f"the network between the nodes is not as the cluster asks for it ({needs}): {wrong}, as a difference to "
-            "the path at rest; a machine that does too much else delays packets, and a router that does not keep up too"
+            f"the path at rest; {REASONS}"
+        )
+
+    def _traffic(self, pair: Pair, needs: NetworkNeeds) -> Traffic | None:
+        found = traffic.measured(self, pair, needs)
+        wrong = found.wrong() if found else ""
+        if not wrong:
+            return found
+        raise ProvisionError(
+            f"the network between the nodes is not as the cluster asks for it ({needs}): {' and '.join(pair)} {wrong}; "
+            f"{REASONS}"
         )

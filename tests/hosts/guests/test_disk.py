@@ -16,7 +16,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.guests.disk import Disk
-from pytest_dbcluster.hosts.guests.guest import Guest, Machine
+from pytest_dbcluster.hosts.guests.guest import CONSOLE, DIRECTORY, Guest, Machine
 from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
@@ -30,12 +30,19 @@ SYSTEM = fetched.lookup(GUEST_SYSTEM, "")
 needs_kernel = pytest.mark.skipif(SYSTEM is None, reason="the system of guests is not in the cache: dbcluster fetch vm")
 
 
-@pytest.fixture
-def files(data):
-    """A directory of a run."""
+@pytest.fixture(scope="module")
+def host():
+    """``host("node1")``: a directory of a run."""
     run = LocalRun()
-    yield run.host("node1", run.cluster_directory(ClusterSpec("standalone")) / "node1")
+    directory = run.cluster_directory(ClusterSpec("standalone"))
+    yield lambda name: run.host(name, directory / name)
     run.close()
+
+
+@pytest.fixture(scope="module")
+def files(host):
+    """The directory of the guest that tests share."""
+    return host("node1")
 
 
 def run(guest, files, line):
@@ -75,15 +82,15 @@ def test_a_disk_that_cannot_be_made_is_named(tmp_path):
         Disk(tmp_path / "none" / "disk", 2**20).open()
 
 
-@pytest.fixture
-def disk(tmp_path):
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory):
     """A disk that no guest has."""
-    return Disk(tmp_path / "disk", SIZE)
+    return Disk(tmp_path_factory.mktemp("disks") / "disk", SIZE)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def guest(files, disk):
-    """A guest with a file system on that disk, mounted at /disk."""
+    """A guest with a file system on that disk, mounted at /disk; tests leave it so."""
     made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[disk]))
     assert run(made, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT} && sync") == (0, "")
     yield made
@@ -91,12 +98,25 @@ def guest(files, disk):
 
 
 @needs_kernel
+def test_a_second_guest_cannot_have_the_disk_of_another(guest, files, disk, host):
+    """Its kernel is not started; the first one goes on."""
+    second = host("node2")
+    with pytest.raises(ProvisionError) as caught:
+        Guest("node2", SYSTEM, second, Machine(MEMORY, writable=[second.directory], disks=[disk]))
+
+    assert str(caught.value) == (
+        f"the disk {disk.path} belongs to another guest, which still runs: two kernels on one disk would destroy it. "
+        "End the other run, or take another file"
+    )
+    assert not Path(second.directory, DIRECTORY, CONSOLE).exists()
+    assert run(guest, files, "echo words >/disk/words && sync && cat /disk/words && rm /disk/words") == (0, "words\n")
+
+
+@needs_kernel
 def test_a_power_cut_keeps_what_was_flushed_and_no_more(guest, files, disk):
     """The guest's kernel loses what it had not written; the disk belongs to the guest until then."""
     flushed = "echo kept | dd of=/disk/kept conv=fsync 2>/dev/null; echo lost >/disk/lost; ls /disk"
     assert run(guest, files, flushed) == (0, "kept\nlost\nlost+found\n")
-    with pytest.raises(ProvisionError, match=f"the disk {disk.path} belongs to another guest"):
-        disk.open()
     guest.cut()
     os.close(disk.open())
 
@@ -160,21 +180,10 @@ def _traced(pid):
 
 
 @needs_kernel
-def test_a_disk_whose_program_ends_ends_the_guest(guest, files, disk):
-    """What runs on it would wait for ever; the message names the disk."""
-    number = guest.agent.begin("sleep 60")
-    guest.agent.pid(number)
-    os.kill(guest.disks[0].pid, signal.SIGKILL)
-
-    with pytest.raises(ProvisionError, match=rf"guest node1 has ended; it said: (.|\n)*serves the disk {disk.path} of"):
-        guest.agent.wait(number, 60)
-
-
-@needs_kernel
-def test_a_full_disk_of_this_machine_is_said(files, small):
+def test_a_full_disk_of_this_machine_is_said(host, small):
     """The guest sees a broken disk; the reason is on this machine."""
-    full = Disk(small("16M") / "disk", SIZE)
-    guest = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[full]))
+    full, files = Disk(small("16M") / "disk", SIZE), host("node3")
+    guest = Guest("node3", SYSTEM, files, Machine(MEMORY, writable=[files.directory], disks=[full]))
     assert run(guest, files, f"/sbin/mke2fs -q -t ext4 /dev/vda && {MOUNT}") == (0, "")
     status, _ = run(guest, files, "dd if=/dev/zero of=/disk/file bs=64k count=320 conv=fsync 2>/dev/null")
     guest.close()
@@ -182,3 +191,14 @@ def test_a_full_disk_of_this_machine_is_said(files, small):
     assert status
     reason = r"a write at byte \d+ failed: No space left on device"
     assert re.fullmatch(rf"the disk of the guest, {full.path}: {reason}", guest.disk_words())
+
+
+@needs_kernel
+def test_a_disk_whose_program_ends_ends_the_guest(guest, disk):
+    """What runs on it would wait for ever; the message names the disk. No test after this one has the guest."""
+    number = guest.agent.begin("sleep 60")
+    guest.agent.pid(number)
+    os.kill(guest.disks[0].pid, signal.SIGKILL)
+
+    with pytest.raises(ProvisionError, match=rf"guest node1 has ended; it said: (.|\n)*serves the disk {disk.path} of"):
+        guest.agent.wait(number, 60)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 import re
 import time
-import types
 from pathlib import Path
 
 import psutil
@@ -28,20 +26,42 @@ SYSTEM = fetched.lookup(GUEST_SYSTEM, "")
 pytestmark = pytest.mark.skipif(SYSTEM is None, reason="the system of guests is not in the cache: dbcluster fetch vm")
 
 
-@pytest.fixture
-def files(data):
-    """A directory of a run."""
+@pytest.fixture(scope="module")
+def host():
+    """``host("node1")``: a directory of a run."""
     run = LocalRun()
-    yield run.host("node1", run.cluster_directory(ClusterSpec("standalone")) / "node1")
+    directory = run.cluster_directory(ClusterSpec("standalone"))
+    yield lambda name: run.host(name, directory / name)
     run.close()
 
 
-@pytest.fixture
-def guest(files):
+@pytest.fixture(scope="module")
+def files(host):
+    """The directory of the guest that tests share."""
+    return host("node1")
+
+
+@pytest.fixture(scope="module")
+def shared(files):
     """A guest that shares the directory."""
     made = Guest("node1", SYSTEM, files, Machine(MEMORY, writable=[files.directory]))
     yield made
     made.close()
+
+
+@pytest.fixture
+def guest(shared):
+    """The same one, which runs: a test may have ended it."""
+    if shared.agent.gone:
+        shared.close()
+        shared.boot()
+    return shared
+
+
+@pytest.fixture
+def other(host):
+    """A directory for a guest that does not boot."""
+    return host("node2")
 
 
 def run(guest, files, *command):
@@ -69,7 +89,10 @@ def test_a_guest_cannot_change_its_root(guest, files):
 
 
 def test_a_cut_guest_starts_again_without_its_programs(guest, files):
-    """Its memory ends with its power; what programs wrote into the shared directory, this machine has."""
+    """Its memory ends with its power; what programs wrote into the shared directory, this machine has.
+
+    Words of an earlier boot would be taken for the reason of a later end.
+    """
     assert run(guest, files, "sh", "-c", "echo words >kept; echo words >/lost; sleep 60 & echo begun") == (0, "begun\n")
     assert Path(files.directory, "kept").read_text() == "words\n"
     guest.cut()
@@ -78,9 +101,21 @@ def test_a_cut_guest_starts_again_without_its_programs(guest, files):
     assert run(guest, files, "cat", "kept") == (0, "words\n")
     assert run(guest, files, "ls", "/lost")[0] == 1
     assert "sleep" not in run(guest, files, "ps")[1]
+    assert guest.console().count("Linux version") == 1
 
 
-def test_a_guest_ends_with_our_line(guest, files):
+def test_a_paused_guest_goes_on_later(guest):
+    """Nothing in it moves meanwhile."""
+    guest.pause()
+    number = guest.agent.begin("echo words")
+    assert guest.agent.wait(number, 0.3) is None
+
+    guest.resume()
+
+    assert guest.agent.wait(number, 60) == 0
+
+
+def test_a_guest_ends_with_our_line(guest):
     """Whatever ends this process closes the line; so the guest ends at once, and leaves no process."""
     pids = [guest.pid, *(child.pid for child in psutil.Process(guest.pid).children(recursive=True))]
     began = time.monotonic()
@@ -99,18 +134,7 @@ def alive(pid):
         return False
 
 
-def test_a_paused_guest_goes_on_later(guest, files):
-    """Nothing in it moves meanwhile."""
-    guest.pause()
-    number = guest.agent.begin("echo words")
-    assert guest.agent.wait(number, 0.3) is None
-
-    guest.resume()
-
-    assert guest.agent.wait(number, 60) == 0
-
-
-def test_a_panic_is_said_with_the_last_words_of_the_console(guest, files):
+def test_a_panic_is_said_with_the_last_words_of_the_console(guest):
     """Programs of the guest have ended then, and its host is lost."""
     number = guest.agent.begin("sleep 60")
     guest.agent.pid(number)
@@ -122,55 +146,75 @@ def test_a_panic_is_said_with_the_last_words_of_the_console(guest, files):
     assert "Call Trace" not in guest.agent.gone
 
 
-def test_a_kernel_that_does_not_start_is_said_with_its_last_lines(files):
+def test_a_kernel_that_does_not_start_is_said_with_its_last_lines(other):
     """Too little memory is one reason."""
-    with pytest.raises(ProvisionError, match=r"^guest node1 has ended; it said: .") as caught:
-        Guest("node1", SYSTEM, files, Machine(2**20))
+    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: .") as caught:
+        Guest("node2", SYSTEM, other, Machine(2**20))
 
     assert len(str(caught.value).splitlines()) <= module.LAST_LINES + 1
 
 
-def test_a_kernel_that_is_no_kernel_says_what_it_printed(files, tmp_path):
+def test_a_kernel_that_is_no_kernel_says_what_it_printed(other, tmp_path):
     """The words of whatever lies there are in the message."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/linux").write_text("#!/bin/sh\necho this is no kernel\nexit 1\n")
     (tmp_path / "bin/linux").chmod(0o755)
     broken = dataclasses.replace(SYSTEM, bin=tmp_path / "bin")
 
-    with pytest.raises(ProvisionError, match=r"^guest node1 has ended; it said: this is no kernel$"):
-        Guest("node1", broken, files, Machine(MEMORY))
+    with pytest.raises(ProvisionError, match=r"^guest node2 has ended; it said: this is no kernel$"):
+        Guest("node2", broken, other, Machine(MEMORY))
 
 
-def test_a_path_that_a_kernel_cannot_take_is_refused(files):
+def test_a_path_that_a_kernel_cannot_take_is_refused(other):
     """Spaces and commas separate the words of its command line."""
     with pytest.raises(ProvisionError, match=r"cannot use the directory '/a b': .*; choose others with XDG_CACHE_HOME"):
-        Guest("node1", SYSTEM, files, Machine(MEMORY, writable=["/a b"]))
+        Guest("node2", SYSTEM, other, Machine(MEMORY, writable=["/a b"]))
 
 
 @pytest.mark.parametrize(
-    ("flags", "blocks", "text"),
+    ("room", "options", "text"),
     [
-        (os.ST_NOEXEC, 10**6, "a file of {there}, which is mounted noexec; name another directory with TMPDIR"),
+        ("128M", "noexec", "a file of {there}, which is mounted noexec; name another directory with TMPDIR"),
         (
-            0,
-            1024,
-            "a file of {there}, which has 4 MiB free, and it needs 64 MiB; make that file system larger",
+            "16M",
+            "exec",
+            "a file of {there}, which has 16 MiB free, and it needs 64 MiB; make that file system larger, ask for less "
+            "with memory=, or name another directory with TMPDIR",
         ),
     ],
 )
-def test_memory_that_cannot_be_had_is_refused_before_the_boot(files, tmp_path, monkeypatch, flags, blocks, text):
+def test_memory_that_cannot_be_had_is_refused_before_the_boot(other, small, monkeypatch, room, options, text):
     """The kernel would stop, or end in the middle of a round when it takes a page that is not there."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    state = types.SimpleNamespace(f_flag=flags, f_bavail=blocks, f_frsize=4096)
-    monkeypatch.setattr(os, "statvfs", lambda path: state)
+    there = small(room, options)
+    monkeypatch.setenv("TMPDIR", str(there))
 
-    with pytest.raises(ProvisionError, match=re.escape(text.format(there=tmp_path))):
-        Guest("node1", SYSTEM, files, Machine(MEMORY))
+    with pytest.raises(ProvisionError, match=re.escape(f"a guest keeps its memory in {text.format(there=there)}")):
+        Guest("node2", SYSTEM, other, Machine(MEMORY))
+    assert list(there.iterdir()) == []
 
 
-def test_a_directory_for_memory_that_is_not_there_is_named(files, tmp_path, monkeypatch):
+def test_memory_that_finds_no_room_later_is_said(other, small, monkeypatch):
+    """A guest gets it page by page, and ends in the middle of whatever it does."""
+    there = small("80M")
+    monkeypatch.setenv("TMPDIR", str(there))
+    crowded = Guest("node2", SYSTEM, other, Machine(MEMORY))
+    with pytest.raises(OSError, match="No space left"):
+        (there / "others").write_bytes(bytes(80 * 2**20))
+
+    number = crowded.agent.begin("dd if=/dev/zero of=/dev/shm/large bs=1M count=32")
+
+    with pytest.raises(ProvisionError) as caught:
+        crowded.agent.wait(number, 60)
+    assert str(caught.value).endswith(
+        f"{there} of this machine, where guests keep their memory, was full; make it larger, ask for less with "
+        "memory=, or name another directory with TMPDIR"
+    )
+    crowded.close()
+
+
+def test_a_directory_for_memory_that_is_not_there_is_named(other, tmp_path, monkeypatch):
     """The variable that names it is in the message."""
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
 
     with pytest.raises(ProvisionError, match=r"none: No such file or directory; name another directory with TMPDIR"):
-        Guest("node1", SYSTEM, files, Machine(MEMORY))
+        Guest("node2", SYSTEM, other, Machine(MEMORY))

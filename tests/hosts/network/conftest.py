@@ -1,6 +1,8 @@
-"""A path through a router of this machine, for tests of what packets do on it."""
+"""Paths through a router of this machine, for tests of what packets do on them."""
 
 from __future__ import annotations
+
+import contextlib
 
 import pytest
 
@@ -9,16 +11,30 @@ from pytest_dbcluster.spec import ClusterSpec
 from tests.support import paths
 
 
-@pytest.fixture
-def path():
+@contextlib.contextmanager
+def made():
     """The path of two nodes and a load generator, which all begin at rest."""
     if reason := paths.missing():
         pytest.skip(reason)
     provisioner = LocalProvisioner()
     spec = ClusterSpec("galera", nodes=2).with_needs(links={("client", "node1"): 0})
     hosts = provisioner.acquire(spec)
-    made = hosts[0].path
-    made.hosts = hosts
-    yield made
+    path = hosts[0].path
+    path.hosts = hosts
+    yield path
     provisioner.give_back(hosts)
     provisioner.close()
+
+
+@pytest.fixture
+def path():
+    """A path of its own."""
+    with made() as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def same_path():
+    """One path for all tests of a module."""
+    with made() as path:
+        yield path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from pytest_dbcluster.errors import ProvisionError
@@ -35,6 +37,23 @@ def test_packets_between_guests_wait_and_ours_do_not(pair):
     with pytest.raises(ProvisionError, match=r"^no answer to pings from node1 to node2: "):
         path.round_trips(("node1", "node2"), 1)
     path.measured(NetworkNeeds(rtt=0.05))
+
+
+def test_loss_jitter_and_rate_between_guests_are_measured_back(pair, monkeypatch):
+    """They are as asked, or it would be an error; a loss that guests do not keep is one, whatever they were told."""
+    path, shape = pair[0].path, pair[0].path.shape
+    (link,) = path.measured(NetworkNeeds(rtt=0.04, loss=0.1, jitter=0.02))
+    (slow,) = path.measured(NetworkNeeds(rtt=0.005, rate=1e7))
+    monkeypatch.setattr(path, "shape", lambda needs: shape(dataclasses.replace(needs, loss=0.0)))
+
+    assert link.traffic.loss.low <= 0.1 <= link.traffic.loss.high < 0.4
+    assert link.traffic.jitter.unknown or link.traffic.jitter.high > 0.0178
+    assert slow.traffic.rate.unknown or slow.traffic.rate.high > 0.9e7
+
+    with pytest.raises(
+        ProvisionError, match=r"node1 and node2 lose 0 % \(0 \.\. \S+\) of the packets each way, and 10 %"
+    ):
+        path.measured(NetworkNeeds(loss=0.1))
 
 
 def test_a_guest_that_ends_takes_the_path_with_it(pair):

@@ -59,3 +59,16 @@ def test_a_message_says_what_was_asked_and_measured():
         "network of far: rtt=0, node1-node3=0.02; node1-node3 20.0 ms asked, 20.0 ms and 20.0 ms by ping, "
         "20.0 ms and 20.0 ms over TCP"
     )
+
+
+def test_a_message_says_what_else_was_asked_and_measured():
+    """Also of links without a delay."""
+    path, measured = FakePath(["node1", "node2", "node3"]), MeasuredBack()
+    slow = NetworkNeeds(rate=1e8)
+    measured.before(path, slow)
+    measured.after(path)
+
+    assert [len(delay.traffic) for delay in measured.of(slow)] == [2, 2, 2]
+    last = line("slow", slow, measured.of(slow)).rpartition("; ")[2]
+    assert last.startswith("node2-node3 0.00 ms asked, 0.00 ms and 0.00 ms by ping, ")
+    assert last.endswith(" over TCP, rate 100 Mbit/s asked, 100 Mbit/s and 100 Mbit/s measured")

@@ -59,7 +59,16 @@ def test_jitter_that_was_asked_is_no_error():
     link = MeasuredLink(("node1", "node2"), 0.01, RoundTrips(0.0085, 0.0085))
 
     assert link.wrong()
-    assert link.wrong(jitter=0.002) == ""
+    assert link.wrong(more=0.002) == ""
+
+
+def test_a_slow_link_takes_its_time_for_a_ping_too():
+    """A hundred bytes are on a line of 1 Mbit/s for 0.8 ms."""
+    path = FakePath(["node1", "node2"], adds=0.0014)
+
+    assert path.measured(NetworkNeeds(rtt=0.001, rate=1e6))[0].asked == 0.001
+    with pytest.raises(ProvisionError, match=r"are 2\.40 ms apart"):
+        path.measured(NetworkNeeds(rtt=0.001, rate=1e7))
 
 
 def test_a_delay_that_is_not_what_was_asked_is_an_error():
@@ -97,6 +106,50 @@ def test_a_delay_that_is_too_short_is_an_error():
         ProvisionError, match=r"node1 and node2 are 7\.00 ms apart \(least of pings\), and 10\.0 ms were"
     ):
         path.measured(FAR)
+
+
+def test_what_else_was_asked_is_measured_too():
+    """Of each link that asks for more than a delay."""
+    path = FakePath(["node1", "node2"])
+    path.loses = [0.19]
+    (link,) = path.measured(NetworkNeeds(loss=0.1, rate=1e8))
+
+    assert link.traffic.loss.asked == 0.1
+    assert link.traffic.rate.measured == pytest.approx(1e8)
+    assert path.shaped[-1] == NetworkNeeds(loss=0.1, rate=1e8)
+    assert FakePath(["node1", "node2"]).measured(FAR)[0].traffic is None
+
+
+def test_a_loss_that_was_disturbed_once_is_measured_again():
+    """What else runs on the machine may lose packets."""
+    path = FakePath(["node1", "node2"])
+    path.loses = [0.5, 0.0, 0.19]
+    (link,) = path.measured(NetworkNeeds(loss=0.1))
+
+    assert link.traffic.loss.measured == pytest.approx(0.1)
+    assert path.pinged == 3
+
+
+def test_a_loss_of_the_machine_is_no_error():
+    """It loses packets without being asked, so nobody knows how many the network loses."""
+    path = FakePath(["node1", "node2"])
+    path.loses = [0.5, 0.003]
+    (link,) = path.measured(NetworkNeeds(loss=0.1))
+
+    assert link.traffic.loss.unknown == "this machine loses 3 of 1000 pings on its own"
+
+
+def test_a_loss_that_is_not_what_was_asked_is_an_error():
+    """It names both ends, the share with its interval, and what was asked."""
+    path = FakePath(["node1", "node2"])
+    path.loses = [0.51, 0.0] * 3
+
+    with pytest.raises(ProvisionError) as caught:
+        path.measured(NetworkNeeds(loss=0.1))
+    assert str(caught.value).startswith(
+        "the network between the nodes is not as the cluster asks for it (rtt=0, loss=0.1): node1 and node2 lose 30 % "
+        "(26 .. 34) of the packets each way, and 10 % were asked; a machine that does too much else "
+    )
 
 
 def test_only_hosts_that_are_on_a_path_have_one():

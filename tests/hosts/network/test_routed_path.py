@@ -8,15 +8,19 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.cli import clusters, main
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.guests import user_namespace
+from pytest_dbcluster.hosts.network import local_paths
+from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.network import NetworkNeeds
+from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests, paths
 
 FAR = NetworkNeeds(rtt=0.02, links=((("client", "node1"), 0.05),))
@@ -88,23 +92,61 @@ def test_a_namespace_that_nobody_holds_is_said(path):
         path.round_trips(("node1", "node2"), 1)
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_is_left_of_a_run_that_was_killed(number, tmp_path):
-    """Its namespaces, interfaces and router end with the process that made them."""
+@pytest.fixture
+def owner(tmp_path, monkeypatch):
+    """A process that has a path, and the id of its run."""
     if reason := paths.missing():
         pytest.skip(reason)
-    data = {"DBCLUSTER_DATA_DIR": str(tmp_path / "runs")}
-    process = subprocess.Popen(
-        [sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True, env={**os.environ, **data}
-    )
-    run_id = process.stdout.readline().strip()
-    assert len(interfaces(run_id)) == (2 if user_namespace.root() else 0)
-    process.send_signal(number)
+    monkeypatch.setenv("DBCLUSTER_DATA_DIR", str(tmp_path / "runs"))
+    process = subprocess.Popen([sys.executable, "-c", HELD], stdout=subprocess.PIPE, text=True)
+    yield process, process.stdout.readline().strip()
+    process.kill()
     process.wait()
     process.stdout.close()
 
-    def left():
-        marked = [running.pid for running, mark, _ in runs._marked() if mark == run_id]
-        return [*map(str, marked), *interfaces(run_id), *map(str, Path(data["DBCLUSTER_DATA_DIR"]).glob(run_id))]
 
-    wait.until(left, f"the end of run {run_id}", seconds=60)
+def processes_of(run_id):
+    """The processes of a run, and the interfaces of this machine that it made."""
+    marked = [str(running.pid) for running, mark, _ in runs._marked() if mark == run_id]
+    return [*marked, *interfaces(run_id)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_is_left_of_a_run_that_was_killed(number, owner):
+    """Its namespaces, interfaces and router end with the process that made them."""
+    process, run_id = owner
+    assert len(interfaces(run_id)) == (2 if user_namespace.root() else 0)
+    process.send_signal(number)
+
+    wait.until(lambda: processes_of(run_id), f"the end of run {run_id}", seconds=60)
+    wait.until(lambda: [str(run.directory) for run in runs.known()], "the end of its directory", seconds=60)
+
+
+def test_a_run_that_was_killed_with_its_supervisor_is_reaped(owner, monkeypatch, capsys):
+    """Its processes and interfaces end then too; ps shows what is left of it, and reap removes that."""
+    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    process, run_id = owner
+    (supervisor,) = [child for child in psutil.Process(process.pid).children() if run_id in child.cmdline()]
+    supervisor.kill()
+    process.kill()
+
+    wait.until(lambda: processes_of(run_id), f"the end of run {run_id}", seconds=60)
+    process.wait()
+    assert [(row.run_id, row.state) for row in clusters.rows()] == [(run_id, "dead: dbcluster reap")]
+    assert main.main(["reap"]) == 0
+    assert f"ended dead run {run_id} of process {process.pid} (0 processes)" in capsys.readouterr().out
+    assert runs.known() == []
+
+
+def test_no_kernel_for_the_router_and_no_network_is_said(tmp_path, monkeypatch):
+    """The message names the command that fetches it elsewhere; nothing is left of the path."""
+    if local_paths.kernel_delays() or local_paths.why_not():
+        pytest.skip("no guest is needed here, or no network namespace can be made")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("DBCLUSTER_MIRROR", f"file:{tmp_path}/none")
+    provisioner = LocalProvisioner()
+
+    with pytest.raises(ProvisionError, match=r"(?s)^vm cannot be fetched: .*`dbcluster fetch vm` on a machine"):
+        provisioner.acquire(ClusterSpec("galera", nodes=2).with_needs(rtt=0.01))
+    wait.until(lambda: interfaces(provisioner.run_id), "the end of the interfaces", seconds=60)
+    provisioner.close()

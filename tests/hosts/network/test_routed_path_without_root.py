@@ -9,6 +9,7 @@ import pytest
 from tests.support import conftests
 from tests.support.users import ROOT
 
+MODULE = "tests/hosts/network/test_routed_path.py"
 CLAIM = """
 from pytest_dbcluster import ClusterSpec, SysBench
 
@@ -23,11 +24,27 @@ def test_distance_costs(measure):
 """
 
 
+def test_packets_wait_and_nothing_is_left_without_root(home):
+    """As with root: packets of peers wait and ours do not, and nothing is left of a run that was killed."""
+    last = home.passed("-k", "packets or killed[9]", "-W", "error", f"{ROOT}/{MODULE}", seconds=600)
+
+    assert int(re.match(r"(\d+) passed", last)[1]) >= 2
+
+
+@pytest.mark.guests
 def test_all_that_holds_for_networks_holds_without_root(home):
-    """The same tests: packets of peers wait and ours do not, and nothing is left of a run that was killed."""
-    last = home.passed("-W", "error", f"{ROOT}/tests/hosts/network/test_routed_path.py", seconds=600)
+    """The same tests."""
+    last = home.passed("-W", "error", f"{ROOT}/{MODULE}", seconds=600)
 
     assert int(re.match(r"(\d+) passed", last)[1]) >= 3
+
+
+@pytest.mark.guests
+def test_loss_jitter_and_rate_are_no_error_without_root(home):
+    """Nothing runs before other programs then, so more could not be measured back."""
+    last = home.passed("-W", "error", f"{ROOT}/tests/hosts/network/test_routed_path_traffic.py", seconds=600)
+
+    assert re.match(r"5 passed", last)
 
 
 @pytest.mark.guests

@@ -38,6 +38,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import block_devices, cache
 
 ATTEMPTS = 20  # to find a free subnet
+NO_ROOT = "only root enters the networks of containers; processes and guests (local, vm) need no root for it"
 TAKEN = ("overlap", "already used")  # in the error of Docker and Podman for a subnet of another network
 
 
@@ -52,7 +53,7 @@ class ContainerProvisioner(Provisioner):
     offers = frozenset(
         {"shared-cores", "cores", "memory", "iops"} | ({"root", "netem"} if os.geteuid() == 0 else set())
     )
-    missing = MappingProxyType({"netem": "network namespaces need root", "block-devices": NO_DISKS})
+    missing = MappingProxyType({"netem": NO_ROOT, "block-devices": NO_DISKS})
 
     def __init__(self, *, keep: bool = False, chosen: dict[str, str] | None = None) -> None:
         self._run = LocalRun(keep=keep)

@@ -5,6 +5,7 @@ my.cnf, logs, sockets and temporary files stay in the directory that the guest s
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import shlex
@@ -16,6 +17,7 @@ from pytest_dbcluster.formatting import size
 from pytest_dbcluster.hosts.guests.disk import ServedDisk
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, PATH
 from pytest_dbcluster.hosts.host import DATA, Host
+from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
 from pytest_dbcluster.system import cache
 
 DEVICE = "/dev/vda"
@@ -30,14 +32,18 @@ MAKE = (
     f"-e remount-ro {DEVICE} {{blocks}}"
 )
 # Without barriers, so that the copy goes to the page cache of this machine, and no further.
-COPY = """set -e
-mkdir -p {there} {source_there}
-mount -t ext4 -o {options},nobarrier {device} {there}
-rmdir {there}/lost+found
-mount -t hostfs -o ro,{source} none {source_there}
-cp -a {source_there}/. {there}
-umount {source_there}
-umount {there}
+COPY = """mkdir -p {there} {source_there}
+(
+    set -e
+    mount -t ext4 -o {options},nobarrier {device} {there}
+    rmdir {there}/lost+found
+    mount -t hostfs -o ro,{source} none {source_there}
+    cp -a {source_there}/. {there}
+)
+status=$?
+umount {source_there} 2>/dev/null
+umount {there} 2>/dev/null || status=1
+exit $status
 """
 # Files that are there already are written again, so a flush writes their content and nothing else.
 MEASURE = """set -e
@@ -53,11 +59,12 @@ sync -d *
 
 
 class DataDisk:
-    """The disk of a host. ``host``: runs programs in the guest. ``disk``: what serves it now."""
+    """The disk of a host. ``host``: runs programs in the guest. ``disk``: serves it. ``images``: those of the run."""
 
-    def __init__(self, host: Host, disk: ServedDisk) -> None:
+    def __init__(self, host: Host, disk: ServedDisk, images: DiskImages) -> None:
         self._host = host
         self._served = disk
+        self._images = images
         self._mounted = ""  # the device
         self._numbers = itertools.count(1)
         self._flush_seconds = 0.0
@@ -69,8 +76,15 @@ class DataDisk:
 
     def place(self, source: str, *, durable: bool) -> None:
         """Make the file system with a copy of a directory of this machine. Raises ProvisionError."""
+        if self._mounted:
+            self.unmount()
         if not PATH.fullmatch(source):
             raise ProvisionError(f"a guest cannot copy the directory {source!r}: choose another with XDG_CACHE_HOME")
+        self._images.place(Path(source), self._served.disk.path, lambda: self._make(source))
+        if durable:
+            self._flush()
+
+    def _make(self, source: str) -> None:
         whole = self._served.disk.size
         blocks = (whole - whole // 16384 - 2**20) // BLOCK
         script = COPY.format(
@@ -85,6 +99,13 @@ class DataDisk:
             self._run(script, COPY_SECONDS)
         except CommandFailed as error:
             raise self._unplaced(source, error) from error
+
+    def copy(self, here: Host, other: Path, *, durable: bool) -> None:
+        """Make the disk equal to another file. ``here``: runs programs on this machine. Raises ProvisionError."""
+        here.run(
+            ["cp", "--sparse=auto", "--reflink=auto", str(other), str(self._served.disk.path)], seconds=COPY_SECONDS
+        )
+        self._run(f"/bin/busybox blockdev --flushbufs {DEVICE}")  # nothing that was read before is still believed
         if durable:
             self._flush()
 
@@ -129,7 +150,7 @@ class DataDisk:
     def push(self, shared: str, path: str, mode: int) -> None:
         """Move a file from the directory that the guest shares with this machine to the disk. Raises ProvisionError."""
         target = shlex.quote(path)
-        self._run(f"mkdir -p $(dirname {target}) && install -m {mode:o} {shared} {target}; rm {shared}")
+        self._run(f"mkdir -p $(dirname {target}) && install -m {mode:o} {shared} {target} && rm {shared}")
 
     def pull(self, path: str) -> str:
         """Copy a file from the disk to the shared directory, and return its path there. Raises FileNotFoundError."""
@@ -156,8 +177,10 @@ class DataDisk:
         return copy
 
     def size(self, path: str) -> int:
-        """The size of what lies in a directory on the disk, in bytes. Raises ProvisionError."""
-        return int(self._run(f"du -sk {shlex.quote(path)}").split()[0]) * 1024
+        """The size of what lies in a directory on the disk, in bytes; 0 when it cannot be read."""
+        with contextlib.suppress(ProvisionError):
+            return int(self._run(f"du -sk {shlex.quote(path)}").split()[0]) * 1024
+        return 0
 
     def flush_seconds(self) -> float:
         """The median time of a flush of the disk, in seconds: a program in the guest asks, this machine does it.

@@ -5,42 +5,54 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import psutil
 
-from pytest_dbcluster.formatting import mebibytes
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.agent_host import AgentHost
 from pytest_dbcluster.hosts.guests.disk import Counted
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, Machine
 from pytest_dbcluster.hosts.guests.network import Network
-from pytest_dbcluster.hosts.host import BlockDevice, Falls, Partitions, Pauses
+from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, Partitions, Pauses
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.vm.data_disk import DEVICE, DataDisk
+from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
 from pytest_dbcluster.releases.release import Release
+
+LOOK_SECONDS = 1.0  # to wait for the figures of a guest; one that is paused has none
+TICKS, SECTOR, ETHERNET = 100, 512, 14  # units: of CPU time (1/s), of disks and of an Ethernet header (bytes)
 
 
 class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
     """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
     root = True  # in the guest
+    patience = 4.0  # measured: servers take three to four times as long
     device = DEVICE
 
-    def __init__(self, name: str, system: Release, files: LocalHost, machine: Machine, network: Network) -> None:
+    def __init__(
+        self,
+        name: str,
+        system: Release,
+        files: LocalHost,
+        machine: Machine,
+        network: Network,
+        images: DiskImages,
+    ) -> None:
         self._interface, address = machine.interfaces[0]
         super().__init__(name, str(address.ip), files)
         self._address: ipaddress.IPv4Interface = address
         self._network = network
         self.connects = network.connects
-        self._memory = machine.memory
         self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
         self._scripts = itertools.count(1)
         self._cut = False  # whether it is without power, and starts again
         self._guest = Guest(name, system, files, machine)
         self.agent = self._guest.agent
-        self._disk = DataDisk(self, self._guest.disks[0])
+        self._disk = DataDisk(self, self._guest.disks[0], images)
 
     def begin(self, script: str) -> int:
         """Start a script; returns its number. It goes over by a file: the line takes .1 ms for a character."""
@@ -55,9 +67,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
 
     def limit_reached(self) -> str:
         """That the guest's memory was used up, why its disk failed or the whole guest ended; empty for none of them."""
-        if "Out of memory" in self._guest.console():
-            return f"the guest's memory of {mebibytes(self._memory)} was used up"
-        return self.agent.gone or self._guest.disk_words()
+        return self._guest.memory_words() or self.agent.gone or self._guest.disk_words()
 
     def push(self, content: bytes, path: str, *, mode: int = 0o600) -> None:
         """Write a file, by way of the shared directory if it lies on the disk."""
@@ -113,6 +123,11 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         """Make a file system on the disk, with a copy of a directory of this machine. Raises ProvisionError."""
         self._disk.place(source, durable=durable)
 
+    def copy_disk(self, other: Host, *, durable: bool = False) -> None:
+        """Make the disk equal to that of another guest. Raises ProvisionError."""
+        assert isinstance(other, GuestHost)
+        self._disk.copy(self._files, other._guest.disks[0].disk.path, durable=durable)
+
     def mount(self, device: str) -> None:
         """Mount the disk, or a device on top of it, where the server's data lies. Raises ProvisionError."""
         self._disk.mount(device)
@@ -122,13 +137,14 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         self._disk.unmount()
 
     def cpu_seconds(self) -> float | None:
-        """The CPU time of the guest so far, with that of its kernel, in seconds; None after its end."""
+        """The CPU time of the guest so far, with that of its kernel and its disk, in seconds; None after its end."""
         total = 0.0
         with contextlib.suppress(psutil.Error):
             kernel = psutil.Process(self._guest.pid)
             times = kernel.cpu_times()
             total += times.user + times.system + times.children_user + times.children_system
-            for process in kernel.children(recursive=True):
+            disks = [psutil.Process(disk.pid) for disk in self._guest.disks]
+            for process in (*kernel.children(recursive=True), *disks):
                 with contextlib.suppress(psutil.Error):
                     times = process.cpu_times()
                     total += times.user + times.system
@@ -137,6 +153,26 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
     def typed(self, command: Sequence[str]) -> list[str]:
         """The command line that runs a program in the network of the guest, where this machine is not connected."""
         return [*self._network.enter, *command] if self.connects else []
+
+    def usage(self) -> Mapping[str, float]:
+        """What the guest's kernel counts so far; empty for one that does not answer, which others notice."""
+        try:
+            counted = self.agent.look(LOOK_SECONDS)
+        except (ProvisionError, OSError):
+            return {}
+        if not counted:
+            return {}
+        found = {f"cpu_{name}": counted[name] / TICKS for name in ("user", "system", "iowait", "idle")}
+        found |= {"disk_read_bytes": counted["read"] * SECTOR, "disk_write_bytes": counted["written"] * SECTOR}
+        if "packets" not in counted:
+            return found
+        # The guest's link receives what it sends too, without the Ethernet header.
+        own = counted["sent"] - ETHERNET * counted["packets"]
+        return {
+            **found,
+            "network_received_bytes": counted["received"] - own,
+            "network_sent_bytes": counted["sent"],
+        }
 
     def pause(self) -> None:
         """Freeze the guest, as a machine that stalls. Raises ProvisionError."""
@@ -158,10 +194,13 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         """Cut the guest's power and start it again. Raises ProvisionError.
 
         What its programs had in memory is lost, and what they wrote to its disk and did not flush. What they wrote to
-        files of the shared directory, this machine has.
+        files of the shared directory, this machine has; but sockets with their locks go, as those of /run do. A lock
+        has the id of a process, and after a boot another process has it.
         """
         self._cut = True
         self._guest.cut()
+        for path in Path(self.directory).glob("*.sock*"):
+            path.unlink()
         self._guest.boot()
         self.agent = self._guest.agent  # a new line
         self._cut = False

@@ -274,3 +274,13 @@ def test_round_trips_between_containers_are_delayed(provisioner):
         (("node1", "node2"), 0.05), (("node1", "node2"), 0.02),
     ]  # fmt: skip
     assert ours < 0.04
+
+
+def test_distance_between_containers_takes_root(provisioner, monkeypatch):
+    """Without root the message says what needs none."""
+    monkeypatch.setattr(provisioner, "offers", provisioner.offers - {"netem"})
+
+    assert provisioner.unmet(SPEC.with_needs(rtt=0.005)).endswith(
+        " needs rtt=0.005 of its hosts, which this provisioner does not offer here: only root enters the networks of "
+        "containers; processes and guests (local, vm) need no root for it"
+    )

@@ -65,19 +65,55 @@ def test_commits_that_are_only_written_survive_a_crash_and_no_power_cut(server):
     assert before + ROWS <= start_again(server) < before + 2 * ROWS
 
 
+def replicated(cluster: Cluster, number: int) -> None:
+    """Write a row, and wait until all nodes have it with those before."""
+    cluster.writers[0].query(f"INSERT INTO mysql.kept VALUES ({number})")
+    assert cluster.settle(60), cluster.backlog()
+    rows = [(one,) for one in range(1, number + 1)]
+    assert [node.query("SELECT id FROM mysql.kept ORDER BY id") for node in cluster.nodes] == [rows] * 3
+
+
 @pytest.mark.guests
-def test_a_node_without_power_comes_back_into_its_cluster(guest):
-    """It recovers its own data, and gets what was committed meanwhile."""
+@pytest.mark.parametrize(
+    ("topology", "release", "victim", "options"),
+    [
+        ("galera", "mariadb:10.11", 2, {}),
+        ("group_replication", "mysql:9.7", 2, {}),
+        ("group_replication", "mysql:9.7", 0, {}),
+        ("async_replication", "mariadb:10.11", 0, {"sync_binlog": "1"}),
+        ("semisync", "mysql:9.7", 0, {}),
+    ],
+)
+def test_a_node_without_power_comes_back_into_its_cluster(guest, guests, topology, release, victim, options):
+    """It recovers its own data, and gets what was committed meanwhile; replicas find a primary that was away."""
+    cluster = guest(topology, 3, release, **options)
+    cluster.writers[0].query("CREATE TABLE mysql.kept (id INT PRIMARY KEY) ENGINE=InnoDB")
+    replicated(cluster, 1)
+    lost = cluster.nodes[victim]
+    lost.host.kill()
+
+    cluster.topology.rejoin(lost, cluster.nodes)
+    wait.until(cluster.problems, "the cluster with all nodes", seconds=120)
+
+    replicated(cluster, 2)
+    cluster.close()
+    guests.give_back(cluster.hosts)
+
+
+@pytest.mark.guests
+def test_a_node_that_was_away_gets_the_rest_alone(guest, guests):
+    """What the others have committed while it had no power; it is not sent all data."""
     cluster = guest("galera", 3, "mariadb:10.11")
     first, _, last = cluster.nodes
     first.query("CREATE TABLE mysql.kept (id INT PRIMARY KEY) ENGINE=InnoDB")
-    first.query("INSERT INTO mysql.kept VALUES (1)")
-    assert cluster.settle(60), cluster.backlog()
+    replicated(cluster, 1)
     last.host.kill()
     first.query("INSERT INTO mysql.kept VALUES (2)")
 
     cluster.topology.rejoin(last, cluster.nodes)
     wait.until(cluster.problems, "the cluster with all nodes", seconds=120)
 
-    assert [node.query("SELECT id FROM mysql.kept ORDER BY id") for node in cluster.nodes] == [[(1,), (2,)]] * 3
-    assert "IST received" in last.host.pull(last.log).decode()  # the rest alone
+    replicated(cluster, 3)
+    assert "IST received" in last.host.pull(last.log).decode()
+    cluster.close()
+    guests.give_back(cluster.hosts)

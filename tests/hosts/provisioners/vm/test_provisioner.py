@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import startup
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.vm import provisioner as module
@@ -40,6 +42,12 @@ def provisioner():
 def pair(provisioner):
     """Two guests that tests leave as they found them."""
     return provisioner.acquire(PAIR)
+
+
+@pytest.fixture(scope="module")
+def lone(provisioner):
+    """A guest that tests end: without power, without memory, and by a panic, in this order."""
+    return provisioner.acquire(SPEC)[0]
 
 
 def test_a_command_runs_in_the_guest(pair):
@@ -122,6 +130,33 @@ def test_a_large_message_reaches_a_guest(pair):
         wait.until(lambda: [] if (size := got()) == "2000000" else [f"{size} bytes"], "the whole message", seconds=60)
 
 
+def test_a_guest_counts_what_it_uses(pair):
+    """CPU, disk and network, as its own kernel does: what it sends to nobody, nobody receives."""
+    host, other = pair
+    nobody = f"{host.address.rpartition('.')[0]}.250"
+    before, there = host.usage(), other.usage()
+    host.run(["sh", "-c", "n=0; while [ $n -lt 30000 ]; do n=$((n + 1)); done"])
+    host.run(["/sbin/ip", "neigh", "replace", nobody, "lladdr", "02:00:00:00:00:fe", "dev", "vec0"])
+    host.run(["sh", "-c", f"/bin/ping -q -c 20 -i 0.01 -s 1000 -W 1 {nobody}; echo sent"], seconds=60)
+    used = {name: value - before[name] for name, value in host.usage().items()}
+
+    assert used["cpu_user"] + used["cpu_system"] > 0
+    assert used["cpu_idle"] >= 0
+    assert used["disk_write_bytes"] >= 0
+    assert used["network_sent_bytes"] > 20 * 1000
+    assert 0 <= used["network_received_bytes"] < 10 * 1000
+    assert other.usage()["network_sent_bytes"] - there["network_sent_bytes"] < 10 * 1000
+
+
+def test_a_paused_guest_tells_nothing(pair):
+    """Its figures are unknown then."""
+    pair[1].pause()
+    assert pair[1].usage() == {}
+    pair[1].resume()
+
+    assert pair[1].usage()["cpu_idle"] > 0
+
+
 def test_a_partitioned_guest_is_out_of_reach_until_it_heals(pair):
     """Our line to it stays; it comes back with its address."""
     host = pair[1]
@@ -134,44 +169,58 @@ def test_a_partitioned_guest_is_out_of_reach_until_it_heals(pair):
     assert reachable(host)
 
 
-def test_a_guest_without_power_starts_again(provisioner):
+def test_a_guest_without_power_starts_again(lone):
     """No program of it is left; its files are, and its addresses, so others reach it; its old programs have ended."""
-    (host,) = provisioner.acquire(SPEC)
+    host = lone
     assert reachable(host)
     known = host.run(["cat", "/sys/class/net/vec0/address"]).stdout
     program = host.spawn(["sleep", "88"], log=f"{host.directory}/log", directory=host.directory)
     wait.until(lambda: [] if Path(host.directory, "log").exists() else ["none"], "the program's log", seconds=60)
 
+    host.push(b"2", f"{host.directory}/sql.sock.lock")
+
     host.kill()
 
     assert program.status() == -signal.SIGKILL
-    assert "log" in host.run(["ls"]).stdout.split()
+    left = host.run(["ls"]).stdout.split()
+    assert ("log" in left, "sql.sock.lock" in left) == (True, False)  # a server would not start: process 2 runs
     assert host.run(["cat", "/sys/class/net/vec0/address"]).stdout == known
     assert reachable(host)
-    provisioner.give_back([host])
 
 
-def test_memory_that_is_used_up_is_said(provisioner):
+def test_memory_that_is_used_up_is_said(lone):
     """A program that the guest's kernel has ended is not one that crashed."""
-    (host,) = provisioner.acquire(SPEC)
+    assert lone.limit_reached() == ""
     with pytest.raises(CommandFailed):
-        host.run(["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"])
+        lone.run(["sh", "-c", "x=0123456789abcdef; while :; do x=$x$x; done"])
 
-    assert host.limit_reached() == "the guest's memory of 64 MiB was used up"
-    assert host.lost() == ""
-    provisioner.give_back([host])
+    assert lone.limit_reached() == "the guest's memory of 64 MiB was used up"
+    assert lone.lost() == ""
 
 
-def test_a_guest_that_panics_is_lost_by_name(provisioner):
-    """What ran on it cannot be trusted; the console's last words are in the message."""
-    (host,) = provisioner.acquire(SPEC)
-    program = host.spawn(["sleep", "88"], log=f"{host.directory}/log", directory=host.directory)
+def test_a_guest_that_panics_is_lost_by_name(provisioner, lone):
+    """What ran on it cannot be trusted; the console's last words are in the message. It is given back as any other."""
+    program = lone.spawn(["sleep", "88"], log=f"{lone.directory}/log", directory=lone.directory)
     with pytest.raises(ProvisionError, match="guest node1 has ended; it said"):
-        host.run(["sh", "-c", "echo c >/proc/sysrq-trigger; sleep 60"])
+        lone.run(["sh", "-c", "echo c >/proc/sysrq-trigger; sleep 60"])
 
     assert program.status() == -signal.SIGKILL
-    assert "Kernel panic" in host.lost()
-    provisioner.give_back([host])
+    assert "Kernel panic" in lone.lost()
+    provisioner.give_back([lone])
+
+
+def test_data_of_servers_are_made_on_this_machine(provisioner, mariadb, empty_templates, monkeypatch):
+    """Guests copy them. It takes three times as long in a guest, and the programs are the same."""
+    monkeypatch.setattr(provisioner, "acquire", lambda spec: pytest.fail("a guest was started"))
+    given = []
+    monkeypatch.setattr(provisioner, "give_back", given.extend)
+
+    made = startup.ready_template(mariadb, provisioner, {}, print)
+
+    assert (made.data / "mysql").is_dir()
+    assert made.data.is_relative_to(empty_templates)
+    assert [Path(host.directory).is_relative_to(provisioner.directory) for host in given] == [True]
+    assert "ready for connections" in Path(given[0].directory, "error.log").read_text()
 
 
 def test_a_guest_has_one_cpu(provisioner):
@@ -192,14 +241,23 @@ def test_the_exact_kernel_is_in_the_fingerprint(provisioner):
 
 
 def test_no_kernel_and_no_network_is_said(tmp_path, monkeypatch):
-    """The message names the command that fetches it elsewhere."""
+    """The message names the command that fetches it elsewhere. A program on PATH of that name is none of ours."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("DBCLUSTER_MIRROR", f"file:{tmp_path}/none")
+    (tmp_path / "vm").write_text("#!/bin/sh\necho vm 1.0.0\n")
+    (tmp_path / "vm").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     made = GuestProvisioner()
 
-    with pytest.raises(ProvisionError, match=r"(?s)^vm cannot be fetched: .*`dbcluster fetch vm` on a machine"):
+    with pytest.raises(ProvisionError) as caught:
         made.acquire(SPEC)
     made.close()
+
+    assert re.match(rf"(?s)vm cannot be fetched: .*{tmp_path}/none", str(caught.value))
+    assert str(caught.value).endswith(
+        "Ways out: DBCLUSTER_MIRROR=URL names another Debian mirror; `dbcluster fetch vm` on a machine with network "
+        f"access fetches it into {tmp_path}/pytest-dbcluster, which you can copy to this machine"
+    )
 
 
 OWNER = """\
