@@ -5,7 +5,8 @@
 The gate is ``scripts/compare_with_base.sh`` in a temporary repository, as the example workflow calls it. For the
 history ``--runs`` healthy runs are measured first. Then one more, whose servers share the CPU with programs that use
 all of it for as long as they run: both variants are slower then, and the ratio may be as before. Then one like the
-first. A run takes about a minute. The machine should be idle: the more runs differ, the less is certain.
+first. A run takes about a minute. The machine should be idle: the more runs differ, the more
+of them are needed (``--runs 10``).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def test_other_is_no_slower(measure):
     one, other = measure(MySQLSlap("key"), on=[ONE, OTHER])
     assert other.no_slower_than(one, by=0.1)
 """
-THIEVES = 4  # for each CPU
+THIEVES = 16  # for each CPU
 # The shell becomes the server of a node, which has its own my.cnf; its children end after it.
 THIEF = """case "$*" in *--defaults-file=*/my.cnf*)
     for _ in {thieves}; do (while kill -0 $$ 2>/dev/null; do :; done) & done ;; esac
@@ -99,12 +100,13 @@ def judged(history: History) -> list[str]:
     lines = []
     for number, entry in enumerate(history.entries, 1):
         found = guard.judged(History(history.entries[:number]), [entry.run])
-        drifts = [f"{one.subject} {math.expm1(one.drift.change):+.0%}, t {one.drift.t:+.1f}" for one in found]
+        known = [one for one in found if one.drift.known]
+        drifts = [f"{one.subject} {math.expm1(one.drift.change):+.0%}, t {one.drift.t:+.1f}" for one in known]
         limit = f", limit {found[0].drift.limit:.1f}" if found[0].drift.known else ""
         speeds = ", ".join(f"{name} {speed:.0f}/s" for name, speed in entry.medians.items())
         anchor = f"anchor {entry.anchor:.0f}/s" if entry.anchor else "no anchor"
         warned = " WARNS" if any(one.drift.warns for one in found) else ""
-        lines.append(f"run {number}: {speeds}, {anchor}: {'; '.join(drifts)}{limit}{warned}")
+        lines.append(f"run {number}: {speeds}, {anchor}: {'; '.join(drifts) or 'too few earlier runs'}{limit}{warned}")
     return lines
 
 

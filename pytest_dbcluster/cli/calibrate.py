@@ -23,6 +23,7 @@ from pytest_dbcluster.claims.cluster_difference import LEAST_PAIRS, ONE_IN, perc
 from pytest_dbcluster.claims.critical_values import LOOKS
 from pytest_dbcluster.cli.compare import workload_of
 from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
 from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
@@ -62,7 +63,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     if arguments.seconds is not None:
         length = arguments.seconds / arguments.pairs / PARTS
         workload = lasting(workload, min(round_length.USUAL, max(round_length.SHORTEST, length)))
-    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     spec = ClusterSpec(
         arguments.topology, nodes=nodes, release=ReleaseName.parse(arguments.release), proxy=arguments.proxy
     )

@@ -21,6 +21,8 @@ from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, counted, duration
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
+from pytest_dbcluster.hosts.network import measured_back
+from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
 from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.runs import Run
@@ -147,6 +149,7 @@ def leave_running(
 
     ``below`` is a my.cnf; options of the spec override it. ``where`` is the name of a
     provisioner. ``images`` are container images by release, for releases whose image the provisioner shall not choose.
+    Where the spec asks for a network, ``progress`` gets what was asked and measured.
     An error or Ctrl-C removes everything that was started. Raises Unsupported for a provisioner that cannot leave a
     cluster running.
     """
@@ -164,6 +167,10 @@ def leave_running(
         progress(f"starting {spec.nodes} x {variant.release.name} {variant.release.version} as {spec.topology}")
         cluster = bring_up(variant.to_start(), provisioner, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")
+        if cluster.path and (asked := spec.needs.network):
+            back = MeasuredBack()
+            back.before(cluster.path, asked)
+            progress(measured_back.line(spec.short_name, asked, back.of(asked)))
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
 
 
@@ -188,12 +195,13 @@ def run_up(arguments: argparse.Namespace) -> int:
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
-    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    nodes = topology.usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
     below = cnf_file.read(Path(arguments.cnf), root) if arguments.cnf else None
     name = ReleaseName.parse(arguments.release)
     spec = ClusterSpec(arguments.topology, nodes=nodes, release=name, proxy=arguments.proxy, parity=arguments.parity)
-    spec = spec.with_options(options_of(arguments.option)).named(arguments.name)
+    spec = spec.with_options(options_of(arguments.option))
+    spec = (spec if arguments.rtt is None else spec.with_needs(rtt=arguments.rtt)).named(arguments.name)
     if arguments.name:
         free_name(arguments.name)
     images = given_images(arguments.image, arguments.provisioner)

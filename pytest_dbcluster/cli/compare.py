@@ -35,6 +35,7 @@ from pytest_dbcluster.cli.comparison import (
     told_margin,
 )
 from pytest_dbcluster.cli.text import own_options, tell
+from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts import runs
@@ -206,7 +207,7 @@ def specs_of(arguments: argparse.Namespace) -> list[ClusterSpec]:
             f"(--release {DEFAULT_RELEASE} --release mariadb:11.8), or both; got {len(files)} files and "
             f"{len(arguments.release)} releases"
         )
-    nodes = arguments.nodes if arguments.nodes is not None else 1 if arguments.topology == "standalone" else 3
+    nodes = usual_nodes(arguments.topology) if arguments.nodes is None else arguments.nodes
     specs = []
     for number, name in enumerate(_names(files, releases)):
         spec = ClusterSpec(arguments.topology, nodes=nodes, release=releases[number % len(releases)])

@@ -28,6 +28,7 @@ from pytest_dbcluster.system.cgroups import POWERS, Limits
 
 NO_CONTAINERS = "--db-provisioner container cannot run here"
 NO_GUESTS = "--db-provisioner vm cannot run here"
+NO_KERNEL = f"no kernel in the cache (the first run in guests fetches it, or `dbcluster fetch {GUEST_SYSTEM}`)"
 GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with its defaults
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
@@ -166,15 +167,12 @@ def netem() -> Finding:
 def guests() -> Finding:
     """The kernel of guests, how they are started and where their memory lies; or why there can be none here."""
     system = fetched.lookup(GUEST_SYSTEM, "")
-    if system is None:
-        return Finding("guests", "no kernel in the cache", f"{NO_GUESTS} before `dbcluster fetch {GUEST_SYSTEM}`")
-    memory = guest.memory_directory()
+    kernel = f"user-mode Linux {system.version}" if system else NO_KERNEL
+    if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
+        return Finding("guests", kernel, f"{NO_GUESTS}: {reason}")
     mode = "by root" if user_namespace.root() else "without root, in a user namespace"
     free = gibibytes(guest.free_memory())
-    value = f"user-mode Linux {system.version}, started {mode}, memory in {memory} ({free} free)"
-    if reason := network.missing() or guest.no_memory(GUEST_MEMORY):
-        return Finding("guests", f"user-mode Linux {system.version}", f"{NO_GUESTS}: {reason}")
-    return Finding("guests", value)
+    return Finding("guests", f"{kernel}, started {mode}, memory in {guest.memory_directory()} ({free} free)")
 
 
 def limits(available: Limits) -> Finding:

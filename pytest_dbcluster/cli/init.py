@@ -17,7 +17,7 @@ from pytest_dbcluster.spec import DEFAULT_RELEASE
 
 PACKAGE = "pytest-dbcluster"
 TEST, CNF, WORKFLOW = "test_performance.py", "fixtures/mycnf/candidate.cnf", ".github/workflows/performance.yml"
-PYTEST_INI = "pytest.ini"
+PYTEST_INI, GITIGNORE = "pytest.ini", ".gitignore"
 # One of these makes its directory the root of pytest, below which fixtures/mycnf and reports/latest lie.
 CONFIGURATIONS = (PYTEST_INI, ".pytest.ini", "pytest.toml", ".pytest.toml", "pyproject.toml", "tox.ini", "setup.cfg")
 TEST_TEXT = '''\
@@ -53,6 +53,11 @@ PYTEST_TEXT = """\
 [pytest]
 # The directory of this file is the root: fixtures/mycnf and reports/latest lie below it.
 addopts = -ra
+"""
+GITIGNORE_TEXT = """\
+/.venv/
+/reports/latest/
+__pycache__/
 """
 WORKFLOW_TEXT = """\
 # Measures the claims of this project for each pull request. Machines of GitHub are small and shared: expect wide
@@ -115,11 +120,18 @@ def requirement() -> str:
 
 
 def files(directory: Path) -> dict[str, str]:
-    """The files to write, path -> text; without pytest.ini where pytest has a configuration already."""
+    """The files to write, path -> text.
+
+    Without pytest.ini where pytest has a configuration already, and without .gitignore where there is one.
+    """
     workflow = WORKFLOW_TEXT.format(requirement=json.dumps(requirement()), release=DEFAULT_RELEASE)
     texts = {TEST: TEST_TEXT, CNF: CNF_TEXT, WORKFLOW: workflow}
     configured = any((directory / name).exists() for name in CONFIGURATIONS)
-    return texts if configured else {**texts, PYTEST_INI: PYTEST_TEXT}
+    if not configured:
+        texts[PYTEST_INI] = PYTEST_TEXT
+    if not (directory / GITIGNORE).exists():
+        texts[GITIGNORE] = GITIGNORE_TEXT
+    return texts
 
 
 def write(directory: Path, texts: Mapping[str, str]) -> None:
@@ -156,6 +168,7 @@ def run_init(arguments: argparse.Namespace) -> int:
         CNF: "the options that the claims are about",
         WORKFLOW: "runs the claims on GitHub",
         PYTEST_INI: "makes the directory the root of pytest",
+        GITIGNORE: "keeps results out of git",
     }
     print("\n".join(f"  {name:{max(map(len, texts))}}  {about[name]}" for name in texts))
     change = "" if directory.absolute() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "

@@ -92,7 +92,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         "dbcluster down mine ends it"
     )
     up.add_argument("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
-    up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
+    up.add_argument("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
     up.add_argument(
         "--release",
         default=DEFAULT_RELEASE,
@@ -106,6 +106,9 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
     _add_where(up)
+    up.add_argument(
+        "--rtt", type=float, metavar="SECONDS", help="how far the nodes are apart, there and back: 0.005 is 5 ms"
+    )
     up.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="a server option; repeatable")
     up.add_argument(
         "--cnf", metavar="FILE", help="a my.cnf with server options for every node; --option overrides them"
@@ -154,7 +157,7 @@ def _add_compare(compare: argparse.ArgumentParser) -> None:
         help=f"a server release; give two to compare them, the current one first (default {DEFAULT_RELEASE})",
     )
     option("--topology", default="standalone", metavar="NAME", help="such as galera, standalone (default standalone)")
-    option("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
     option(
         "--workload",
         action="append",
@@ -205,7 +208,7 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
     )
     option = calibrate.add_argument
     option("topology", metavar="TOPOLOGY", help=", ".join(registry.names("topology")))
-    option("--nodes", type=int, metavar="N", help="number of nodes (default 3, for standalone 1)")
+    option("--nodes", type=int, metavar="N", help="number of nodes (default 3; for standalone 1, for drbd 2)")
     option(
         "--release",
         default=DEFAULT_RELEASE,

@@ -94,7 +94,7 @@ class Published:
         """
         name = variant.spec.short_name
         column = self.columns.get(name, name)
-        if column not in self.cells and not variant.options:
+        if column not in self.cells and not variant.asked:
             column = BASELINE
         if name in self.columns and column not in self.cells:
             raise registry.unknown(f"published column of {name}", column, list(self.cells))

@@ -30,7 +30,7 @@ def project(tmp_path, capsys):
 
 def test_a_project_is_a_test_a_my_cnf_and_a_workflow(project):
     """And the file that makes the directory the root of pytest."""
-    assert sorted(written(project)) == sorted([init.TEST, init.CNF, init.WORKFLOW, init.PYTEST_INI])
+    assert sorted(written(project)) == sorted([init.TEST, init.CNF, init.WORKFLOW, init.PYTEST_INI, init.GITIGNORE])
     entries = cnf_file.read(project / init.CNF).entries
     assert [(entry.section, entry.name, entry.value) for entry in entries] == [
         ("mysqld", "innodb_flush_log_at_trx_commit", "2")
@@ -88,6 +88,26 @@ def test_a_project_that_configures_pytest_keeps_its_configuration(tmp_path):
 
     assert main.main(["init", str(tmp_path)]) == 0
     assert not (tmp_path / init.PYTEST_INI).exists()
+
+
+def test_results_stay_out_of_git(project):
+    """The results of a run, and what Python leaves, are no changes of the project, so a run's commit is not dirty."""
+    for name in ("reports/latest/run.json", "__pycache__/a.pyc", ".venv/bin/pytest"):
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    subprocess.run(["git", "init", "--quiet"], cwd=project, check=True)
+    status = ["git", "status", "--porcelain", "--untracked-files=all"]
+    changes = subprocess.run(status, cwd=project, capture_output=True, text=True, check=True).stdout
+
+    assert sorted(line[3:] for line in changes.splitlines()) == sorted(init.files(project / "empty"))
+
+
+def test_a_gitignore_that_is_there_stays(tmp_path):
+    """It belongs to the project."""
+    (tmp_path / init.GITIGNORE).write_text("*.log\n")
+
+    assert main.main(["init", str(tmp_path)]) == 0
+    assert (tmp_path / init.GITIGNORE).read_text() == "*.log\n"
 
 
 def test_a_directory_that_is_a_file_is_one_sentence(tmp_path, capsys):

@@ -12,6 +12,7 @@ import pytest
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli import images, main
+from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases import release as releases
@@ -35,6 +36,8 @@ from tests.support.command import ROOT, dbcluster
         (["up", "galera", "--nodes", "2", "--name", "\n"], "name='\\n' of a galera cluster: a name is one line of"),
         (["up", "async_replication", "--nodes", "1"], "async_replication needs 2 nodes or more, a primary and its"),
         (["up", "galera", "--image", "mariadb:10.11=x"], "an image was given (mariadb:10.11=x), but the provisioner "),
+        (["up", "galera", "--rtt", "-1"], "rtt=-1.0 of a cluster's hosts: it takes seconds, from 0 to 10"),
+        (["up", "galera", "--rtt", "11"], "rtt=11.0 of a cluster's hosts: it takes seconds, from 0 to 10"),
         (["up", "galera", "--option", "x"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--option", "=1"], "--option takes NAME=VALUE, such as"),
         (["up", "galera", "--cnf", "/nowhere/my.cnf"], "there is no /nowhere/my.cnf"),
@@ -58,9 +61,11 @@ def test_wrong_input_is_one_sentence_and_2(data, capsys, words, said):
     assert not data.exists() or not list(data.iterdir())
 
 
-def test_what_is_planned_says_so(capsys):
+def test_what_is_planned_says_so(capsys, monkeypatch):
     """A topology that is not built yet is not unknown."""
-    assert main.main(["up", "drbd"]) == 1
+    monkeypatch.setattr(topology, "PLANNED", ("ring",))
+
+    assert main.main(["up", "ring"]) == 1
     assert "planned and not built yet" in capsys.readouterr().err
 
 

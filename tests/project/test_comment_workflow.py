@@ -138,6 +138,18 @@ def test_a_large_artifact_is_not_fetched(comments):
     assert [words for words in comments.state["calls"] if "download" in words] == []
 
 
+def test_a_link_in_an_artifact_is_not_followed(comments):
+    """It could lead to the token of the job."""
+    (comments.directory / "secret").write_text("secret\n")
+    (comments.artifact / "comparison.md").unlink()
+    (comments.artifact / "comparison.md").symlink_to(comments.directory / "secret")
+    done = comments.run()
+
+    said = f"no comment: the artifact of run {RUN} has links, which could lead to any file\n"
+    assert done.steps["Comment"].stdout == said
+    assert comments.written == {}
+
+
 def test_a_comparison_without_a_result_has_no_comment(comments):
     """It was cancelled, or the set-up failed."""
     comments.state["artifacts"][RUN].pop()

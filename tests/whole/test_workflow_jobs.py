@@ -17,9 +17,9 @@ ONE = ClusterSpec("standalone")
 WRITE = MySQLSlap("write", concurrency=2, queries=60, rows=200)
 
 
-def test_flush_2_saves_fsyncs(measure):
+def test_flush_2_is_no_slower(measure):
     default, flush_2 = measure(WRITE, on=[ONE, ONE.with_cnf("flush_2")])
-    assert flush_2.lower("fsyncs_per_commit", than=default)  # whatever else the machine does
+    assert flush_2.no_slower_than(default, by=0.99)  # after four pairs, whatever else the machine does
 """
 FILES = {
     "suites/galera/test_flush.py": SUITE,

@@ -24,8 +24,9 @@ from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.reporting import unwritten
-from pytest_dbcluster.reporting.allure import description
+from pytest_dbcluster.reporting.allure import description, earlier_results
 from pytest_dbcluster.reporting.allure.description import Shown
+from pytest_dbcluster.reporting.allure.earlier_results import EarlierResults
 from pytest_dbcluster.reporting.documents.claim_id import bare, key_of_test
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import ResultFiles, about_run
@@ -74,7 +75,7 @@ def start(config: Any) -> bool:
     """Begin to collect results, for ``write_into``; return False without allure-pytest, or with ``--alluredir``."""
     if not config.pluginmanager.has_plugin("allure_pytest"):
         return False
-    additions = _additions()
+    additions = _additions(config)
     config.pluginmanager.register(additions, ADDITIONS)
     _register(config, additions)
     if listener(config) is not None:
@@ -95,11 +96,16 @@ def write_into(config: Any, results: Path) -> None:
     directory = results / DIRECTORY
     with unwritten.of(config).noted(directory):
         _register(config, _writer(directory, unwritten.of(config)))
+        if config.option.db_resume:
+            config.pluginmanager.get_plugin(ADDITIONS).earlier = EarlierResults(directory)
     config.option.allure_report_dir = str(directory)
 
 
-def clear(results: Path) -> None:
-    """Remove the results of an earlier run. Raises OSError."""
+def clear(results: Path, *, resume: bool = False) -> None:
+    """Remove the results of an earlier run; with ``resume`` only what is not whole. Raises OSError."""
+    if resume:
+        earlier_results.tidy(results / DIRECTORY)
+        return
     for pattern in OURS:
         for path in (results / DIRECTORY).glob(pattern):
             path.unlink()
@@ -147,22 +153,31 @@ class Addition:
     shown: list[Shown] = dataclasses.field(default_factory=list)
 
 
-def _additions() -> Any:
-    """The plugin of allure that completes each result of a measuring test just before it is written."""
+def _additions(config: Any) -> Any:
+    """The plugin of allure that completes each result of a measuring test just before it is written.
+
+    It removes the result that the test had in a run which this one continues.
+    """
     from allure_commons import hookimpl
 
     class Additions:
-        """of: by the uuid of a result, its addition."""
+        """of: by the uuid of a result, its addition. earlier: of the run that is continued; None without one."""
 
         def __init__(self) -> None:
             self.of: dict[str, Addition] = {}
+            self.earlier: EarlierResults | None = None
 
         @hookimpl(tryfirst=True)
         def report_result(self, result: Any) -> None:
             """Complete a result."""
             result.labels[:] = [label for label in result.labels if label.name not in MACHINE]
-            if (added := self.of.pop(result.uuid, None)) is None:
-                return
+            if added := self.of.pop(result.uuid, None):
+                self._complete(result, added)
+            if self.earlier:
+                with unwritten.of(config).noted(Path(config.option.allure_report_dir)):
+                    self.earlier.replace(result.historyId)
+
+        def _complete(self, result: Any, added: Addition) -> None:
             result.name = bare(result.name, added.release) if added.release else result.name
             result.testCaseId, result.historyId = digest(added.identity), digest(added.identity, added.release)
             _reword(result, added.shown)

@@ -14,7 +14,16 @@ from pytest_dbcluster.rounds.round import Round
 WIDTH, HEIGHT, MARGINS = 8.0, 0.95, 0.85  # inches: of the chart, of a band, and above and below all bands
 FILLED = 0.74  # of a band: the height of its top value
 MOST_LINES = 5  # of a band: as many as there are styles
-STYLES = {"cpu_client": 4, "steal": 3}  # of lines that are in each chart: the same, however many nodes there are
+# Of each host: what its CPU does, and then a band for each of these with a line for each host.
+CPU = ("cpu_user", "cpu_system", "cpu_iowait", "cpu_idle")
+FLOWS = (
+    ("disk writes, MB / s", "disk_write_bytes"),
+    ("disk reads, MB / s", "disk_read_bytes"),
+    ("network sent, MB / s", "network_sent_bytes"),
+    ("network received, MB / s", "network_received_bytes"),
+)
+# Of lines that are in each chart: the same, however many nodes there are.
+STYLES = {"cpu_client": 4, "steal": 3, "pressure_io": 4, **{f"{metric}_client": 4 for _, metric in FLOWS}}
 DOT = 3.0  # points: a value between two unknown ones, which no line shows
 
 
@@ -33,9 +42,9 @@ class Samples:
 class Band:
     """A band of the chart.
 
-    label: its name with the unit. starts: with which the names of its metrics begin. factor: from their unit to that of
-    the label. least: a band without any value above it is left out. most: of a value; what lies above is an error of
-    the clock.
+    label: its name with the unit. starts: with which the names of its metrics begin, or their names where ``exact``.
+    factor: from their unit to that of the label. least: a band without any value above it is left out. most: of a
+    value; what lies above is an error of the clock.
     """
 
     label: str
@@ -43,11 +52,12 @@ class Band:
     factor: float = 1.0
     least: float = 0.0
     most: float = math.inf
+    exact: bool = False
 
 
 BANDS = (
     Band("CPU, cores", ("cpu_node", "cpu_client", "steal")),
-    Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1),
+    Band("MB / s", ("disk_write_bytes", "disk_read_bytes", "network_bytes"), 1e-6, 0.1, exact=True),
     Band("share of time", ("flow_control_paused", "pressure_io"), 1.0, 0.02, 1.0),
     Band("sessions held by flow control", ("flow_control_held",)),
     Band("receive queue", ("receive_queue",)),
@@ -68,7 +78,26 @@ def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "ti
     None without matplotlib, and when there is nothing to show. All bands share one pair of axes, which matplotlib draws
     much faster than a pair for each.
     """
-    bands = [(band, lines) for band in BANDS if (lines := _lines(band, samples))]
+    return _svg(BANDS, samples, rounds, name)
+
+
+def hosts_svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "hosts") -> str | None:
+    """CPU, disk and network of each host, as ``svg`` draws them; None also for a timeline that has them of no node."""
+    owners = [metric.removeprefix(CPU[0]) for metric in samples.metrics if metric.startswith(f"{CPU[0]}_")]
+    if not owners:
+        return None
+    # What is of this machine has had these names before there were others.
+    cpus: dict[str, tuple[str, ...]] = {"this machine": ("cpu_user", "cpu_system", "iowait", "cpu_idle")}
+    cpus |= {owner[1:]: tuple(f"{kind}{owner}" for kind in CPU) for owner in owners}
+    bands = [Band(f"CPU of {owner}, cores", kinds, exact=True) for owner, kinds in cpus.items()]
+    bands += [
+        Band(label, tuple(f"{metric}{owner}" for owner in owners), 1e-6, 0.001, exact=True) for label, metric in FLOWS
+    ]
+    return _svg(bands, samples, rounds, name)
+
+
+def _svg(given: Sequence[Band], samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str) -> str | None:
+    bands = [(band, lines) for band in given if (lines := _lines(band, samples))]
     if not bands or len(samples.seconds) < 2 or not drawing.available():
         return None
     size = (WIDTH, HEIGHT * len(bands) + MARGINS)
@@ -90,20 +119,27 @@ def svg(samples: Samples, rounds: Mapping[str, Sequence[Round]], name: str = "ti
 
 
 def _lines(band: Band, samples: Samples) -> list[str]:
-    """The names of the metrics of a band; empty when none of them is above its least value.
+    """The names of the metrics of a band that have a line; empty when none of them is above its least value.
 
     Of more than fit, nodes are left out from the last one on.
     """
-    names = [name for name in samples.metrics if name.startswith(band.starts)]
+    names = _named(band, samples)
     always = [name for name in names if name in STYLES]
     nodes = [name for name in names if name not in STYLES][: MOST_LINES - len(always)]
     shown = [*nodes, *always]
     return shown if _highest(band, samples, shown) > band.least else []
 
 
+def _named(band: Band, samples: Samples) -> list[str]:
+    """The names of all metrics of a band."""
+    if band.exact:
+        return [name for name in band.starts if name in samples.metrics]
+    return [name for name in samples.metrics if name.startswith(band.starts)]
+
+
 def _left_out(band: Band, samples: Samples, lines: Sequence[str]) -> int:
     """How many metrics of a band are not among these lines."""
-    return sum(name.startswith(band.starts) for name in samples.metrics) - len(lines)
+    return len(_named(band, samples)) - len(lines)
 
 
 def _highest(band: Band, samples: Samples, names: Sequence[str]) -> float:
@@ -161,8 +197,13 @@ def _draw(axes: Any, band: Band, samples: Samples, lines: Sequence[str], place: 
 
 
 def _said(metric: str) -> str:
-    """The name of a line: ``node1``, ``written``, ``paused node2``."""
+    """The name of a line: ``node1``, ``written``, ``paused node2``; of a host's CPU ``idle``."""
     said = SAID.get(metric, metric)
+    kind, _, owner = metric.rpartition("_")
+    if metric in CPU or kind in CPU:
+        return metric.split("_")[1]
+    if kind in {flow for _, flow in FLOWS}:
+        return owner
     for long, short in SHORT:
         said = said.replace(long, short)
     return said

@@ -60,6 +60,7 @@ class ClaimView:
     chart: str
     latency: str
     timeline: str
+    hosts: str
     percentiles: Table | None
     why: Table | None
     why_note: str
@@ -98,6 +99,7 @@ def view(record: ClaimRecord, key: str, source: str = "", samples: Samples | Non
         latency=colours.themed(latency_chart.svg(latencies, f"{key}-latency") or ""),
         percentiles=_percentiles(latencies),
         timeline=colours.themed((timeline.svg(samples, record.rounds, f"{key}-timeline") if samples else "") or ""),
+        hosts=colours.themed((timeline.hosts_svg(samples, record.rounds, f"{key}-hosts") if samples else "") or ""),
         why=_why(record, moved),
         why_note="" if moved else _why_not(record),
         nodes=_nodes(record),

@@ -101,7 +101,7 @@ def _digest(*values: object) -> str:
 def _cluster(variant: Variant) -> tuple[object, ...]:
     """What a cluster is: its shape, and all options that its servers get, wherever they were written."""
     spec = variant.spec
-    options = sorted((name, redact(value)) for name, value in variant.options.items())
+    options = sorted((name, redact(value)) for name, value in variant.asked.items())
     return (spec.topology, spec.nodes, spec.proxy, str(spec.needs), spec.instance, options)
 
 

@@ -61,6 +61,16 @@ def test_runs_are_whole_numbers_above_zero(text):
         ratios.positive(text)
 
 
+def test_a_line_has_both_sides_their_ratio_and_the_target():
+    """The target is one of the ratio, or of our side alone; without one nothing is judged."""
+    ours, others = [3.0, 3.0], [1.0, 1.5]
+    sides = "| ready | 3 (3 .. 3) | 1.25 (1 .. 1.5) | 2.5 (2 .. 3) | "
+
+    assert ratios.line("ready", ours, others, 2.75) == f"{sides}target <= 2.75: met |"
+    assert ratios.line("ready", ours, others, 2.75, absolute=True) == f"{sides}target <= 2.75: not met |"
+    assert ratios.line("ready", ours, others) == f"{sides} |"
+
+
 def test_runs_have_a_default():
     """--runs is optional."""
     parser = ratios.arguments("what it does", 7, "bring-ups")

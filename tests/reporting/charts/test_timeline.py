@@ -93,9 +93,46 @@ def test_five_nodes_leave_room_for_the_load_generator():
     assert "node4" not in shown
 
 
+def test_a_node_has_one_colour_in_all_bands():
+    """What is of the whole machine takes none of theirs."""
+    svg = timeline.svg(samples(cpu_node1=0.5, pressure_io=0.3, flow_control_paused_node1=0.2), {})
+
+    assert svg.count(f"stroke: {style(0).colour}; stroke-width: 1.3") == 4  # two lines and their samples
+    assert svg.count(f"stroke: {style(4).colour}; stroke-width: 1.3") == 2
+
+
 @pytest.mark.parametrize("nodes", [1, 3])
 def test_the_load_generator_has_one_colour_in_all_charts(nodes):
     """However many nodes there are before it."""
     svg = timeline.svg(samples(**{f"cpu_node{n}": 0.5 for n in range(nodes)}, cpu_client=0.2), {})
 
     assert svg.count(f"stroke: {style(4).colour}; stroke-width: 1.3") == 2  # its line and the sample of it
+
+
+def test_each_host_has_a_band_for_its_cpu():
+    """Its disk and network are a line in a band with those of the others."""
+    figures = {"cpu_user": 0.5, "cpu_idle": 0.4, "disk_write_bytes": 5e6, "network_sent_bytes": 0.0}
+    of_hosts = {
+        f"{metric}_{owner}": value for owner in ("node1", "node2", "client") for metric, value in figures.items()
+    }
+    svg = timeline.hosts_svg(samples(cpu_user=1.2, iowait=0.3, cpu_idle=0.5, **of_hosts), record().rounds)
+    shown = words(svg)
+
+    for owner in ("this machine", "node1", "node2", "client"):
+        assert f"CPU of {owner}, cores" in shown
+    assert [shown.count(said) for said in ("user", "iowait", "idle", "node1", "client")] == [4, 1, 4, 1, 1]
+    assert "disk writes, MB / s" in shown
+    assert "network sent, MB / s" not in shown
+
+
+def test_a_timeline_without_figures_of_hosts_has_no_such_chart():
+    """Those of earlier versions have none."""
+    assert timeline.hosts_svg(samples(cpu_node1=0.5, cpu_all=1.0), record().rounds) is None
+
+
+def test_figures_of_hosts_are_not_those_of_the_machine():
+    """The first chart has the machine's disk alone."""
+    shown = words(timeline.svg(samples(disk_write_bytes=5e6, disk_write_bytes_node1=9e6), record().rounds))
+
+    assert "written" in shown
+    assert "node1" not in shown

@@ -12,6 +12,7 @@ from pytest_dbcluster.reporting import results_lock, schema
 from pytest_dbcluster.reporting.documents.run_document import read_run
 from pytest_dbcluster.reporting.history import history_file
 from tests.support import conftests, users
+from tests.support.records import comparable
 from tests.support.resumed import COUNTED, FAKE, RESUME, WORDS, drawn
 
 ANCHOR = """
@@ -63,6 +64,18 @@ def suite(pytester, monkeypatch):
     return pytester
 
 
+ACROSS = """
+    from pytest_dbcluster.spec import ClusterSpec
+
+    ONE = ClusterSpec("galera", nodes=3)
+    OTHER = ONE.with_options(lock_wait_timeout=40).named("other")
+
+    def test_across(measure):
+        few, few_other, many, many_other = measure({"few": "mysqlslap write", "many": "mysqlslap key"}, on=[ONE, OTHER])
+        assert many_other.beats(few)
+"""
+
+
 @pytest.fixture
 def latest(suite):
     """The results directory."""
@@ -87,11 +100,43 @@ def outcomes(latest):
     return {test.test.partition("::")[2]: test.outcome for test in read_run(latest).tests}
 
 
+def allure(latest):
+    """Test -> the uuids of its results in Allure."""
+    found = {}
+    for path in (latest / "allure-results").glob("*-result.json"):
+        result = json.loads(path.read_text())
+        found.setdefault(result["fullName"].partition("#")[2], []).append(result["uuid"])
+    return found
+
+
 def refusal(result):
     """The one line with which a run was refused."""
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     (line,) = [line for line in result.errlines if line.startswith("ERROR: ")]
     return line.removeprefix("ERROR: ")
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_allure_has_the_tests_of_all_runs(killed, latest, workers):
+    """The result of a test that runs again replaces the one it had, with its attachments; the others stay."""
+    before, folder = allure(latest), latest / "allure-results"
+    attached = {path.name for path in folder.glob("*-attachment*")}
+    (folder / "torn-result.json").write_text('{"uuid": ')
+
+    killed.runpytest_subprocess(*RESUME, "--db-max-pairs=12", "-k", "slower or two", *workers)
+    after = allure(latest)
+    texts = "".join(path.read_text() for path in folder.glob("*.json"))
+    left = {path.name for path in folder.glob("*-attachment*")}
+
+    assert set(before) == {"test_faster", "test_slower", "test_open"}
+    assert set(after) == set(OUTCOMES)
+    assert {name: len(uuids) for name, uuids in after.items()} == dict.fromkeys(OUTCOMES, 1)
+    assert {name: after[name] == before.get(name) for name in after} == {
+        "test_faster": True, "test_open": True, "test_slower": False, "test_two": False
+    }  # fmt: skip
+    assert attached & left
+    assert attached - left
+    assert [name for name in left if name not in texts] == []
 
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
@@ -104,7 +149,7 @@ def test_a_killed_run_goes_on_claim_by_claim(killed, latest, workers):
     run, claims = read_run(latest), schema.read_claims(latest)
 
     assert drawn(killed) == {"mysqlslap update"}
-    assert claims[:4] == before
+    assert comparable(claims[:4]) == comparable(before)
     assert [claim.load for claim in claims[4:]] == ["mysqlslap update"]
     assert outcomes(latest) == OUTCOMES
     assert (run.taken_over, run.selected, run.cut_short) == (4, 4, "")
@@ -345,3 +390,13 @@ def test_a_curve_is_there_once_and_draws_no_answered_point(suite, latest):
     assert len(schema.read_claims(latest)) == 2
     assert after.points == before.points
     assert len(list((latest / "curves").glob("*.csv"))) == 1
+
+
+def test_a_claim_across_workloads_on_several_clusters_is_taken_over(suite):
+    """Each of the four variants has its own workload; a claim about the last one finds it."""
+    suite.makepyfile(test_suite=ACROSS)
+    suite.runpytest_subprocess(*WORDS).assert_outcomes(passed=1)
+    assert drawn(suite)
+
+    suite.runpytest_subprocess(*RESUME).assert_outcomes(passed=1)
+    assert not drawn(suite)
