@@ -21,7 +21,7 @@ FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_r
 	"suites/galera/test_conflicts.py::test_one_writer_aborts_less[tpcc]"
 # Without the scripts that take longer (noise, calibration of the table): see benchmarks/README.md.
 SPEED = $(addprefix benchmarks/,bring_up.py round_cost.py plugin_cpu.py collection.py time_to_verdict.py first_verdict.py quick_paper.py \
-	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py)
+	tpcc_client.py tpcc_load.py tpcc_bring_up.py ledger_cost.py parallel.py container.py guests.py)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -66,7 +66,7 @@ suites: setup ## run all claims of suites/
 	$(BIN)/pytest suites $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
-	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench vm
 	for script in $(SPEED); do echo "== $$script"; $(BIN)/python "$$script"; done
 
 report: setup ## make the page of the last results (without any: runs the main claims first), and Allure's if it was fetched (ARGS=--allure fetches it)

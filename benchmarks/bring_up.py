@@ -20,7 +20,7 @@ from typing import Any
 from benchmarks import ratios, stage
 from pytest_dbcluster import ClusterSpec, wait
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.startup import READY_SECONDS, bring_up, ready_template
+from pytest_dbcluster.clusters.startup import READY_SECONDS, ready_template
 from pytest_dbcluster.clusters.topologies.async_replication import follow
 from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -85,18 +85,6 @@ KINDS = (
 )
 
 
-def ours(kind: Kind, release: Release, provisioner: LocalProvisioner) -> float:
-    """The seconds of one bring-up by the plugin."""
-    with contextlib.ExitStack() as stack:
-
-        def start() -> None:
-            cluster = bring_up(stage.to_start(kind.spec, release, provisioner), provisioner)
-            stack.callback(provisioner.give_back, cluster.hosts)
-            stack.callback(cluster.close)
-
-        return ratios.seconds(start)
-
-
 def naive(kind: Kind, release: Release, provisioner: LocalProvisioner, steps: Sequence[Sequence[int]]) -> float:
     """The seconds of one bring-up of bare servers; ``steps`` lists the 0-based nodes that start together."""
     nodes: list[Node] = []
@@ -135,7 +123,7 @@ def measured(kind: Kind, runs: int) -> list[str]:
         stage.tell(f"{kind}: {runs} bring-ups of each way")
         plugin, together, one_by_one = ratios.alternate(
             runs,
-            lambda: ours(kind, release, provisioner),
+            lambda: stage.ready(kind.spec, release, provisioner),
             lambda: naive(kind, release, provisioner, TOGETHER),
             lambda: naive(kind, release, provisioner, ONE_BY_ONE),
         )

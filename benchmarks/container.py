@@ -18,10 +18,9 @@ from collections.abc import Iterator, Sequence
 from benchmarks import ratios, stage
 from fixtures.clusters import GALERA
 from pytest_dbcluster import ClusterSpec, MySQLSlap, ReleaseName
-from pytest_dbcluster.clusters.startup import bring_up, ready_template
+from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
-from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.spec import DEFAULT_RELEASE
 from pytest_dbcluster.testbed import testbed
@@ -40,29 +39,15 @@ def sides() -> Iterator[Sides]:
         yield contained, local
 
 
-def ready(release: Release, provisioner: Provisioner) -> float:
-    """The seconds of one bring-up, done as in tests."""
-    with contextlib.ExitStack() as stack:
-
-        def start() -> None:
-            cluster = bring_up(stage.to_start(SPEC, release, provisioner), provisioner)
-            stack.callback(provisioner.give_back, cluster.hosts)
-            stack.callback(cluster.close)
-
-        took = ratios.seconds(start)
-        stage.tell(f"{type(provisioner).__name__}: ready in {took:.2f} s")
-        return took
-
-
 def started(made: Sides, runs: int) -> str:
     """The table line about bring-ups."""
     name = ReleaseName.parse(DEFAULT_RELEASE)
     pairs = [(provisioner.supply(name, stage.tell), provisioner) for provisioner in made]
     for release, provisioner in pairs:
         ready_template(release, provisioner, {}, stage.tell)
-        ready(release, provisioner)  # the first bring-up of each side does not count
-    contained, local = ratios.alternate(runs, *(lambda pair=pair: ready(*pair) for pair in pairs))
-    return line("three Galera nodes ready", contained, local, READY)
+        stage.ready(SPEC, release, provisioner)  # the first bring-up of each side does not count
+    contained, local = ratios.alternate(runs, *(lambda pair=pair: stage.ready(SPEC, *pair) for pair in pairs))
+    return ratios.line("three Galera nodes ready", contained, local, READY)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,10 +66,10 @@ class Rounds:
         more = [contained - local for contained, local in zip(*beside, strict=True)]
         share = ratios.Figure.of([seconds / whole for seconds, whole in zip(more, wall[1], strict=True)])
         return [
-            line(f"{mode}: unmeasured seconds of a round", beside[0], beside[1], BESIDE),
+            ratios.line(f"{mode}: unmeasured seconds of a round", beside[0], beside[1], BESIDE),
             f"| {mode}: additional seconds / a whole local round | | | {share} | |",
-            line(f"{mode}: a whole round", wall[0], wall[1], None),
-            line(f"{mode}: operations a second", speed[0], speed[1], None),
+            ratios.line(f"{mode}: a whole round", wall[0], wall[1]),
+            ratios.line(f"{mode}: operations a second", speed[0], speed[1]),
         ]
 
 
@@ -100,13 +85,6 @@ def rounds(pools: Sequence[Pool], mode: str, blocks: int) -> Rounds:
     for source in testbeds:
         source.check()
     return Rounds([block[0] for block in drawn[1:]], [block[1] for block in drawn[1:]])
-
-
-def line(what: str, contained: Sequence[float], local: Sequence[float], target: float | None) -> str:
-    """A line of the table; without a target the ratio is only shown."""
-    quotient = ratios.ratio(contained, local)
-    judged = "" if target is None else ratios.met(quotient.median, target)
-    return f"| {what} | {ratios.Figure.of(contained)} | {ratios.Figure.of(local)} | {quotient} | {judged} |"
 
 
 def main() -> None:

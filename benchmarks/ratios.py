@@ -62,6 +62,16 @@ def met(value: float, target: float) -> str:
     return f"target <= {target:g}: {'met' if value <= target else 'not met'}"
 
 
+def line(
+    what: str, ours: Sequence[float], others: Sequence[float], target: float | None = None, *, absolute: bool = False
+) -> str:
+    """A row of a table: both sides and their ratio. ``target``: of the ratio, or of our side if ``absolute``."""
+    quotient = ratio(ours, others)
+    judged = Figure.of(ours) if absolute else quotient
+    said = "" if target is None else met(judged.median, target)
+    return f"| {what} | {Figure.of(ours)} | {Figure.of(others)} | {quotient} | {said} |"
+
+
 def arguments(description: str | None, runs: int, what: str) -> argparse.ArgumentParser:
     """A parser with --runs; ``what`` is the help text of --runs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)

@@ -8,9 +8,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from benchmarks import ratios
 from pytest_dbcluster import ClusterSpec, ReleaseName
 from pytest_dbcluster.claims.block_order import block_orders
-from pytest_dbcluster.clusters.startup import ResolvedCluster
+from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
@@ -58,6 +59,20 @@ def to_start(spec: ClusterSpec, release: Release, provisioner: Provisioner) -> R
     """What a cluster of this spec is started from, without options."""
     topology, proxy = look_up(spec, provisioner)
     return ResolvedCluster(spec, release, topology, proxy, {})
+
+
+def ready(spec: ClusterSpec, release: Release, provisioner: Provisioner) -> float:
+    """The seconds of one bring-up, done as in tests; the cluster has ended when this returns."""
+    with contextlib.ExitStack() as stack:
+
+        def start() -> None:
+            cluster = bring_up(to_start(spec, release, provisioner), provisioner)
+            stack.callback(provisioner.give_back, cluster.hosts)
+            stack.callback(cluster.close)
+
+        took = ratios.seconds(start)
+        tell(f"{type(provisioner).__name__}: {spec} ready in {took:.2f} s")
+        return took
 
 
 def stage_of(pool: Pool, load: Workload, specs: Sequence[ClusterSpec], profile: str = "quick") -> Testbed:

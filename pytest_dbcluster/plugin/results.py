@@ -35,7 +35,9 @@ def begin(config: Any, asked: Path, selected: Collection[str]) -> ResultsLock:
     clear: list[Callable[[Path], None]] = [results_directory.clear, run_recorder.clear]
     if resume:
         clear = [functools.partial(earlier.begin, config)]
-    taken = results_lock.take(asked, [*clear, *([allure_results.clear] if with_allure else [])], alone=resume)
+    if with_allure:
+        clear.append(functools.partial(allure_results.clear, resume=resume))
+    taken = results_lock.take(asked, clear, alone=resume)
     config.add_cleanup(taken.release)
     if resume and earlier.of(config) is None:  # on a full disk nothing was prepared, but answers can be read
         earlier.begin(config, taken.directory, tidy=False)

@@ -104,13 +104,14 @@ class DBSession:
         _check(on, instances)
         if not isinstance(across_durability, bool):
             raise ConfigError(f"measure(..., across_durability={across_durability!r}): it takes True or False")
+        loads: list[Workload] = [workload] * len(on) if not isinstance(workload, Mapping) else []
         if isinstance(workload, Mapping):
             comparability.check_loads(workload, on)
+            loads = [each for each in workload.values() for _ in on]  # as the testbed has its variants
             on = [*on] * len(workload)
         testbed = self.testbed(workload, on, release, across_durability=across_durability, instances=instances)
         testbed.load = called or testbed.load
         self._testbeds.append(testbed)
-        loads = list(workload.values()) if isinstance(workload, Mapping) else [workload] * len(on)
         recall = self._recall(testbed, loads, item, swept)
         return Measurement(
             testbed,

@@ -120,6 +120,11 @@ def share_of(asked: float | str) -> float | None:
     return None
 
 
+def text_of(asked: float | str) -> str:
+    """A rate as a workload's name has it: ``70 %`` or ``500/s``."""
+    return asked if isinstance(asked, str) else f"{amount(asked)}/s"
+
+
 def percent(share: float | None) -> str:
     """A share that was measured, for people; rounded up, so that one just above a limit does not read as the limit."""
     return f"{math.ceil(round(1000 * (share or 0.0), 6)) / 10:g} %"

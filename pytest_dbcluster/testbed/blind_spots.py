@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from pytest_dbcluster.clusters.servers.options import differences
+from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import own_cores
@@ -42,8 +43,9 @@ def scaling(kind: str, specs: Sequence[ClusterSpec], offers: frozenset[str]) -> 
     """
     usable = probes.usable_cores()
     for first, second in itertools.combinations(specs, 2):
-        alike = first.topology == second.topology or 1 in (first.nodes, second.nodes)
-        compared = first.nodes != second.nodes and (kind == "scales" or alike)
+        servers = [topology(spec.topology).servers(spec.nodes) for spec in (first, second)]
+        alike = first.topology == second.topology or 1 in servers
+        compared = servers[0] != servers[1] and (kind == "scales" or alike)
         if compared and not all(own_cores(offers, spec, usable) for spec in (first, second)):
             return (
                 f"{probes.shared_cores(usable)} ({first} has {counted(first.nodes, 'node')}, "

@@ -242,8 +242,9 @@ def populate(
         f"populating {workload.data_set} on a lone {release.name} {release.version}, once: it stays in the cache"
     )
     roomy = vendor.roomy if _free_bytes(workload, template, settings) > ROOMY else {}
-    fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": str(_pool_bytes()), **options}
     spec = ClusterSpec("standalone", release=release.asked, name="populating")
+    pool = str(_pool_bytes(settings.provisioner.node_memory(spec, psutil.virtual_memory().available)))
+    fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}
     resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
     cluster = bring_up(resolved, settings.provisioner, start=template, progress=settings.progress)
     node = cluster.nodes[0]
@@ -296,9 +297,9 @@ def check(workload: HasDataSet, cluster: Cluster) -> None:
         raise WorkloadError(f"the data set fails its own check: {'; '.join(violations)}")
 
 
-def _pool_bytes() -> int:
-    """The populating server's innodb_buffer_pool_size, in whole units of 128 MiB."""
-    return min(max(psutil.virtual_memory().available // MEMORY, MINIMUM_POOL), MAXIMUM_POOL) // 2**27 * 2**27
+def _pool_bytes(memory: int) -> int:
+    """The populating server's innodb_buffer_pool_size, in whole units of 128 MiB. memory: free bytes of its host."""
+    return min(max(memory // MEMORY, MINIMUM_POOL), MAXIMUM_POOL) // 2**27 * 2**27
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from pytest_dbcluster.testbed.variants import Variant
 FLUSH = "innodb_flush_log_at_trx_commit"
 BINLOG_OFF = "binlog off"
 SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
+DRBD = ("drbd_protocol", "drbd_connected")
 SWITCHES = ("log_bin", "skip_log_bin", "disable_log_bin")
 # Options of both vendors with the same meaning: equal values of them are no difference.
 _MEANING = {
@@ -30,7 +31,7 @@ _MEANING = {
 }
 # The part "acknowledged" of a label has two items: who has the commit, and when the commit waits for them. Each has its
 # own options, which do not explain a difference in the other.
-WHO = (*(semisync.wanted for semisync in SEMISYNC if semisync.wanted), "group_replication_consistency")
+WHO = (*(semisync.wanted for semisync in SEMISYNC if semisync.wanted), "group_replication_consistency", *DRBD)
 WAITS = tuple(semisync.wait_point for semisync in SEMISYNC)
 # The options that decide each part of the label. Others, such as a primary's timeout, explain no difference.
 OPTIONS: Mapping[str, Sequence[str]] = {
@@ -138,5 +139,5 @@ def _source(part: str, deciding: Sequence[Sequence[str]], first: Variant, second
 
 def _given(variant: Variant, names: Sequence[str]) -> dict[str, str]:
     """The values of these options that the test set, in lower case, by a name common to both vendors."""
-    given = {name: value for name, value in variant.options.items() if name in names}
+    given = {name: value for name, value in variant.asked.items() if name in names}
     return {_MEANING.get(name, name): value.strip().casefold() for name, value in given.items()}

@@ -77,7 +77,7 @@ class Resolution:
         topology, proxy = look_up(spec, self.provisioner)
         release = self.release(spec.release)
         check_release(release, topology, proxy)
-        options, common, template = self._options(spec, release)
+        options, common, template, settings = self._options(spec, release, topology)
         if proxy and (line := proxy.remark(topology, release)):
             self._note(line)
         static = Variant(
@@ -89,13 +89,19 @@ class Resolution:
             static=tuple(sorted(options.items())),
             dynamic=(),
             ends=asked.ends if (asked := spec.needs.network) else None,
+            settings=tuple(sorted(settings.items())),
         )
         if not switched:
             return static
         return self._references.switchable(split(static, template.variables, common), template.variables)
 
-    def _options(self, spec: ClusterSpec, release: Release) -> tuple[dict[str, str], dict[str, str], Template]:
-        """The options of a spec, the part of them that every cluster of the run has, and the template to start from."""
+    def _options(
+        self, spec: ClusterSpec, release: Release, topology: Topology
+    ) -> tuple[dict[str, str], dict[str, str], Template, dict[str, str]]:
+        """The options of a spec, the part of them that every cluster of the run has, and the template to start from.
+
+        The last one has the options of the topology itself, which no server knows.
+        """
         memory = self.provisioner.node_memory(spec, psutil.virtual_memory().total)
         parity_options = parity.options(spec.parity or self._parity, release, spec.topology)
         given = opts.resolve(
@@ -106,12 +112,14 @@ class Resolution:
             memory=memory,
             root=self._root,
         )
-        wanted = {**parity_options, **given.options}
+        settings = settings_of(topology, given.options, spec.topology)
+        own = {name: value for name, value in given.options.items() if name not in settings}
+        wanted = {**parity_options, **own}
         template = self._template(release, wanted)
         options, absent = opts.fit(wanted, template, release, given.judged)
         self._note(*given.lines, *absent)
         common = {**parity_options, **given.common}
-        return options, {name: value for name, value in common.items() if name in options}, template
+        return options, {name: value for name, value in common.items() if name in options}, template, settings
 
     def _note(self, *lines: str) -> None:
         self.overridden += [line for line in lines if line not in self.overridden]
@@ -124,7 +132,7 @@ class Resolution:
     def defaults(self, variant: Variant) -> dict[str, str]:
         """The variables of a variant's servers, without those that the topology sets. Starts no cluster."""
         variables = self._template(variant.release, variant.options).variables
-        return {name: variable.value for name, variable in variables.items()} | variant.options
+        return {name: variable.value for name, variable in variables.items()} | variant.asked
 
     def _template(self, release: Release, options: Mapping[str, str]) -> Template:
         return ready_template(release, self.provisioner, options, self.progress)
@@ -143,8 +151,29 @@ def look_up(spec: ClusterSpec, provisioner: Provisioner) -> tuple[Topology, type
     if missing := provisioner.unmet(spec):
         raise Unsupported(missing)
     if needs := topology.needs - provisioner.offers:
-        raise Unsupported(f"{spec.topology} needs {', '.join(sorted(needs))}, which this provisioner does not offer")
+        reasons = "; ".join(filter(None, (provisioner.missing.get(power, "") for power in sorted(needs))))
+        raise Unsupported(
+            f"{spec.topology} needs {', '.join(sorted(needs))}, which this provisioner does not offer"
+            + (f": {reasons}" if reasons else "")
+        )
     return topology, proxy
+
+
+def settings_of(topology: Topology, options: Mapping[str, str], name: str) -> dict[str, str]:
+    """The options that are the topology's own, with their values as it writes them.
+
+    ``name``: of the topology. Raises ConfigError for a value that it does not take.
+    """
+    found = {}
+    for option, value in options.items():
+        if option not in topology.settings:
+            continue
+        values = topology.settings[option]
+        known = {"1": "ON", "0": "OFF"}.get(value, value.upper())
+        if known not in values:
+            raise ConfigError(f"option {option}={value!r} of the topology {name}: it takes {' or '.join(values)}")
+        found[option] = known
+    return found
 
 
 def check_release(release: Release, topology: Topology, proxy: type[Proxy] | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -66,7 +67,7 @@ class Growth:
             return total
 
 
-_SENT = Growth(2)
+_SENT, _RECEIVED = Growth(2), Growth(1)
 
 
 class Sampler:
@@ -134,6 +135,44 @@ def sample(processes: Mapping[str, psutil.Process], client_seconds: float | None
     network = _SENT.grown({name: (one.bytes_sent, one.packets_sent) for name, one in sent.items()})
     values |= dict(zip(("network_bytes", "network_packets"), network, strict=True))
     return values | _pressure()
+
+
+def of_machine() -> Sample:
+    """What the timeline shows of this machine besides ``sample``: its CPU seconds by kind, and bytes received."""
+    whole, received = psutil.cpu_times(), psutil.net_io_counters(pernic=True, nowrap=False)
+    return {
+        "cpu_user": whole.user + getattr(whole, "nice", 0.0),
+        "cpu_system": whole.system + getattr(whole, "irq", 0.0) + getattr(whole, "softirq", 0.0),
+        "cpu_idle": whole.idle,
+        "network_received_bytes": _RECEIVED.grown({name: (one.bytes_recv,) for name, one in received.items()})[0],
+    }
+
+
+def of_process(process: psutil.Process) -> Sample:
+    """What the timeline shows of a server's process: names as ``Host.usage``, as far as this machine tells us.
+
+    The network is that of its network namespace, where that is not this process's own.
+    """
+    values: Sample = {}
+    with contextlib.suppress(psutil.Error, OSError):
+        times = process.cpu_times()
+        values |= {"cpu_user": times.user, "cpu_system": times.system}
+        disk = process.io_counters()
+        values |= {"disk_read_bytes": disk.read_bytes, "disk_write_bytes": disk.write_bytes}
+        namespaces = [Path(f"/proc/{pid}/ns/net").stat().st_ino for pid in ("self", process.pid)]
+        if namespaces[0] != namespaces[1]:
+            values |= _network(Path(f"/proc/{process.pid}/net/dev").read_text())
+    return values
+
+
+def _network(text: str) -> Sample:
+    """The bytes of all interfaces but the local one, of a text as /proc/net/dev has it."""
+    lines = [line.split(":") for line in text.splitlines() if ":" in line]
+    numbers = [figures.split() for name, figures in lines if name.strip() != "lo"]
+    return {
+        "network_received_bytes": float(sum(int(figures[0]) for figures in numbers)),
+        "network_sent_bytes": float(sum(int(figures[8]) for figures in numbers)),
+    }
 
 
 def _ended_children() -> float:

@@ -163,6 +163,7 @@ class Testbed(RoundSource):
                 with self._pool.turns.building(), self._marked_when_ended(running.cluster):
                     if running.cluster.path:
                         running.cluster.path.shape(REST)
+                    running.cluster.topology.apply({}, running.cluster.nodes)
                     workload.prepare(self._setting(running))
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
@@ -299,6 +300,7 @@ class Testbed(RoundSource):
         key = self.variants[variant].cluster_key
         sharing = [number for number, other in enumerate(self.variants) if other.cluster_key == key]
         running.switch.to(self._changes[variant], among={name for n in sharing for name in self._changes[n]})
+        running.cluster.topology.apply(dict(self.variants[variant].settings), running.cluster.nodes)
 
     def _wait_fit(self, cluster: Cluster) -> None:
         """Wait until the cluster is healthy again after a void round.
@@ -423,7 +425,8 @@ class Testbed(RoundSource):
             with self._pool.turns.building():
                 running = self._serving(variant)
                 self._switch(running, variant)
-                self._variables[variant] = running.cluster.writers[0].variables()
+                cluster = running.cluster
+                self._variables[variant] = {**cluster.writers[0].variables(), **cluster.topology.facts()}
         return self._variables[variant]
 
     @property

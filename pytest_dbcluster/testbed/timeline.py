@@ -21,18 +21,21 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.topology import Pulse
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.testbed.sampler import Sample, found, sample
+from pytest_dbcluster.testbed.sampler import Sample, found, of_machine, of_process, sample
 from pytest_dbcluster.workloads.workload import Setting
 
 INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
 ABOUT = ("time", "seconds", "variant", "block", "position")
-NODE = "_node"  # is in the names of values that are of one node
+NODE, CLIENT = "_node", "_client"  # in the names of values that are of one node; at the end of those of the load's host
 GAUGES = (
     "receive_queue",
     "certification_queue",
     "replica_lag",
 )  # read as they are; all other values are changes a second
+
+
+Key = frozenset[tuple[str, str, int]]  # of the nodes: name, directory, process
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +51,8 @@ class Place:
 class Moment:
     """A sample. time: seconds since 1970 (UTC), which the system may correct; clock: seconds by ``time.monotonic``.
 
-    place: None between rounds. processes: the number of the servers' processes that it is of.
+    place: None between rounds. processes, client: the numbers of the servers' processes and of the load generator's
+    host that it is of.
     """
 
     time: float
@@ -56,16 +60,21 @@ class Moment:
     place: Place | None
     processes: int
     values: Sample
+    client: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Sampled:
-    """What is sampled at present. number: of these processes; place: None between rounds."""
+    """What is sampled at present. number: of these processes and hosts; place: None between rounds.
+
+    hosts: of the nodes and of the load generator, by name.
+    """
 
     place: Place | None
     cluster: Cluster | None
     client: Host | None
     processes: Mapping[str, psutil.Process]
+    hosts: Mapping[str, Host]
     number: int
 
 
@@ -80,20 +89,23 @@ class Timeline:
         self._interval = interval
         self._thread: threading.Thread | None = None
         self._stopped = threading.Event()  # each thread has its own
-        self._pids: dict[str, int] = {}
-        self._numbers: dict[frozenset[tuple[str, int]], int] = {}
-        self._now = Sampled(None, None, None, {}, 0)
+        self._known: Key | None = None
+        self._numbers: dict[Key, int] = {}
+        self._now = Sampled(None, None, None, {}, {}, 0)
 
     @contextlib.contextmanager
     def during(self, place: Place, setting: Setting) -> Iterator[None]:
         """Sample the cluster of this setting, and its servers until the block ends; then its processes alone."""
         cluster = setting.cluster
         pids = {node.name: node.process.pid for node in cluster.nodes if node.process}
-        now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client)
-        if pids != self._pids:
-            self._pids = pids
+        # Processes of guests have no number of this machine; each guest has a directory.
+        key = frozenset((node.name, node.host.directory, pids.get(node.name, 0)) for node in cluster.nodes)
+        hosts = {node.name: node.host for node in cluster.nodes} | {"client": setting.client}
+        now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client, hosts=hosts)
+        if key != self._known:
+            self._known = key
             # The number of before, when a cluster's turn comes again: two samples of one round are rare.
-            number = self._numbers.setdefault(frozenset(pids.items()), len(self._numbers) + 1)
+            number = self._numbers.setdefault(key, len(self._numbers) + 1)
             now = dataclasses.replace(now, processes=found(pids), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
         self._now = now
@@ -132,7 +144,10 @@ class Timeline:
         ``Sampler.rates`` as averages since the last sample that has them, and by node ``flow_control_paused_NODE``
         (share of the time, 0 to 1), ``flow_control_held_NODE`` (sessions that it held, on average),
         ``receive_queue_NODE`` and ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An
-        empty cell is unknown.
+        empty cell is unknown. ``cpu_user``, ``cpu_system``, ``cpu_idle`` (cores) and ``network_received_bytes`` are of
+        this machine. With ``_NODE`` these, ``cpu_iowait``, ``network_sent_bytes``, ``disk_read_bytes`` and
+        ``disk_write_bytes`` are of a node: of its guest, as that one's kernel counts them, or of its process; with
+        ``_client`` of the guest of the load generator.
         """
         if not rounds:
             return ""
@@ -168,10 +183,30 @@ def following(due: float, interval: float, now: float) -> float:
 def _moment(of: Sampled) -> Moment:
     """A sample of now."""
     at, clock = time.time(), time.monotonic()
-    values = sample(of.processes, of.client.running_cpu_seconds() if of.client else None)
+    values = sample(of.processes, of.client.running_cpu_seconds() if of.client else None) | of_machine()
+    owners = {name: of_process(process) for name, process in of.processes.items()}
+    for name, used in _usage(of.hosts).items():
+        owners[name] = {**owners.get(name, {}), **used}
+    values |= {f"{metric}_{name}": value for name, found in owners.items() for metric, value in found.items()}
     if of.place and of.cluster:
         values |= of_servers(of.cluster)
-    return Moment(at, clock, of.place, of.number, values)
+    return Moment(at, clock, of.place, of.number, values, id(of.client))
+
+
+def _usage(hosts: Mapping[str, Host]) -> dict[str, Mapping[str, float]]:
+    """What the kernel of each host counts, all asked at once: one that is busy answers late."""
+    found: dict[str, Mapping[str, float]] = {}
+
+    def ask(name: str, host: Host) -> None:
+        with contextlib.suppress(Exception):  # the thread must not end, whatever becomes of a host
+            found[name] = host.usage()
+
+    threads = [threading.Thread(target=ask, args=item, daemon=True) for item in hosts.items()]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return dict(found)
 
 
 def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
@@ -184,10 +219,11 @@ def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
     for moment in moments:
         changes: dict[str, float] = {}
         for name, value in moment.values.items():
-            key = (name, moment.processes if NODE in name else 0)
+            number = moment.client if name.endswith(CLIENT) else moment.processes if NODE in name else 0
+            key = (name, number)
             if name.startswith(GAUGES):
                 changes[name] = value
-            elif key in known:
+            elif key in known and value >= known[key][1]:  # a host that was started again counts from 0
                 clock, before = known[key]
                 changes[name] = (value - before) / max(moment.clock - clock, 1e-6)
             known[key] = (moment.clock, value)

@@ -25,7 +25,7 @@ from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identity, needs_start
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -35,7 +35,7 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
-FORMAT = 5  # of a reference in the cache; raised when its fields change
+FORMAT = 6  # of a reference in the cache; raised when its fields change, or what is compared
 APPLIERS = "wsrep_slave_threads"
 DRAIN_TABLE = "dbcluster_control.drain"
 # The version of MariaDB ends with -log where a log was on at the start. That names the server and changes nothing.
@@ -51,6 +51,7 @@ class Variant:
     options that are set when a cluster starts. dynamic: sorted pairs of the options that a switch sets.
     data_set_of: the workload whose data set the servers start with; None for servers that start empty. ends: the ends
     beside the nodes (``client``, ``proxy``) of the path that the cluster's network has; None for a cluster without one.
+    settings: sorted pairs of the topology's own options, which a switch sets too.
     """
 
     spec: ClusterSpec
@@ -61,6 +62,7 @@ class Variant:
     static: tuple[tuple[str, str], ...]
     dynamic: tuple[tuple[str, str], ...]
     data_set_of: HasDataSet | None = None
+    settings: tuple[tuple[str, str], ...] = ()
     ends: tuple[str, ...] | None = None
 
     @property
@@ -79,6 +81,11 @@ class Variant:
     def options(self) -> dict[str, str]:
         """Static and dynamic options together."""
         return {**dict(self.static), **dict(self.dynamic)}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """The options of the servers, and those of the topology itself."""
+        return {**self.options, **dict(self.settings)}
 
     def on_instance(self, number: int) -> Variant:
         """The same variant on another cluster of the same kind; instances are numbered from 0."""
@@ -102,7 +109,9 @@ class Variant:
     def to_start(self, options: Mapping[str, str] | None = None) -> ResolvedCluster:
         """The input of ``bring_up`` for a cluster of this variant, with its static options or with ``options``."""
         chosen = dict(self.static) if options is None else options
-        return ResolvedCluster(self._at_start, self.release, self.topology, self.proxy_class, chosen)
+        return ResolvedCluster(
+            self._at_start, self.release, self.topology, self.proxy_class, chosen, dict(self.settings)
+        )
 
     @property
     def cluster_key(self) -> tuple[object, ...]:
@@ -200,10 +209,10 @@ class References:
 
         Raises ProvisionError when a server does not start.
         """
-        release, topology = variant.release, variant.spec.topology
+        release, topology = variant.release, variant.topology.alike or variant.spec.topology
         # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
-        nodes = 1 if variant.topology.minimum_nodes == 1 else variant.spec.nodes
-        alone = variant.spec.nodes == 1
+        nodes = 1 if variant.topology.minimum_nodes == 1 or variant.topology.alike else variant.spec.nodes
+        alone = variant.spec.nodes == 1 or bool(variant.topology.alike)
         key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name
@@ -244,8 +253,9 @@ class References:
 
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
-        spec = ClusterSpec(variant.spec.topology, nodes=nodes, release=variant.release.asked, name="reference")
-        smallest = dataclasses.replace(variant, spec=spec, proxy_class=None)
+        name = variant.topology.alike or variant.spec.topology
+        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, name="reference")
+        smallest = dataclasses.replace(variant, spec=spec, topology=topology(name), proxy_class=None, settings=())
         cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:
             yield cluster

@@ -105,7 +105,7 @@ class SysBench(Workload):
             open_loop.share_of(self.rate)
 
     def __str__(self) -> str:
-        rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
+        rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
         return f"sysbench {self.script} t{self.threads}{rate}" + (f" to {self.to}" if self.to else "")
 
     @property

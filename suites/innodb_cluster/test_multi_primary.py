@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.published("innodb-cluster-2022"), pytest.mark.releases
 def test_multi_primary_does_not_change_one_writer(measure, mode):
     """Certification costs a single writing member the same in both modes."""
     workload = dataclasses.replace(cluster_slap(mode), to="writer")
-    single, multi = measure(workload, on=[GROUP, MULTI_PRIMARY])
+    single, multi = measure(workload, on=[GROUP, MULTI_PRIMARY], instances=2)
 
     assert multi.same_as(single, within=0.10)
 

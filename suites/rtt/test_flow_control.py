@@ -16,7 +16,7 @@ UNCONTROLLED = GROUP_FAR.with_options(group_replication_flow_control_mode="DISAB
 @pytest.mark.releases("mariadb:10.11")
 def test_a_longer_queue_is_no_slower_over_distance(measure, db_profile):
     """A pause lasts at least until the word that ends it has arrived; a longer queue pauses less often."""
-    default, longer = measure(tpcc(db_profile, to="all"), on=[FAR, FAR_1000])
+    default, longer = measure(tpcc(db_profile, to="all"), on=[FAR, FAR_1000], instances=2)
 
     assert longer.no_slower_than(default, by=0.1)
 

@@ -15,7 +15,7 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.testbed.resolution import check_release, look_up
+from pytest_dbcluster.testbed.resolution import check_release, look_up, settings_of
 from pytest_dbcluster.testbed.variants import Variant
 
 
@@ -25,7 +25,9 @@ def bring_up(
     """A cluster that is ready, of a spec that is checked as in a run; its options are taken as they are."""
     form, proxy = look_up(spec, provisioner)
     check_release(release, form, proxy)
-    return startup.bring_up(ResolvedCluster(spec, release, form, proxy, options), provisioner, **how)
+    settings = settings_of(form, options, spec.topology)
+    own = {name: value for name, value in options.items() if name not in settings}
+    return startup.bring_up(ResolvedCluster(spec, release, form, proxy, own, settings), provisioner, **how)
 
 
 def variant_of(spec: ClusterSpec, release: Any, static: Any = (), dynamic: Any = ()) -> Variant:

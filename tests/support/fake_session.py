@@ -33,7 +33,8 @@ class FakeSource(RoundSource):
         self.environment = {}
         release = types.SimpleNamespace(name=release, version=os.environ.get("VERSION", "1.2.3"), image="")
         self.variants = [
-            types.SimpleNamespace(release=release, spec=spec, options=dict(spec.options)) for spec in specs
+            types.SimpleNamespace(release=release, spec=spec, options=dict(spec.options), asked=dict(spec.options))
+            for spec in specs
         ]
         self._noise = random.Random(7)
 

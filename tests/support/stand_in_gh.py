@@ -58,7 +58,7 @@ def downloaded(state: dict[str, Any], words: list[str]) -> str:
     given = parser.parse_args(words)
     if given.run not in state["downloads"]:
         raise Refused(f"no artifact matches any of the names or patterns provided ({given.name})")
-    shutil.copytree(state["downloads"][given.run], given.dir)
+    shutil.copytree(state["downloads"][given.run], given.dir, symlinks=True)
     return ""
 
 

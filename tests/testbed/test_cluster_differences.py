@@ -47,7 +47,7 @@ def local():
 
 def test_a_calibration_replaces_the_default(here, local):
     """It says how many pairs of clusters it rests on, and when they were measured."""
-    assert cluster_differences.of(GALERA, WRITE, local).source.startswith("assumed, from four equal clusters")
+    assert cluster_differences.of(GALERA, WRITE, local).source.startswith("default of 48 pairs of clusters")
     noise = tuple(value / 3 for value in PAIRS)
     dataclasses.replace(Calibration(here), differences=PAIRS, noise=noise, date="2026-11-22").write()
 
@@ -75,7 +75,7 @@ def test_a_calibration_of_anything_else_is_not_used(here, local, other):
     key = dataclasses.replace(here, **other)
     Calibration(key, PAIRS, PAIRS, "2026-11-22").write()
 
-    assert cluster_differences.of(GALERA, WRITE, local).pairs == 0
+    assert cluster_differences.of(GALERA, WRITE, local).pairs == DEFAULTS["mysqlslap"].pairs
     assert cluster_differences.read(key).differences == PAIRS
 
 
@@ -83,7 +83,7 @@ def test_seven_pairs_of_clusters_are_too_few(here, local):
     """They are kept, and the default holds until the eighth."""
     known = Calibration(here, PAIRS[:7], PAIRS[:7], "2026-11-22")
     known.write()
-    assert cluster_differences.of(GALERA, WRITE, local).pairs == 0
+    assert cluster_differences.of(GALERA, WRITE, local).pairs == DEFAULTS["mysqlslap"].pairs
 
     cluster_differences.read(here).with_pair(0.01, 0.002).write()
     assert cluster_differences.of(GALERA, WRITE, local).pairs == 8

@@ -20,6 +20,7 @@ from tests.support.testbeds import ONE, source
 
 NEAR = ClusterSpec("galera", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near")
 FAR = NEAR.with_needs(rtt=0.05).named("far")
+AWAY = NEAR.with_needs(links={("client", "node1"): 0.05, ("client", "node2"): 0.05}).named("away")
 LOAD = SysBench("oltp_update_index", size=100, threads=1, seconds=1.0)
 
 
@@ -31,24 +32,27 @@ def possible():
 
 
 def test_round_trips_change_between_rounds_on_one_cluster(pool):
-    """A commit of Galera waits for the other node, and the message says what was asked and measured."""
-    made = source(pool, LOAD, NEAR, FAR)
-    rounds = [made.round(number, block=0, position=position) for position, number in enumerate((0, 1, 1, 0))]
+    """A commit of Galera waits for the other node, or a load for its answer, and the message says what was measured."""
+    made = source(pool, LOAD, NEAR, FAR, AWAY)
+    rounds = [made.round(number, block=0, position=position) for position, number in enumerate((0, 1, 2, 1, 0))]
     made.check()
     typical = {
         name: statistics.median(done.seconds / done.outcome.good for done in rounds if done.variant == name)
-        for name in ("near", "far")
+        for name in ("near", "far", "away")
     }
 
-    assert [done.void for done in rounds] == [""] * 4
+    assert [done.void for done in rounds] == [""] * 5
     assert len(pool.clusters) == 1
-    assert typical["far"] > 0.045
-    assert typical["near"] < typical["far"]
+    assert min(typical["far"], typical["away"]) > 0.045
+    assert typical["near"] < min(typical["far"], typical["away"])
     (near,) = [line for line in made.notes(0, 1) if line.startswith("network of near: rtt=0; ")]
     (far,) = [line for line in made.notes(0, 1) if line.startswith("network of far: rtt=0.05; ")]
     assert near.startswith("network of near: rtt=0; node1-node2 0.00 ms asked, ")
     assert far.startswith("network of far: rtt=0.05; node1-node2 50.0 ms asked, ")
     assert far.endswith(" over TCP")
+    (away,) = [line for line in made.notes(0, 2) if line.startswith("network of away: rtt=0, client-node1=0.05, ")]
+    assert "; client-node1 50.0 ms asked, " in away
+    assert "; client-node2 50.0 ms asked, " in away
 
 
 @dataclasses.dataclass(frozen=True)

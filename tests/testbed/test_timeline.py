@@ -10,6 +10,7 @@ import subprocess
 import threading
 import types
 
+import psutil
 import pytest
 
 from pytest_dbcluster import wait
@@ -18,6 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system import processes
+from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed import timeline as module
 from pytest_dbcluster.testbed.timeline import Moment, Place, Timeline, following
 
@@ -59,7 +61,9 @@ STATUS = ({"variable_name": "Paused_ns", "value": "2000000000"}, {"variable_name
 def setting(*connections, pid=None):
     """A cluster with a node for each connection, and a client."""
     nodes = [
-        types.SimpleNamespace(name=f"node{n}", process=types.SimpleNamespace(pid=pid or os.getpid()), sql=connection)
+        types.SimpleNamespace(
+            name=f"node{n}", process=types.SimpleNamespace(pid=pid or os.getpid()), sql=connection, host=FakeHost()
+        )
         for n, connection in enumerate(connections, 1)
     ]
     cluster = types.SimpleNamespace(nodes=nodes, topology=Pulsing())
@@ -256,3 +260,90 @@ def test_a_load_generator_is_counted_while_it_runs():
         busy.communicate(b"x")
 
     assert used > 0.05
+
+
+class Guest(FakeHost):
+    """A host with a kernel of its own, which counts half a second of CPU time with each look."""
+
+    def __init__(self):
+        super().__init__()
+        self.looks = 0
+
+    def usage(self):
+        """More with each look."""
+        self.looks += 1
+        return {"cpu_user": 0.5 * self.looks, "network_sent_bytes": 1000.0 * self.looks}
+
+
+def test_hosts_with_a_kernel_of_their_own_are_asked(timeline):
+    """Each node, and the load generator; the process of a node is this machine's view of it."""
+    made = setting(Answers(*STATUS))
+    made.client = Guest()
+    made.cluster.nodes[0].host = Guest()
+    with timeline.during(PLACE, made):
+        sampled(timeline, 3)
+    timeline.stop()
+    first, last = timeline.moments[0].values, timeline.moments[-1].values
+
+    for name in ("cpu_user_node1", "cpu_user_client", "network_sent_bytes_client"):
+        assert first[name] < last[name]
+    assert first["cpu_idle"] <= last["cpu_idle"]
+    assert "network_received_bytes" in last
+    assert last["cpu_user_node1"] == pytest.approx(0.5 * made.cluster.nodes[0].host.looks)
+    assert {"cpu_system_node1", "disk_read_bytes_node1", "disk_write_bytes_node1"} <= set(last)
+
+
+def test_hosts_are_asked_at_once(timeline):
+    """Each answers when all have been asked."""
+    together = threading.Barrier(3)
+
+    class Waits(Guest):
+        def usage(self):
+            together.wait(60)
+            return super().usage()
+
+    made = setting(Answers(*STATUS), Answers(*STATUS))
+    made.client = Waits()
+    for node in made.cluster.nodes:
+        node.host = Waits()
+    with timeline.during(PLACE, made):
+        sampled(timeline, 2)
+    timeline.stop()
+
+    assert {"cpu_user_node1", "cpu_user_node2", "cpu_user_client"} <= set(timeline.moments[1].values)
+
+
+def test_a_process_in_its_own_network_has_its_traffic():
+    """Of the same network as ours there is no figure for one process."""
+    own = sampler.of_process(psutil.Process())
+
+    assert {"cpu_user", "cpu_system", "disk_write_bytes"} <= set(own)
+    assert "network_sent_bytes" not in own
+    text = "Inter-|   Receive\n face |bytes\n    lo: 5 1 0 0 0 0 0 0 5 1 0\n peers:100 1 0 0 0 0 0 0 70 1 0\n"
+    assert sampler._network(text) == {"network_received_bytes": 100.0, "network_sent_bytes": 70.0}
+
+
+def test_a_host_that_was_started_again_counts_from_nothing():
+    """What it lost is no rate below zero."""
+    timeline = Timeline()
+    timeline.moments = [
+        moment(float(second), PLACE, 1, {"cpu_user_node1": value})
+        for second, value in ((100, 50.0), (101, 50.5), (102, 0.25), (103, 0.75))
+    ]
+
+    assert [row["cpu_user_node1"] for row in rows(timeline, done(100.0, 3.0))] == ["", "0.5", "", "0.5"]
+
+
+def test_guests_of_two_clusters_are_told_apart(timeline):
+    """Their processes have no numbers on this machine."""
+    settings = [setting(Answers(*STATUS)) for _ in range(2)]
+    for number, made in enumerate(settings):
+        made.cluster.nodes[0].process.pid = 0
+        made.cluster.nodes[0].host.directory = f"/runs/{number}/node1"
+    for made in settings * 2:
+        with timeline.during(PLACE, made):
+            sampled(timeline, 2)
+    timeline.stop()
+
+    inside = [moment.processes for moment in timeline.moments if moment.place]
+    assert [number for number, _ in itertools.groupby(inside)] == [1, 2, 1, 2]

@@ -299,6 +299,7 @@ def test_its_name_says_what_it_is():
     assert str(load) == "sysbench oltp_write_only t8 to writer"
     assert str(load.at_rate(120)) == "sysbench oltp_write_only t8 at 120/s to writer"
     assert str(dataclasses.replace(load, rate="70 %")) == "sysbench oltp_write_only t8 at 70 % to writer"
+    assert str(dataclasses.replace(load, rate=770.1202595)) == "sysbench oltp_write_only t8 at 770.1/s to writer"
     assert load.at_rate(120).at_rate(None) == load
     assert load.data_set == SysBench("oltp_insert", seed=2).data_set == "sysbench v1 1x100000"
     assert SysBench(size=5).data_set != load.data_set

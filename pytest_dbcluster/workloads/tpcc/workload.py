@@ -89,7 +89,7 @@ class TPCC(Workload):
             open_loop.share_of(self.rate)
 
     def __str__(self) -> str:
-        rate = f" at {self.rate}{'' if isinstance(self.rate, str) else '/s'}" if self.rate else ""
+        rate = f" at {open_loop.text_of(self.rate)}" if self.rate else ""
         endpoint = f" to {self.to}{' partitioned' if self.partitioned else ''}" if self.to != "writer" else ""
         district = " on one district" if self.terminals_on == "district" else ""
         return f"tpcc w{self.warehouses} t{self.threads}{rate}{endpoint}{district}"

@@ -6,6 +6,7 @@ import types
 
 import pytest
 
+from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.plugin.collection import refusals
 from pytest_dbcluster.plugin.settings import Settings
@@ -41,6 +42,7 @@ def with_release(settings, *names, provisioner="local"):
             "suites/test_a.py: async_replication1: async_replication needs 2 nodes or more, a primary and its "
             "replicas, not 1: give it nodes=2, or take the topology standalone",
         ),
+        (ClusterSpec("drbd", nodes=3), "suites/test_a.py: drbd3: drbd is 2 nodes, a server and a standby host for its"),
         (ClusterSpec("standalone", nodes=2), "suites/test_a.py: standalone2: a standalone server is one node, not 2"),
         (ClusterSpec("galara"), "suites/test_a.py: galara1: unknown topology 'galara'; known: "),
         (ClusterSpec("galera", proxy="hproxy"), "suites/test_a.py: galera1: unknown proxy 'hproxy'; known: "),
@@ -55,9 +57,11 @@ def test_a_cluster_that_cannot_be_is_refused(settings, spec, words):
         assert str(caught.value).startswith(words)
 
 
-def test_what_is_planned_skips_its_own_test(settings):
+def test_what_is_planned_skips_its_own_test(settings, monkeypatch):
     """It is no mistake of the run."""
-    refusals.check(settings, [item(X=ClusterSpec("drbd", nodes=2), GALERA=GALERA)])
+    monkeypatch.setattr(topology, "PLANNED", ("ring",))
+
+    refusals.check(settings, [item(X=ClusterSpec("ring", nodes=2), GALERA=GALERA)])
 
 
 @pytest.mark.parametrize(

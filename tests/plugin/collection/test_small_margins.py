@@ -71,8 +71,8 @@ def test_a_margin_that_equal_clusters_differ_by_is_refused(settings):
     with pytest.raises(ConfigError) as caught:
         small_margins.refuse([item(beside), item(guarded)], settings)
     assert str(caught.value).startswith(
-        "test_it.py::guarded: no_slower_than: its margin, 5.3 % as a ratio of speeds, is not larger than 5.5 %, by "
-        "which equal clusters can differ (1 in 200; assumed, "
+        "test_it.py::guarded: no_slower_than: its margin, 5.3 % as a ratio of speeds, is not larger than 8.1 %, by "
+        "which equal clusters can differ (1 in 200; default of 48 pairs of clusters, "
     )
 
 

@@ -159,3 +159,18 @@ def test_wrong_input_stays_wrong_input(keep):
     """A ConfigError of the workload passes unchanged, and does not become a WorkloadError."""
     with pytest.raises(ConfigError, match=r"^warehouses=0 is refused$"):
         keep(Words(13, error=ConfigError("warehouses=0 is refused")))
+
+
+def test_the_populating_server_has_the_memory_of_its_host(keep, provisioner, monkeypatch):
+    """A guest has less than this machine: a larger buffer pool would not fit into it."""
+    found = []
+
+    class Asks(Words):
+        def populate(self, setting):
+            found.extend(setting.cluster.writers[0].query("SELECT @@innodb_buffer_pool_size"))
+            super().populate(setting)
+
+    monkeypatch.setattr(type(provisioner), "node_memory", lambda self, spec, machine: min(machine, 2**30))
+    keep(Asks(17))
+
+    assert found == [(256 * 2**20,)]
