@@ -41,6 +41,9 @@ SELECT count_transactions_remote_in_applier_queue AS receive_queue, count_transa
 (SELECT variable_value FROM performance_schema.global_status
 WHERE variable_name = 'Gr_flow_control_throttle_time_sum') AS throttled_microseconds
 FROM {STATISTICS} WHERE member_id = @@server_uuid"""
+CHANNELS = """\
+SELECT channel_name FROM performance_schema.replication_applier_configuration
+WHERE channel_name IN ('group_replication_applier', 'group_replication_recovery')"""
 THROTTLING = "component_group_replication_flow_control_stats"  # in every edition from MySQL 9.7 on
 NO_STATISTICS = f"has no row in {STATISTICS}: it is in no group since it was started"
 
@@ -163,6 +166,17 @@ def count_throttling(node: Node) -> None:
         node.query(f"INSTALL COMPONENT '{urn}'")
     finally:
         node.query("SET GLOBAL super_read_only = ON")
+
+
+def forget_received(node: Node) -> None:
+    """Let a server that was started again drop what it had received from its group and not applied. Raises SQLError.
+
+    Its group has these transactions and sends them again. A power cut can leave a relay log that the server cannot
+    read, because it is not flushed (https://dev.mysql.com/doc/refman/9.7/en/replication-options-replica.html, see
+    sync_relay_log); the member would leave its group for it.
+    """
+    for (channel,) in node.query(CHANNELS):
+        node.query(f"RESET REPLICA FOR CHANNEL '{channel}'")
 
 
 def tell(members: Sequence[Node], statement: str) -> None:

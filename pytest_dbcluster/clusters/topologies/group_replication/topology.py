@@ -210,6 +210,9 @@ class GroupReplication(Topology):
             self._move(node)
         if living:
             self._let_go(node, living, nodes)
+        if living and not left:
+            node.wait_answering()
+            members.forget_received(node)
         self._prepared(node, nodes, bootstrap=not living, left=left).begin()
         if not living:
             self._wait_begun(node)
