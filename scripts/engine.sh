@@ -76,7 +76,7 @@ end_daemon() {
     pid=$(cat "${DBCLUSTER_ENGINE_PID:?must name the file with the process id}" 2>/dev/null || true)
     rm -f "$DBCLUSTER_ENGINE_PID"
     [[ -n $pid && $(cat "/proc/$pid/comm" 2>/dev/null) == dockerd ]] || return 0
-    as_root "dockerd (process $pid) still runs" "kill $pid"
+    as_root "dockerd (process $pid) was started for this check and ends with it" "kill $pid"
     while [[ -d /proc/$pid ]] && ((SECONDS < limit)); do sleep 0.2; done
 }
 
