@@ -78,6 +78,11 @@ class Provisioner(abc.ABC):
         """What figures depend on because of these hosts, besides this machine: name -> text, for the fingerprint."""
         return {}
 
+    @property
+    def disk(self) -> str:
+        """What kind of disk the servers' data lies on; servers choose options by it. Empty where that is unknown."""
+        return ""
+
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
         """The memory that one node may use ``80 %`` of, in bytes. ``machine``: the memory of the machine, in bytes."""
         return memory_share(spec, machine)

@@ -98,3 +98,12 @@ def file_system(directory: Path, known: list[Mount] | None = None) -> str:
     except OSError:  # the kernel's list of mounts cannot be read
         mount = None
     return mount.kind if mount else "unknown"
+
+
+def described(directory: Path) -> str:
+    """File system and disk of a directory, such as ``ext4 on 254:0``; the disk's number is missing for none."""
+    try:
+        disk = whole_disk(directory)
+    except Unsupported:
+        disk = "no disk"
+    return f"{file_system(directory)} on {disk}"

@@ -213,7 +213,9 @@ class References:
         # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
         nodes = 1 if variant.topology.minimum_nodes == 1 or variant.topology.alike else variant.spec.nodes
         alone = variant.spec.nodes == 1 or bool(variant.topology.alike)
-        key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
+        # MariaDB's innodb_log_file_buffering, for one, depends on the disk.
+        where = [type(self._provisioner).__name__, self._provisioner.disk]
+        key = json.dumps([FORMAT, release.key, topology, alone, nodes, where, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name
         waits_for = f"another process that reads the cold-start reference {path.stem}"

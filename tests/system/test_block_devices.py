@@ -83,3 +83,16 @@ def test_what_has_no_disk_says_so(tmp_path, monkeypatch, kind, source):
         f"{tmp_path} lies on {kind}, which has no disk, so writes cannot be limited; "
         "set DBCLUSTER_DATA_DIR to a directory on a disk"
     )
+
+
+def test_a_disk_is_described_for_what_depends_on_it(tmp_path, monkeypatch):
+    """File system and disk, or that there is none."""
+    kind = block_devices.file_system(tmp_path)
+    monkeypatch.setattr(block_devices, "whole_disk", lambda directory: "254:0")
+    assert block_devices.described(tmp_path) == f"{kind} on 254:0"
+
+    def none(directory):
+        raise Unsupported("no disk here")
+
+    monkeypatch.setattr(block_devices, "whole_disk", none)
+    assert block_devices.described(tmp_path) == f"{kind} on no disk"

@@ -340,6 +340,16 @@ def test_a_reference_is_read_once(changes, empty_references, again):
     assert len(list(empty_references.glob("*.json"))) == 1
 
 
+def test_a_reference_holds_on_one_kind_of_disk(changes, empty_references, provisioner, monkeypatch):
+    """Servers choose options by the disk: MariaDB turns innodb_log_file_buffering on where no write is unbuffered."""
+    changes(ONE, lock_wait_timeout="40")
+    monkeypatch.setattr(type(provisioner), "disk", "tmpfs on no disk")
+
+    changes(ONE, lock_wait_timeout="40")
+
+    assert len(list(empty_references.glob("*.json"))) == 2
+
+
 def test_a_half_written_reference_is_read_anew(changes, empty_references):
     """As one is that another program has left."""
     first = changes(ONE, lock_wait_timeout="40")

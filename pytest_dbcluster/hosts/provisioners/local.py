@@ -17,7 +17,7 @@ from pytest_dbcluster.hosts.local_run import LocalRun
 from pytest_dbcluster.hosts.network import local_paths, routed_path
 from pytest_dbcluster.hosts.provisioner import NO_DISKS, Provisioner
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.system import cgroups
+from pytest_dbcluster.system import block_devices, cgroups
 
 
 class LocalProvisioner(Provisioner):
@@ -43,6 +43,11 @@ class LocalProvisioner(Provisioner):
         """Why other powers are not offered: power -> a clause with the reason."""
         limits = cgroups.find(self.directory.parent).missing
         return {**limits, "netem": local_paths.why_not(), "block-devices": NO_DISKS}
+
+    @property
+    def disk(self) -> str:
+        """The file system and the disk of the data."""
+        return block_devices.described(self.directory)
 
     def acquire(self, spec: ClusterSpec) -> Sequence[LocalHost]:
         """One directory for each node. The first call removes dead runs and starts the supervisor.

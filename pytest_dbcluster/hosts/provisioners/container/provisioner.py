@@ -68,6 +68,11 @@ class ContainerProvisioner(Provisioner):
         self._releases: dict[ReleaseName, Release] = {}
         self._hosts: set[ContainerHost] = set()
 
+    @property
+    def disk(self) -> str:
+        """The file system and the disk of the data."""
+        return block_devices.described(self.directory)
+
     def supply(self, name: ReleaseName, progress: Report) -> Release:
         """The release in its image, inspected once per run. Raises ProvisionError, Unsupported or ConfigError."""
         if name.directory or name.version == "path":

@@ -76,6 +76,11 @@ class GuestProvisioner(Provisioner):
         system = self._system or fetched.lookup(GUEST_SYSTEM, "")
         return {"guests": f"user-mode Linux {system.version}", "disks": DISKS} if system else {}
 
+    @property
+    def disk(self) -> str:
+        """A disk of the guest's own, whatever this machine has."""
+        return DISKS
+
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
         """The memory of a guest, in bytes, whatever this machine has."""
         return spec.needs.memory or MEMORY
