@@ -85,7 +85,7 @@ def running(place, *words):
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(60)
+        process.wait(180)
 
 
 def kept(place):
@@ -102,7 +102,7 @@ def test_a_signal_ends_a_run_as_ctrl_c_does(suite, number):
     """Exit status, summary and results are the same; the signal is named."""
     with running(suite) as process:
         process.send_signal(number)
-        assert process.wait(60) == pytest.ExitCode.INTERRUPTED
+        assert process.wait(180) == pytest.ExitCode.INTERRUPTED
 
     out = (suite / "out").read_text()
     assert "KeyboardInterrupt" in out if number == signal.SIGINT else f"the run was ended by {number.name}" in out
@@ -126,7 +126,7 @@ def test_a_signal_ends_the_workers_too(suite, number, to):
     """Whether the first process alone gets it or its whole group: each worker ends its test, and nothing is lost."""
     with running(suite, "-n2", "-p", "xdist") as process:
         os.kill(process.pid, number) if to == "the controller" else os.killpg(process.pid, number)
-        assert process.wait(60) == pytest.ExitCode.INTERRUPTED
+        assert process.wait(180) == pytest.ExitCode.INTERRUPTED
         assert (suite / "interrupted").exists()
 
     out = (suite / "out").read_text()

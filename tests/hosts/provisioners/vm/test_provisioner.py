@@ -104,13 +104,15 @@ def test_a_request_beside_traffic_is_not_overlooked(provisioner, pair):
     """The kernel of a guest keeps what came over its line together with a packet; about 1 request in 40 was lost."""
     beside = provisioner.beside(pair[0])
     server = Listener(beside)
-    began = time.monotonic()
+    longest = 0.0
     for number in range(1, 61):
+        began = time.monotonic()
         pair[0].run(["sh", "-c", f"nc -w 5 {beside.address} {server.port} </dev/null >/dev/null & echo asked"])
         server.callers(number)
         pair[0].spawn(["true"], log=f"{pair[0].directory}/log", directory=pair[0].directory)
+        longest = max(longest, time.monotonic() - began)
 
-    assert time.monotonic() - began < 60
+    assert longest < 30  # seconds; what is overlooked stays so until more comes, at most until the request times out
     server.process.signal(signal.SIGKILL)
 
 
