@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -20,6 +21,14 @@ if TYPE_CHECKING:
 
 PLANNED = ("ec2",)
 NO_DISKS = "only virtual machines have disks of their own; take --db-provisioner vm"
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """The memory that all hosts of a provisioner share: all of it, and what is free now, in bytes."""
+
+    total: int
+    available: int
 
 
 class Provisioner(abc.ABC):
@@ -82,6 +91,13 @@ class Provisioner(abc.ABC):
     def disk(self) -> str:
         """What kind of disk the servers' data lies on; servers choose options by it. Empty where that is unknown."""
         return ""
+
+    def memory(self) -> Memory:
+        """The memory of the machine that the hosts run on; the default is this machine's."""
+        import psutil  # collecting tests does without it
+
+        memory = psutil.virtual_memory()
+        return Memory(memory.total, memory.available)
 
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
         """The memory that one node may use ``80 %`` of, in bytes. ``machine``: the memory of the machine, in bytes."""

@@ -22,8 +22,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
@@ -243,7 +241,7 @@ def populate(
     )
     roomy = vendor.roomy if _free_bytes(workload, template, settings) > ROOMY else {}
     spec = ClusterSpec("standalone", release=release.asked, name="populating")
-    pool = str(_pool_bytes(settings.provisioner.node_memory(spec, psutil.virtual_memory().available)))
+    pool = str(_pool_bytes(settings.provisioner.node_memory(spec, settings.provisioner.memory().available)))
     fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}
     resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
     cluster = bring_up(resolved, settings.provisioner, start=template, progress=settings.progress)

@@ -9,8 +9,6 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
-import psutil
-
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
@@ -152,7 +150,7 @@ class Pool:
     def _admit(self, missing: Sequence[Variant], needed: Sequence[tuple[object, ...]]) -> None:
         """End unused clusters until memory suffices. Raises Unsupported when it does not suffice then either."""
         wanted, nodes = sum(map(_memory, missing)), sum(variant.spec.nodes for variant in missing)
-        if (free := self._made_free(lambda: psutil.virtual_memory().available, wanted, needed)) < wanted:
+        if (free := self._made_free(lambda: self.provisioner.memory().available, wanted, needed)) < wanted:
             raise Unsupported(
                 f"no memory for {nodes} more servers beside those that run: {free / 2**20:.0f} MiB available, "
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
@@ -186,7 +184,7 @@ class Pool:
         sizes = {variant.cluster_key: _memory(variant) for variant in variants}
         missing = sum(size for key, size in sizes.items() if key not in self._running)
         unused = [node for key, old in self._running.items() if key not in sizes for node in old.cluster.nodes]
-        return psutil.virtual_memory().available + sum(node.dialect.memory for node in unused) >= missing
+        return self.provisioner.memory().available + sum(node.dialect.memory for node in unused) >= missing
 
     @property
     def clusters(self) -> list[Cluster]:

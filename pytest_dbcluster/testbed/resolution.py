@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-import psutil
-
 from pytest_dbcluster.clusters import topology as topologies
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy, proxy_class
@@ -102,7 +100,7 @@ class Resolution:
 
         The last one has the options of the topology itself, which no server knows.
         """
-        memory = self.provisioner.node_memory(spec, psutil.virtual_memory().total)
+        memory = self.provisioner.node_memory(spec, self.provisioner.memory().total)
         parity_options = parity.options(spec.parity or self._parity, release, spec.topology)
         given = opts.resolve(
             spec,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import psutil
 import pytest
 
 from pytest_dbcluster.hosts.provisioner import Keeps, Provisioner
@@ -32,6 +33,13 @@ def test_a_plain_provisioner_has_the_defaults_of_all_optional_methods():
     assert (plain.run_id, plain.missing, plain.brings_programs) == ("-", {}, False)
     assert plain.beside(host) is host
     assert plain.close() is None
+
+
+def test_the_memory_of_hosts_is_that_of_this_machine_unless_they_are_elsewhere():
+    """Whether a cluster fits is asked of the provisioner."""
+    memory = Plain().memory()
+
+    assert 0 < memory.available < memory.total == psutil.virtual_memory().total
 
 
 def test_programs_are_those_of_this_machine_unless_the_hosts_bring_them(monkeypatch):

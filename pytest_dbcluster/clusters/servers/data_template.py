@@ -11,7 +11,6 @@ import contextlib
 import dataclasses
 import hashlib
 import json
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -158,7 +157,7 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
     except BaseException:
         node.kill()
         raise
-    _keep(Path(node.data), directory, manifest)
+    _keep(node, directory, manifest)
 
 
 def _not_ready(node: Node) -> list[str]:
@@ -248,10 +247,10 @@ def option_words(text: str) -> frozenset[str]:
     return frozenset(name for name in names if name.strip("_"))  # a line of dashes is no option
 
 
-def _keep(data: Path, directory: Path, manifest: Mapping[str, Any]) -> None:
-    """Copy the finished data and its manifest to ``directory``, atomically. The caller holds the directory's lock."""
+def _keep(node: Node, directory: Path, manifest: Mapping[str, Any]) -> None:
+    """Move the finished data to ``directory``, with its manifest, atomically. The caller holds the directory's lock."""
     with cache.staged(directory.name, among=directory.parent, mode=0o700) as fresh:
+        node.host.take_tree(node.data, data := fresh / "data")
         for name in OWN_FILES:
             (data / name).unlink(missing_ok=True)
-        shutil.copytree(data, fresh / "data")
         cache.write_manifest(fresh / FILE, manifest, mode=0o600)

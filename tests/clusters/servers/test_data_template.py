@@ -17,6 +17,8 @@ from pytest_dbcluster.clusters.servers import data_template as module
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import template
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache
 
@@ -62,6 +64,11 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
     assert (third.data, (third.data / "ibdata1").stat().st_size > 4096) == (first.data, True)
 
 
+def of(data):
+    """A server that has ended, with its data."""
+    return types.SimpleNamespace(data=str(data), host=FakeHost())
+
+
 @pytest.mark.parametrize(
     ("file", "content", "reason"),
     [
@@ -80,7 +87,7 @@ def test_a_damaged_template_is_made_again(tmp_path, monkeypatch, file, content, 
         made.append(place)
         data.mkdir(exist_ok=True)
         (data / "ibdata1").write_bytes(b"abc")
-        module._keep(data, place, {"password": f"secret {len(made)}", "variables": [], "words": []})
+        module._keep(of(data), place, {"password": f"secret {len(made)}", "variables": [], "words": []})
 
     monkeypatch.setattr(module, "_make", make)
     release = types.SimpleNamespace(name="mysql:9.7", product="mysql", version="9.7.0", key="9.7.0")
@@ -144,12 +151,12 @@ def test_half_a_template_is_never_seen(mariadb, host, empty_templates, monkeypat
     """What a killed process left is swept away by the next one, and an error leaves nothing."""
     stale = []
 
-    def fail(source, target):
+    def fail(host, source, target):
         stale.append(Path(target).parent)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(module.shutil, "copytree", fail)
+        patch.setattr(Host, "take_tree", fail)
         with pytest.raises(KeyboardInterrupt):
             template(mariadb, host, {})
     assert not stale[0].exists()
@@ -164,18 +171,18 @@ def test_a_template_that_is_being_made_is_no_entry_of_the_cache(tmp_path, monkey
     """It cannot be named for removal, and a whole one is listed at once; only its owner can read it."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     data, place = tmp_path / "data", cache.root() / "templates" / "mariadb-1"
-    data.mkdir()
-    (data / "ibdata1").touch()
-    listed, copy = [], shutil.copytree
+    listed, take = [], Host.take_tree
 
-    def copying(source, target):
+    def taking(host, source, target):
         listed.append([one.name for one in commands.cached()])
-        return copy(source, target)
+        return take(host, source, target)
 
-    monkeypatch.setattr(module.shutil, "copytree", copying)
+    monkeypatch.setattr(Host, "take_tree", taking)
     for _ in range(2):  # the second takes the place of the first
+        data.mkdir()
+        (data / "ibdata1").touch()
         with module.lock(place, print):
-            module._keep(data, place, {"password": "never told"})
+            module._keep(of(data), place, {"password": "never told"})
         listed.append([one.name for one in commands.cached()])
 
     assert listed == [[], ["templates/mariadb-1"], ["templates/mariadb-1"], ["templates/mariadb-1"]]
