@@ -83,7 +83,7 @@ class Dialect:
 
     vendor: ``mariadb`` or ``mysql``.
     server, slap: the names of the server program and of its mysqlslap.
-    install: the command line that makes a data directory; ``{data}`` is its path.
+    install: the command line that makes a data directory; ``{data}`` is its path, ``{directory}`` that of the host.
     pinned: options of every server, because a measurement must not depend on the host's defaults.
     implied: options that this version does not have because its behaviour is fixed, by name.
     initial: options that are fixed when a data directory is made; each combination has its own template.

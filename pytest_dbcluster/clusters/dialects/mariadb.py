@@ -101,6 +101,7 @@ MARIADB = Dialect(
         "mariadb-install-db",
         "--no-defaults",
         "--datadir={data}",
+        "--tmpdir={directory}",
         "--auth-root-authentication-method=normal",
         "--skip-test-db",
     ),

@@ -54,7 +54,7 @@ MYSQL = dataclasses.replace(
     vendor="mysql",
     server="mysqld",
     slap="mysqlslap",
-    install=("mysqld", "--no-defaults", "--initialize-insecure", "--datadir={data}"),
+    install=("mysqld", "--no-defaults", "--initialize-insecure", "--datadir={data}", "--tmpdir={directory}"),
     # secure_file_priv: the built-in default directory may not exist. mysqlx: would open a second, unused port.
     pinned={**PINNED, "secure_file_priv": "NULL", "mysqlx": "OFF"},
     implied={},

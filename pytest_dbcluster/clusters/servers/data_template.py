@@ -137,7 +137,7 @@ def _make(release: Release, host: Host, initial: dict[str, str], directory: Path
     vendor = dialect(release.product, release.version)
     node = Node("template", host, release, host.port(3306), redaction.new_password())
     server = [f"--{name.replace('_', '-')}={value}" for name, value in {**release.server_options, **initial}.items()]
-    program, *install = [argument.format(data=node.data) for argument in vendor.install]
+    program, *install = [argument.format(data=node.data, directory=host.directory) for argument in vendor.install]
     host.run(
         [str(release.program(program)), *install, *(["--user=root"] if host.root else []), *server],
         seconds=120,

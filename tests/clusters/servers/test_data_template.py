@@ -6,6 +6,7 @@ import contextlib
 import os
 import shutil
 import stat
+import tempfile
 import threading
 import types
 from pathlib import Path
@@ -62,6 +63,20 @@ def test_a_template_is_made_once(mariadb, host, empty_templates):
 
     assert told[0].startswith(f"{first.data.parent} is damaged: data/ibdata1 has 4096 bytes instead of ")
     assert (third.data, (third.data / "ibdata1").stat().st_size > 4096) == (first.data, True)
+
+
+def test_making_a_template_touches_no_file_of_another_server(mariadb, host, empty_templates):
+    """A MariaDB server that starts removes all temporary tables in its tmpdir, also those of a server beside it."""
+    theirs = [Path(tempfile.gettempdir(), f"#sql-temptable-{os.getpid()}-1-1.{end}") for end in ("MAI", "MAD")]
+    try:
+        for file in theirs:
+            file.touch()
+        template(mariadb, host, {})
+
+        assert [file for file in theirs if not file.exists()] == []
+    finally:
+        for file in theirs:
+            file.unlink(missing_ok=True)
 
 
 def of(data):
