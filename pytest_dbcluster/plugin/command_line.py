@@ -68,7 +68,8 @@ def add_options(group: Any) -> None:
         "--db-budget",
         type=float,
         metavar="SECONDS",
-        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g})",
+        help=f"maximum measured time of one claim (default {BUDGETS['quick']:g}; profile paper: {BUDGETS['paper']:g}); "
+        "wins over the mark budget of a test",
     )
     add(
         "--db-run-budget",

@@ -44,11 +44,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the plugin's part for pytest-xdist in this process."""
     from pytest_dbcluster.plugin import benchmarks, grouping
-    from pytest_dbcluster.plugin.collection import expected_time
+    from pytest_dbcluster.plugin.collection import budgets, expected_time
 
     controller = _begin_parallel(config)
     if worker_of(config) is None:
         benchmarks.register(config, lambda: _records(config, controller))
+    config.addinivalue_line("markers", budgets.MARK_HELP)
     config.addinivalue_line("markers", expected_time.MARK_HELP)
     config.addinivalue_line("markers", grouping.MARK_HELP)
     config.addinivalue_line(

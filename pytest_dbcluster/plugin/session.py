@@ -21,9 +21,11 @@ from pytest_dbcluster.measuring.curve import Curve
 from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.plugin import run_file
 from pytest_dbcluster.plugin import settings as run_settings
+from pytest_dbcluster.plugin.collection import budgets
 from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.reporting import report, results_directory, schema
 from pytest_dbcluster.reporting.documents.machine import machine
+from pytest_dbcluster.reporting.documents.run_document import MachineDocument
 from pytest_dbcluster.reporting.published import Published
 from pytest_dbcluster.reporting.records import (
     About,
@@ -115,7 +117,7 @@ class DBSession:
         recall = self._recall(testbed, loads, item, swept)
         return Measurement(
             testbed,
-            self.settings.rules(),
+            budgets.rules(item, self.settings),
             self.report.progress,
             self._finished(recall, item),
             test=item.nodeid,
@@ -131,13 +133,12 @@ class DBSession:
         """What looks up the claims of a measurement in the run that this one continues."""
         own = self.settings
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, own.parity, swept)
-        return Recall(testbed, loads, asked, self._conditions, self.earlier, self.report)
+        options = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
+        return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property
-    def _conditions(self) -> Conditions:
-        own = self.settings
-        options = (own.profile, own.provisioner, own.alpha, own.max_pairs, own.budget)
-        return Conditions(options, machine(runs.directory()))
+    def _machine(self) -> MachineDocument:
+        return machine(runs.directory())
 
     def _finished(self, recall: Recall, item: Any) -> Callable[[Answer], None]:
         """Return the function that records and reports each answer about this testbed."""

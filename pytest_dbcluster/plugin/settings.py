@@ -44,9 +44,9 @@ class Settings:
     ``--db-cnf``. cnf_root: the directory that stands for the ``/`` of the host that my.cnf files came from. fragments:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
-    limits of a claim. run_budget: seconds of the whole run, None for no limit. seed: of the orders of rounds;
-    fixed_seed: whether the user chose it. began: the run's start, by
-    ``time.monotonic``.
+    limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
+    seconds of the whole run, None for no limit. seed: of the orders of rounds; fixed_seed: whether the user chose it.
+    began: the run's start, by ``time.monotonic``.
     """
 
     releases: tuple[ReleaseName, ...]
@@ -68,6 +68,7 @@ class Settings:
     keep: bool
     moved: str = ""
     fixed_seed: bool = False
+    fixed_budget: bool = False
     began: float = dataclasses.field(default_factory=time.monotonic)
 
     def repeat_options(self, arguments: Sequence[object]) -> list[str]:
@@ -111,6 +112,7 @@ class Settings:
             strict=option.db_strict,
             keep=option.db_keep,
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
+            fixed_budget=option.db_budget is not None,
         )
 
     def rules(self) -> Rules:

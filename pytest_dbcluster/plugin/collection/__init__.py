@@ -3,6 +3,7 @@
 - ``code_of_test``: the clusters and workloads that the code of a test shows.
 - ``expected_time``, ``expected_clusters``: the expected time of a run, printed before it begins.
 - ``past_runs``: what tests took and decided in earlier runs, from the history of the run.
+- ``budgets``: the budget of a claim, which a mark of its test can give.
 - ``budget_order``: the order of tests in a run with a budget.
 - ``reachable``: whether the budget of a claim suffices for the rounds of the tests.
 - ``small_margins``: claims with margins that equal clusters can differ by.

@@ -28,7 +28,7 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
             raise ConfigError(
                 f"{item.nodeid}: a measuring test must not be rerun until it passes; drop the flaky mark or --reruns"
             )
-    from pytest_dbcluster.plugin.collection import expected_time, reachable
+    from pytest_dbcluster.plugin.collection import budgets, expected_time, reachable
 
     running = [item for item in measuring if not has_skip_mark(item)]
     if not config.option.collectonly:  # listing tests stays fast
@@ -37,8 +37,8 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
         refusals.check(settings, measuring)
         small_margins.refuse(running, settings)
         refusals.refuse_equal_tests(measuring, settings.releases[0])
-    reachable.refuse(running, settings.budget, settings.alpha)
     expected_time.check_marks(measuring)
+    reachable.refuse(running, lambda item: budgets.of(item, settings), settings.alpha)
 
 
 def has_skip_mark(item: pytest.Item) -> bool:
@@ -56,15 +56,18 @@ def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pyte
 
     Raises ConfigError for a wrong mark.
     """
-    from pytest_dbcluster.plugin.collection import expected_time, reachable
+    from pytest_dbcluster.plugin.collection import budgets, expected_time, reachable
     from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
 
     # A list of tests does not wait for the modules that know servers and their options.
     known = ExpectedClusters(has_skip_mark) if config.option.collectonly else OfRun(settings, has_skip_mark)
     seconds = {item: past.seconds for item in measuring if (past := _past(config, settings, item))}
-    times = expected_time.expected(measuring, settings.profile, known, seconds.get)
-    lines = expected_time.lines(times, settings.budget)
-    return [*lines, *reachable.warnings(measuring, settings.budget, settings.profile, settings.alpha)] if lines else []
+    own = {item: found for item in measuring if not has_skip_mark(item) and (found := budgets.own(item, settings))}
+    times = expected_time.expected(measuring, settings.profile, known, seconds.get, own.get)
+    if not (lines := expected_time.lines(times, settings.budget, [*own.values()])):
+        return []
+    warnings = reachable.warnings(measuring, lambda item: budgets.of(item, settings), settings.profile, settings.alpha)
+    return [*lines, *warnings]
 
 
 def by_cost(
@@ -73,11 +76,12 @@ def by_cost(
     """In a run with a budget, the items with cheap and undecided tests first; else as they are."""
     if settings.run_budget is None:
         return items
-    from pytest_dbcluster.plugin.collection import budget_order, expected_time
+    from pytest_dbcluster.plugin.collection import budget_order, budgets, expected_time
 
     def seconds(item: pytest.Item) -> float:
         past = _past(config, settings, item)
-        return past.seconds if past else expected_time.seconds_of(item, settings.profile)
+        own = budgets.own(item, settings)
+        return past.seconds if past else expected_time.seconds_of(item, settings.profile, own)
 
     def decided(item: pytest.Item) -> bool:
         past = _past(config, settings, item)

@@ -6,7 +6,7 @@ asked, with the workload as it is: ``measuring.reach``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -16,16 +16,19 @@ from pytest_dbcluster.formatting import counted
 from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.plugin.collection.code_of_test import CLAIMS, code_of
 
+Budget = Callable[[Any], float]
+
 VARIANTS = 2  # of a claim, at least
 # Seconds of a round with a fixed amount of work, by profile: mysqlslap on a machine of two cores.
 WORK_SECONDS: Mapping[str, float] = MappingProxyType({"quick": 0.5, "paper": 30.0})
 
 
-def refuse(items: Sequence[Any], budget: float, alpha: float = ALPHAS[0]) -> None:
+def refuse(items: Sequence[Any], budget: Budget, alpha: float = ALPHAS[0]) -> None:
     """Raise ConfigError when no claim of a test can ever reach its first look within the budget.
 
-    A guard has an earlier look than other claims. alpha: the chance of a wrong verdict (``--db-alpha``). The error
-    names the test that needs the largest budget, so that one change of the option suffices.
+    A guard has an earlier look than other claims. budget: the maximum measured seconds of a claim of each test. alpha:
+    the chance of a wrong verdict (``--db-alpha``). The error names the test that needs
+    the largest budget, so that one change of the option suffices.
     """
     unreachable = sorted(
         ((seconds, item.nodeid, load, why) for item in items for seconds, load, why in _too_long(item, budget, alpha)),
@@ -39,7 +42,7 @@ def refuse(items: Sequence[Any], budget: float, alpha: float = ALPHAS[0]) -> Non
         raise ConfigError(f"{name}: a claim about {load} cannot be decided: {why}{more}")
 
 
-def warnings(items: Sequence[Any], budget: float, profile: str, alpha: float = ALPHAS[0]) -> list[str]:
+def warnings(items: Sequence[Any], budget: Budget, profile: str, alpha: float = ALPHAS[0]) -> list[str]:
     """The lines about a budget that may be too small; none where it suffices, as far as is known.
 
     The first is about tests whose own code makes no claim, the second about rounds of a fixed amount of work.
@@ -51,8 +54,9 @@ def warnings(items: Sequence[Any], budget: float, profile: str, alpha: float = A
         item, (_, load, why) = max(unclaimed, key=lambda found: found[1][0])
         lines.append(f"{item.nodeid}: if it claims something about {load}, it will not be decided: {why}")
     seconds = WORK_SECONDS.get(profile, WORK_SECONDS["quick"])
-    unknown = [first_look(item, alpha) for item in items if not _lengths(item)]
-    if unknown and (why := reach.beyond_budget(max(unknown), VARIANTS, seconds, budget, given=False)):
+    unknown = sorted(((first_look(item, alpha), budget(item)) for item in items if not _lengths(item)), reverse=True)
+    whys = (reach.beyond_budget(look, VARIANTS, seconds, most, given=False) for look, most in unknown)
+    if why := next(filter(None, whys), ""):
         lines.append(
             f"claims about rounds with a fixed amount of work, such as mysqlslap's, may not be decided: a round takes "
             f"about {seconds:g} s here; {why}"
@@ -60,11 +64,11 @@ def warnings(items: Sequence[Any], budget: float, profile: str, alpha: float = A
     return lines
 
 
-def _too_long(item: Any, budget: float, alpha: float) -> Iterator[tuple[float, str, str]]:
+def _too_long(item: Any, budget: Budget, alpha: float) -> Iterator[tuple[float, str, str]]:
     """Each workload of a test whose rounds are too long: seconds until its first look, its name, and why."""
     look = first_look(item, alpha)
     for name, seconds, given in _lengths(item):
-        if why := reach.beyond_budget(look, VARIANTS, seconds, budget, given=given):
+        if why := reach.beyond_budget(look, VARIANTS, seconds, budget(item), given=given):
             yield look * seconds, name, why
 
 
