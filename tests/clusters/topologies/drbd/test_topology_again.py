@@ -41,3 +41,24 @@ def test_variants_alternate_after_a_failover_as_before(pool):
     assert cluster.nodes == [new]
     near, far, sent, apart = load.shortest
     assert max(near, sent, apart) < 0.095 < far
+
+
+def test_sync_binlog_is_switched_while_the_server_runs(pool):
+    """Variants that flush the binlog and that do not share one pair and one server, also beside those of DRBD."""
+    lazy = NEAR.with_options(log_bin="bin", sync_binlog=0).named("lazy")
+    eager = lazy.with_options(sync_binlog=1).named("eager")
+    far = eager.with_needs(rtt=0.1).with_options(drbd_protocol="B").named("eager_far")
+    testbed = source(pool, Commits(), lazy, eager, far)
+    seen = []
+    for number in (0, 1, 2, 1, 0):
+        assert testbed.round(number, block=0, position=number).void == ""
+        (cluster,) = pool.clusters
+        (node,) = cluster.nodes
+        seen.append((node.process.pid, node.query("SELECT @@sync_binlog")[0][0]))
+    testbed.check()
+
+    assert [value for _, value in seen] == [0, 1, 1, 1, 0]
+    assert len({pid for pid, _ in seen}) == 1
+    assert "sync_binlog=0" in testbed.durability(0)
+    assert "sync_binlog=1" in testbed.durability(1)
+    assert testbed.differences(1, 0) == {"sync_binlog": ("0", "1")}
