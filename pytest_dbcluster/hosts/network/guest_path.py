@@ -54,17 +54,21 @@ class GuestPath(NetworkPath):
         self._hosts = dict(hosts)
         self._needs = REST
         self.ends = tuple(hosts)
-        for end, host in hosts.items():
-            host.run(["/bin/sh", "-c", LOAD], seconds=SECONDS)
-            last = " ".join([str(BANDS - 1)] * 16)
-            lines = [f"qdisc replace dev {LINK} root handle 1: prio bands {BANDS} priomap {last}"]
-            lines += self._queues("add", end, REST)
-            lines += [
-                f"filter add dev {LINK} parent 1: protocol ip prio 1 u32 match ip dst {hosts[peer].address}/32 "
-                f"flowid 1:{band:x}"
-                for band, peer in self._bands(end)
-            ]
-            self._tc(end, lines)
+        for end in hosts:
+            self.begin_again(end)
+
+    def begin_again(self, end: str) -> None:
+        """Give the kernel of a guest its queues, as they are now. Raises ProvisionError."""
+        self._hosts[end].run(["/bin/sh", "-c", LOAD], seconds=SECONDS)
+        last = " ".join([str(BANDS - 1)] * 16)
+        lines = [f"qdisc replace dev {LINK} root handle 1: prio bands {BANDS} priomap {last}"]
+        lines += self._queues("add", end, self._needs)
+        lines += [
+            f"filter add dev {LINK} parent 1: protocol ip prio 1 u32 match ip dst {self._hosts[peer].address}/32 "
+            f"flowid 1:{band:x}"
+            for band, peer in self._bands(end)
+        ]
+        self._tc(end, lines)
 
     def _bands(self, end: str) -> list[tuple[int, str]]:
         return list(enumerate((peer for peer in self.ends if peer != end), start=1))

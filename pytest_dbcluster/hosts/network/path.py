@@ -132,6 +132,9 @@ class NetworkPath(abc.ABC):
     def join(self, end: str) -> None:  # noqa: B027
         """Let packets of an end take this path again. Raises ProvisionError."""
 
+    def begin_again(self, end: str) -> None:  # noqa: B027 (the queues of others outlive a host)
+        """Delay packets of an end as before, whose host has lost its power. Raises ProvisionError."""
+
     def measured(self, needs: NetworkNeeds) -> list[MeasuredLink]:
         """Shape the path, and measure the round trips between each two ends, and what else is asked of them.
 

@@ -56,6 +56,18 @@ def test_loss_jitter_and_rate_between_guests_are_measured_back(pair, monkeypatch
         path.measured(NetworkNeeds(loss=0.1))
 
 
+def test_a_guest_that_lost_its_power_delays_as_before(pair):
+    """Its new kernel is told what the old one was told, and can be told something else."""
+    path = pair[0].path
+    path.shape(NetworkNeeds(rtt=0.2))
+
+    pair[0].kill()
+
+    assert path.round_trips(("node1", "node2"), 3).ping > 0.2
+    (link,) = path.measured(NetworkNeeds(rtt=0.05))
+    assert link.measured.ping < 0.1
+
+
 def test_a_guest_that_ends_takes_the_path_with_it(pair):
     """A round that was running then is void, and says which guest ended."""
     assert pair[0].path.lost() == ""

@@ -205,6 +205,8 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         self.agent = self._guest.agent  # a new line
         self._cut = False
         self._disk.begin_again()
+        if self.path:
+            self.path.begin_again(self.name)
 
     def detach(self) -> None:
         """Close our line to the guest. It ends then, unless the run is kept."""

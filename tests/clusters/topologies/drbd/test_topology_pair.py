@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import itertools
 import threading
-import time
 
 import pytest
 
@@ -14,45 +12,11 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN
 from pytest_dbcluster.network import REST
-from pytest_dbcluster.rounds.round import RunResult
-from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
-from tests.support.fakes import Idle
+from tests.support.drbd_pairs import APART, FAR, NEAR, SENT, Commits
 from tests.support.guests import servers_in
 from tests.support.testbeds import source
-
-NEAR = ClusterSpec("drbd", nodes=2, release=ReleaseName("mariadb", "10.11"), name="near").with_needs(disk="1G")
-NEAR = NEAR.with_needs(rtt=0).named("near")
-FAR = NEAR.with_needs(rtt=0.1).named("far")
-SENT = FAR.with_options(drbd_protocol="A").named("sent")
-APART = FAR.with_options(drbd_connected=False).named("apart")
-
-
-@dataclasses.dataclass(frozen=True)
-class Commits(Idle):
-    """Some commits, one after the other. shortest: seconds of the shortest one of each round."""
-
-    writes: bool = True
-    shortest: list[float] = dataclasses.field(default_factory=list, compare=False)
-
-    def prepare(self, setting):
-        """Make the table."""
-        setting.cluster.writers[0].query("CREATE TABLE IF NOT EXISTS mysql.kept (id INT PRIMARY KEY) ENGINE=InnoDB")
-
-    def reset(self, setting):
-        """Leave it empty."""
-        setting.cluster.writers[0].query("DELETE FROM mysql.kept")
-
-    def run(self, setting):
-        """Insert some rows."""
-        times = [time.monotonic()]
-        for number in range(5):
-            setting.cluster.writers[0].query(f"INSERT INTO mysql.kept VALUES ({number})")
-            times.append(time.monotonic())
-        self.shortest.append(min(after - before for before, after in itertools.pairwise(times)))
-        return RunResult(times[-1] - times[0], 5, 5)
-
 
 LOAD = Commits()
 
