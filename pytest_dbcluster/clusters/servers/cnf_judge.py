@@ -73,21 +73,21 @@ _helps: dict[tuple[str, str], str] = {}  # by release and plugins
 def judged(cnf: CnfFile, release: Release, provisioner: Provisioner) -> Judged:
     """Return what this release makes of a file; each file is judged once in a process.
 
-    The release's programs run on a host of ``provisioner`` that is given back. Raises ConfigError with every problem of
-    the file, each with file and line; ProvisionError if a program of the release does not run.
+    The release's programs run on a workshop of ``provisioner``, which is given back. Raises ConfigError with every
+    problem of the file, each with file and line; ProvisionError if a program of the release does not run.
     """
     if not any(SERVER_GROUP.fullmatch(entry.section) for entry in cnf.entries):
         return Judged({}, (), (), cnf.missing, {}, cnf.name)
     content = hashlib.sha256(repr((cnf.contents, cnf.directives)).encode()).hexdigest()
     key = (release.name, release.key, str(cnf.path), content)
     if key not in _answers:
-        hosts = provisioner.acquire(ClusterSpec("standalone", release=release.asked, name="reading"))
+        host = provisioner.workshop(ClusterSpec("standalone", release=release.asked, name="reading"))
         try:
-            _answers[key] = _Judge(cnf, release, hosts[0]).answer()
+            _answers[key] = _Judge(cnf, release, host).answer()
         except ConfigError as error:
             _answers[key] = str(error)
         finally:
-            provisioner.give_back(hosts)
+            provisioner.give_back([host])
     answer = _answers[key]
     if isinstance(answer, str):
         raise ConfigError(answer)

@@ -16,6 +16,8 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters import startup
+from pytest_dbcluster.clusters.servers import cnf_file
+from pytest_dbcluster.clusters.servers.cnf_judge import judged
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.vm import provisioner as module
@@ -114,6 +116,15 @@ def test_a_request_beside_traffic_is_not_overlooked(provisioner, pair):
 
     assert longest < 30  # seconds; what is overlooked stays so until more comes, at most until the request times out
     server.process.signal(signal.SIGKILL)
+
+
+def test_a_file_is_judged_without_a_guest(provisioner, mariadb, tmp_path, monkeypatch):
+    """The programs are the same on this machine, and answer at once."""
+    path = tmp_path / "my.cnf"
+    path.write_text("[mysqld]\nsync_binlog=76\n")
+    monkeypatch.setattr(type(provisioner), "acquire", lambda *_: pytest.fail("a guest was started"))
+
+    assert judged(cnf_file.read(path), mariadb, provisioner).options == {"sync_binlog": "76"}
 
 
 def test_a_large_message_reaches_a_guest(pair):
