@@ -7,6 +7,7 @@ the plugin stays cheap in projects that measure nothing.
 - ``MySQLSlap``, ``SysBench``, ``TPCC``: workloads.
 - ``Measure``: the type of the fixture ``measure``. It returns ``Series`` and ``Curve``; a claim returns an ``Answer``.
 - ``ordered``: the claim that each series is faster than the series before it.
+- ``fades``: the claim that what slows one pair of series slows another pair less.
 - ``ClaimFailed``, ``Inconclusive``, ``ConfigError``, ``Unsupported``, ``DBClusterError``: the errors of a test.
 """
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.errors import ClaimFailed, ConfigError, DBClusterError, Inconclusive, Unsupported
     from pytest_dbcluster.measuring.answer import Answer
     from pytest_dbcluster.measuring.curve import Curve
-    from pytest_dbcluster.measuring.series import Series, ordered
+    from pytest_dbcluster.measuring.series import Series, fades, ordered
     from pytest_dbcluster.plugin.fixture import Measure
     from pytest_dbcluster.spec import ClusterSpec, HostNeeds, ReleaseName
     from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
@@ -42,6 +43,7 @@ __all__ = [
     "Series",
     "SysBench",
     "Unsupported",
+    "fades",
     "ordered",
 ]
 
@@ -49,7 +51,7 @@ _HOMES = {
     "errors": ("ClaimFailed", "ConfigError", "DBClusterError", "Inconclusive", "Unsupported"),
     "measuring.answer": ("Answer",),
     "measuring.curve": ("Curve",),
-    "measuring.series": ("Series", "ordered"),
+    "measuring.series": ("Series", "fades", "ordered"),
     "plugin.fixture": ("Measure",),
     "spec": ("ClusterSpec", "HostNeeds", "ReleaseName"),
     "workloads.mysqlslap": ("MySQLSlap",),

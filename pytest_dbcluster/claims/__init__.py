@@ -9,7 +9,7 @@ claim is judged at fixed numbers of pairs, its *looks*; each look has a *critica
 - ``block_order``: the random order of the rounds, and which rounds make a pair. The promised errors rest on this draw.
 - ``cluster_difference``: how far equal clusters can differ, which decides nothing.
 - ``critical_values``: the looks and their critical values.
-- ``pairs``: the data of a claim: pairs of rounds, and the order in which they ran.
+- ``pairs``: the data of a claim: pairs of rounds, and the order in which they ran. ``of_losses``: those of ``fades``.
 - ``intervals``: the estimate and its interval.
 - ``totals``: the same for a counter, from its total difference.
 - ``power``: the difference that a number of pairs can detect, and the pairs that would decide.

@@ -21,6 +21,7 @@ from pytest_dbcluster.claims.critical_values import ALPHAS, GUARD_LEVEL, LOOKS
 from pytest_dbcluster.errors import ConfigError
 
 STALLS = "no_more_stalls_than"  # counts rounds that took more than twice the median; compares no ratio
+FADES = "fades"  # compares the ratios of two pairs of variants
 GUARDS = ("no_slower_than", "same_as")
 FASTER = 2.0  # a margin of ``beats`` lies below it: 2 would be 200 %, and mostly is a mistake for 2 %
 OPTIONS = {"no_slower_than": "by", "same_as": "within", "scales": "at_least", "ordered": "step"}
@@ -43,6 +44,11 @@ class Claim:
     def guard(self) -> bool:
         """Whether the claim says that nothing got worse. Such a claim may hold at the level .05."""
         return self.kind in GUARDS
+
+    @property
+    def candidate_last(self) -> bool:
+        """Whether a test writes the variants in the reverse order: the baseline, or the slowest, first."""
+        return self.kind in ("ordered", FADES)
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -107,8 +113,9 @@ class Claim:
     def call(self, names: tuple[str, ...], metric: str, usual: str = "throughput") -> str:
         """The claim as a test writes it: ``flush_2.beats(default, by=0.1)``.
 
-        names: candidate and baseline, or all variants of an order, slowest first. usual: the default metric of the
-        workload, which the text leaves out. A comparison without a claim (``differs``) gets its name in the table.
+        names: candidate and baseline, all variants of an order, slowest first, or the two pairs of ``fades``, each with
+        its baseline first. usual: the default metric of the workload, which the text leaves out. A comparison without a
+        claim (``differs``) gets its name in the table.
         """
         if self.kind == "differs":
             return f"{names[0]} against {names[1]}" + ("" if metric == usual else f" ({metric})")
@@ -118,6 +125,8 @@ class Claim:
             keywords.append(f'metric="{metric}"')
         if self.kind == "ordered":
             return f"ordered({', '.join([*names, *keywords])})"
+        if self.kind == FADES:
+            return f"fades({', '.join([f'({names[0]}, {names[1]})', f'({names[2]}, {names[3]})', *keywords])})"
         first = [f'"{metric}"', f"than={names[1]}"] if self.kind == "lower" else [names[1]]
         return f"{names[0]}.{self.kind}({', '.join([*first, *keywords])})"
 
@@ -240,6 +249,15 @@ def ordered(step: float = 0.0) -> Claim:
     Raises ConfigError unless 0 <= step < 2.
     """
     return _claim("ordered", "step", step, 0.0, FASTER, zero=True)
+
+
+def fades(by: float = 0.0) -> Claim:
+    """The second of two pairs of variants loses less than the first one, by more than the fraction ``by``.
+
+    Of each pair candidate / baseline is what it keeps. What the second keeps / what the first keeps > 1 + by; judged
+    like ``beats``, from 14 pairs on (``pairs.of_losses``). Raises ConfigError unless 0 <= by < 2.
+    """
+    return _claim(FADES, "by", by, 0.0, FASTER, zero=True)
 
 
 def differs() -> Claim:

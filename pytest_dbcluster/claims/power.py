@@ -14,7 +14,8 @@ from math import inf
 from types import MappingProxyType
 
 from pytest_dbcluster.claims import critical_values, estimators, totals
-from pytest_dbcluster.claims.critical_values import LOOKS
+from pytest_dbcluster.claims.block_order import EIGHTS
+from pytest_dbcluster.claims.critical_values import LOOKS, OF_EIGHTS
 from pytest_dbcluster.claims.pairs import Pairs
 
 POWER_Z = 0.84  # normal quantile of power .8
@@ -210,18 +211,38 @@ DETECTABLE: Mapping[float, tuple[float, ...]] = MappingProxyType(
 )
 
 
-def factor(level: float, look: int) -> float:
-    """The entry of ``DETECTABLE`` at the look of ``look`` pairs."""
+# The same where no look before 14 pairs speaks, because there are no whole eights to compare, as for ``fades``. From 14
+# pairs on; after the last of these looks it is the same.
+RANKS_ALONE: Mapping[float, tuple[float, ...]] = MappingProxyType(
+    {
+        0.05: (1.53, 1.18, 0.995, 0.849, 0.749, 0.652, 0.584),
+        0.0005: (4.39, 3.18, 2.29, 1.69, 1.39, 1.15, 1),
+        0.0005 / 2: (inf, 4.33, 2.52, 1.78, 1.45, 1.19, 1.03),
+        0.0005 / 3: (inf, 4.33, 2.52, 1.82, 1.47, 1.2, 1.04),
+        0.0005 / 4: (inf, inf, 2.73, 1.88, 1.51, 1.23, 1.06),
+        0.0001: (inf, inf, 2.9, 1.98, 1.56, 1.26, 1.09),
+        0.0001 / 2: (inf, inf, 3.19, 2.1, 1.63, 1.3, 1.12),
+        0.0001 / 3: (inf, inf, 4.2, 2.26, 1.72, 1.36, 1.16),
+        0.0001 / 4: (inf, inf, 4.2, 2.42, 1.81, 1.41, 1.2),
+    }
+)
+
+
+def factor(level: float, look: int, eights: int = EIGHTS) -> float:
+    """The entry of ``DETECTABLE`` at the look of ``look`` pairs; without eights that of ``RANKS_ALONE``."""
     critical_values.boundary(level)
-    return DETECTABLE[level][LOOKS.index(look)]
+    number = LOOKS.index(look)
+    if eights or number >= len(OF_EIGHTS) + len(RANKS_ALONE[level]):
+        return DETECTABLE[level][number]
+    return inf if look in OF_EIGHTS else RANKS_ALONE[level][number - len(OF_EIGHTS)]
 
 
 def detectable(pairs: Pairs, level: float) -> float:
     """The smallest log ratio that this many pairs show with power .8; infinite before the first look."""
     look = critical_values.last_look(len(pairs), pairs.instances)
-    if look is None or math.isinf(factor(level, look)):
+    if look is None or math.isinf(times := factor(level, look, pairs.eights)):
         return math.inf
-    return factor(level, look) * sd_of(pairs)
+    return times * sd_of(pairs)
 
 
 def sd_of(pairs: Pairs) -> float:
@@ -231,16 +252,19 @@ def sd_of(pairs: Pairs) -> float:
     return totals.distance(pairs, 0.0)[1] if len(pairs) > 1 else math.inf
 
 
-def pairs_needed(distance: float, sd: float, level: float, *, more_than: int = 0, instances: int = 1) -> int | None:
+def pairs_needed(
+    distance: float, sd: float, level: float, *, more_than: int = 0, instances: int = 1, eights: int = EIGHTS
+) -> int | None:
     """Pairs that show an effect with power .8, at the log distance ``distance`` from a bound, for pairs of this sd.
 
-    Up to 160 it is the first look after ``more_than`` pairs that has this power. None for a distance of 0 or infinity,
-    and when a million pairs are not enough.
+    instances, eights: as in ``Pairs``. Up to 160 it is the first look after ``more_than`` pairs that has this power.
+    None for a distance of 0 or infinity, and when a million pairs are not enough.
     """
     if not distance or math.isinf(distance):
         return None
     for look in critical_values.looks(instances):
-        if look > more_than and math.isfinite(factor(level, look)) and factor(level, look) * sd <= distance:
+        times = factor(level, look, eights)
+        if look > more_than and math.isfinite(times) and times * sd <= distance:
             return look
     root = factor(level, LOOKS[-1]) * sd / distance
     needed = LOOKS[-1] * root**2 if root < MOST_PAIRS else math.inf

@@ -302,16 +302,17 @@ def _pairs_needed(claim: Claim, pairs: Pairs, centre: float, alpha: float) -> in
     """Pairs that would decide with power .8 if the estimate were the true ratio; None if it lies on a bound."""
     if len(pairs) < 2:
         return None
+    after = {"more_than": len(pairs), "instances": pairs.instances, "eights": pairs.eights}
     if pairs.counts:
         mean, sd = totals.distance(pairs, claim.bounds[1])
-        return power.pairs_needed(abs(mean), sd, alpha, more_than=len(pairs), instances=pairs.instances)
+        return power.pairs_needed(abs(mean), sd, alpha, **after)
     distance = min(abs(centre - bound) for bound in claim.bounds) - claim.apart - pairs.blur
     if distance <= 0:
         return None
     low, high = claim.bounds
     inside = claim.kind == "differs" or low < centre < high
     sd, level = estimators.pair_sd(pairs.ratios), claim.hold_level(alpha) if inside else alpha
-    return power.pairs_needed(distance, sd, level, more_than=len(pairs), instances=pairs.instances)
+    return power.pairs_needed(distance, sd, level, **after)
 
 
 def _margin_needed(claim: Claim, centre: float, detectable: float) -> float | None:

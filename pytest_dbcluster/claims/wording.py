@@ -42,10 +42,10 @@ def message(
 ) -> str:
     """The lines that a verdict prints, as one text.
 
-    names: candidate and baseline, or all variants of an order, slowest first. usual: the default metric of the
-    workload. seconds_per_round: measured seconds of one round. seconds: measured seconds of the whole claim, if it is
-    not rounds times seconds_per_round. seed: the seed of the order of rounds. absolute: medians of candidate and
-    baseline, in ``unit``. settle_timeouts: rounds whose servers did not settle in time. extra: more lines.
+    names: as in ``Claim.call``. usual: the default metric of the workload. seconds_per_round: measured seconds of one
+    round. seconds: measured seconds of the whole claim, if it is not rounds times seconds_per_round. seed: the seed of
+    the order of rounds. absolute: medians of candidate and baseline, in ``unit``. settle_timeouts: rounds whose servers
+    did not settle in time. extra: more lines.
     """
     variants = max(2, len(names))
     total = verdict.pairs * variants * seconds_per_round if seconds is None else seconds
@@ -191,8 +191,8 @@ def needed_margin(verdict: Verdict) -> str:
 def sentence(claim: Claim, outcome: Outcome, names: Sequence[str], metric: str, unit: str) -> str:
     """The answer as a sentence without its full stop: ``flush_2 is not faster than galera3``.
 
-    names: candidate and baseline, or all variants of an order, slowest first. metric, unit: of the claim; the unit is
-    ``/s`` for speeds, ``ms`` for latencies, and empty for counters.
+    names: as in ``Claim.call``. metric, unit: of the claim; the unit is ``/s`` for speeds, ``ms`` for latencies, and
+    empty for counters.
     """
     if claim.kind == "differs":
         by = by_metric(metric, unit)
@@ -218,6 +218,10 @@ def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bo
         case "lower":
             than = f"more than {share} lower" if claim.margin else "lower"
             return f"{metric} is {no}{than} with {candidate} than with {baseline}"
+        case "fades":
+            by = f" by more than {share}" if claim.margin else ""
+            verb = "loses less" if true else "does not lose less"
+            return f"{names[3]} {verb} against {names[2]} than {names[1]} against {names[0]}{by}{of}"
         case "ordered":
             by = f" by more than {share}" if claim.margin else ""
             return f"{'' if true else 'not '}each of {', '.join(names)} is faster than the one before it{by}{of}"
@@ -225,6 +229,16 @@ def said(claim: Claim, names: Sequence[str], metric: str, unit: str, *, true: bo
         return f"{candidate} stalls {'no more often' if true else 'more often'} than {baseline}"
     faster = f"more than {share} faster" if claim.margin else "faster"
     return f"{candidate} is {no}{faster} than {baseline}{of}"
+
+
+def losses(names: Sequence[str], ratios: tuple[float, float], metric: str, unit: str) -> str:
+    """Both ratios that ``fades`` compares: ``many_far is 0.42x as fast as many, one_far 0.21x as fast as one``.
+
+    names: the two pairs as in ``Claim.call``. ratios: candidate / baseline of the second pair, and of the first.
+    """
+    second, first = (formatting.ratio(ratio, EQUAL) for ratio in ratios)
+    of = by_metric(metric, unit)
+    return f"{names[3]} is {second} as fast as {names[2]}, {names[1]} {first} as fast as {names[0]}{of}"
 
 
 def by_metric(metric: str, unit: str) -> str:

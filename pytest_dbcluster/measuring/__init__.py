@@ -4,7 +4,7 @@ A *measurement* holds the rounds of one workload on several variants. It draws *
 testbed in a run, made-up numbers in a test. A block runs each variant once, in random order. A test gets one *series*
 per variant. A claim about two series draws blocks until it is decided, and returns an *answer*.
 
-- ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered``.
+- ``series``: ``Series``, with the claims ``beats``, ``same_as`` and others, and ``ordered`` and ``fades``.
 - ``decision``: judges a claim after each block; ``claims.verdict`` has the rule.
 - ``measurement``: draws blocks, warms up, repeats void blocks.
 - ``answer``: a claim with its verdict, as a value.

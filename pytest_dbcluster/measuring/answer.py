@@ -39,16 +39,17 @@ class Answer:
     Inconclusive when it is inconclusive. It is never False, so ``assert not a.beats(b)`` never passes. ``answer ==
     True`` is the same as ``bool(answer)``; ``answer is True`` is always False, as for every object but True.
 
-    variants: candidate and baseline, or all variants of an order, fastest first; each with the rounds of the verdict.
-    metric: the metric of the claim. usual: the default metric of the workload. load: the name of the workload. seed:
-    the seed of the order of rounds. arrival_rate: the rate of an open loop, None for a closed loop. asserted: False
-    for a comparison without a claim (``against``), which is always True. difference: how far equal clusters can differ,
-    where the variants run on separate ones and speed or time is claimed. notes: the last lines of the message. void:
-    rounds and blocks that did not count and were drawn again. instances: of each variant, used in turn. carry_over: of
-    each two neighbours in ``variants``; None where it is not known. round_trips: that an operation takes, of variants
-    that differ in their round-trip time alone; else None. read: whether ``bool`` was called; an answer that
-    nobody reads is an error of the test. told: the message of an answer that was taken over from an earlier run; empty
-    for an answer of this run. reported: is called once, before the answer is read.
+    variants: candidate and baseline, or all variants of an order, fastest first, or of ``fades`` candidate and baseline
+    of the second pair, then those of the first; each with the rounds of the verdict. metric: the metric of the claim.
+    usual: the default metric of the workload. load: the name of the workload. seed: the seed of the order of rounds.
+    arrival_rate: the rate of an open loop, None for a closed loop. asserted: False for a comparison without a claim
+    (``against``), which is always True. difference: how far equal clusters can differ, where the variants run on
+    separate ones and speed or time is claimed. notes: the last lines of the message. void: rounds and blocks that did
+    not count and were drawn again. instances: of each variant, used in turn. carry_over: of each two neighbours in
+    ``variants``, for ``fades`` of the two in each pair; None where it is not known. round_trips: that an operation
+    takes, of variants that differ in their round-trip time alone; else None. read: whether ``bool`` was called; an
+    answer that nobody reads is an error of the test. told: the message of an answer that was taken over from an earlier
+    run; empty for an answer of this run. reported: is called once, before the answer is read.
     """
 
     claim: Claim
@@ -72,7 +73,7 @@ class Answer:
 
     @property
     def compared(self) -> tuple[Compared, Compared]:
-        """Candidate and baseline; for an order the two variants of its smallest step, which the verdict describes."""
+        """Candidate and baseline; for an order those of its smallest step, for ``fades`` those of its second pair."""
         return self.variants[self._faster], self.variants[self._faster + 1]
 
     @property
@@ -98,8 +99,8 @@ class Answer:
 
     @property
     def _as_written(self) -> Sequence[Compared]:
-        """The variants as a test writes them: candidate and baseline, or an order with the slowest first."""
-        return self.variants[::-1] if self.claim.kind == "ordered" else self.variants
+        """The variants as a test writes them: candidate and baseline, or last the candidate (``candidate_last``)."""
+        return self.variants[::-1] if self.claim.candidate_last else self.variants
 
     @property
     def message(self) -> str:

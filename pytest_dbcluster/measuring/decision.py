@@ -7,9 +7,10 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict
-from pytest_dbcluster.claims.claim import Claim, Verdict
+from pytest_dbcluster.claims import critical_values, estimators, intervals, verdict, wording
+from pytest_dbcluster.claims.claim import FADES, Claim, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
+from pytest_dbcluster.claims.pairs import of_losses
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.measuring import reach, remarks, round_trips
 from pytest_dbcluster.measuring.answer import Answer, Compared
@@ -31,13 +32,14 @@ def ask(
 ) -> Answer:
     """Draw blocks until the claim is decided, check the clusters, and return the answer.
 
-    numbers: the 0-based variants: candidate and baseline, or all variants of an order, fastest first. cap: a lower
-    maximum of pairs than the run's. asserted: False for a comparison without a claim. Pairs that another claim has
-    drawn are replayed look by look, so the order of the claims in a test changes no verdict. When no verdict can be
-    trusted on this machine, it draws at most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks
-    or a failed check. Raises ConfigError for a margin that is not larger than the difference that equal clusters can
-    have, where the variants run on separate ones. Raises Inconclusive when the run's time is used before the first
-    block, and when the warm-up shows that the budget ends before the first look.
+    numbers: the 0-based variants: candidate and baseline, all variants of an order, fastest first, or of ``fades``
+    candidate and baseline of the second pair, then of the first. cap: a lower maximum of pairs than the run's.
+    asserted: False for a comparison without a claim. Pairs that another claim has drawn are replayed look by look, so
+    the order of the claims in a test changes no verdict. When no verdict can be trusted on this machine, it draws at
+    most 20 pairs, to show an estimate. Raises SeriesVoid for too many void blocks or a failed check. Raises ConfigError
+    for a margin that is not larger than the difference that equal clusters can have, where the variants run on separate
+    ones. Raises Inconclusive when the run's time is used before the first block, and when the warm-up shows that the
+    budget ends before the first look.
     """
     rules, source = measurement.rules, measurement.source
     difference = source.cluster_difference(*numbers) if claim.kind not in UNTIMED else None
@@ -87,11 +89,11 @@ def _answer(
     if claim.kind not in UNTIMED:
         bottleneck = load_generator.mark({variant.name: variant.rounds for variant in variants})
         decided = load_generator.trusted(decided, bottleneck)
-    names = [variant.name for variant in variants]
-    carried = tuple(
-        measurement.carry_over(faster, slower, metric, pairs) for faster, slower in itertools.pairwise(numbers)
-    )
-    lines = remarks.carry_over_lines(names, carried) if claim.kind not in UNTIMED else []
+    compared = _compared(claim, numbers)
+    carried = tuple(measurement.carry_over(candidate, baseline, metric, pairs) for candidate, baseline in compared)
+    named = [(source.names[candidate], source.names[baseline]) for candidate, baseline in compared]
+    lines = remarks.carry_over_lines(named, carried) if claim.kind not in UNTIMED else []
+    lines = [*_losses(claim, measurement, numbers, metric, pairs), *lines]
     # Of all variants: a claim about two of them tells no slope between the others.
     drawn = {name: series[:pairs] for name, series in zip(source.names, measurement.rounds, strict=True)}
     taken = round_trips.taken(drawn, source.rtts(), source.load)
@@ -111,6 +113,24 @@ def _answer(
         carry_over=carried,
         round_trips=taken,
     )
+
+
+def _compared(claim: Claim, numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """The comparisons of a claim, each with candidate and baseline; all neighbours, for ``fades`` those of a pair."""
+    neighbours = [*itertools.pairwise(numbers)]
+    return neighbours[::2] if claim.kind == FADES else neighbours
+
+
+def _losses(claim: Claim, measurement: Measurement, numbers: Sequence[int], metric: str, pairs: int) -> list[str]:
+    """Of ``fades`` one line with the two ratios that it compares; else none."""
+    if claim.kind != FADES:
+        return []
+    after, before = (
+        estimators.factor(intervals.estimate(measurement.pairs_of(*two, metric).first(pairs)))
+        for two in _compared(claim, numbers)
+    )
+    names = [measurement.source.names[number] for number in reversed(numbers)]
+    return [wording.losses(names, (after, before), metric, metrics.unit(metric))]
 
 
 def _judged(
@@ -140,6 +160,10 @@ def _judged(
         steps = [measurement.pairs_of(faster, slower, metric) for faster, slower in itertools.pairwise(numbers)]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
         return judge_order(steps[::-1], terms, step=claim.margin, apart=claim.apart)
+    judge = verdict.replay if drawn_before else verdict.judge
+    if claim.kind == FADES:
+        after, before = (measurement.pairs_of(*two, metric) for two in _compared(claim, numbers))
+        return judge(claim, of_losses(after, before), terms)
     candidate, baseline = ([done.cost for done in measurement.rounds[number]] for number in numbers)
     pairs = measurement.pairs_of(numbers[0], numbers[1], metric)
     if claim.kind == verdict.STALLS_KIND:
@@ -148,7 +172,6 @@ def _judged(
             over = f"{over}; the only look comes after {verdict.STALL_PAIRS} pairs, which take {needed:.0f} s"
             terms = dataclasses.replace(terms, out_of_budget=over)
         return verdict.judge_stalls(pairs, (baseline, candidate), terms)
-    judge = verdict.replay if drawn_before else verdict.judge
     return judge(claim, pairs, terms, times=(baseline, candidate))
 
 

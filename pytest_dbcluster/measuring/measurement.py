@@ -166,7 +166,7 @@ class Measurement:
         ``decision.ask``.
         """
         names = tuple(self.source.names[number] for number in numbers)
-        identity = claim.identity(names[::-1] if claim.kind == "ordered" else names, metric)
+        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
         if self.claimed is None:
             return
         if (self.source.load, identity) in self.claimed:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from pytest_dbcluster.claims import critical_values, verdict
-from pytest_dbcluster.claims.claim import Claim
+from pytest_dbcluster.claims.claim import FADES, Claim
 from pytest_dbcluster.rounds import round_length
 from pytest_dbcluster.rounds.round import Round
 
@@ -22,12 +22,14 @@ LARGER: Callable[[int], str] = f"{round_length.BUDGET} {{}}".format  # what to a
 def first_look(claim: Claim, alpha: float, instances: int = 1) -> int:
     """The number of pairs before which no verdict is possible, however clear the difference.
 
-    At the default alpha 8, for a guard 4; with alpha .0001 it is 12. instances: of each variant, used in turn.
+    At the default alpha 8, for a guard 4, for ``fades`` 14; with alpha .0001 it is 12, for ``fades`` 20. instances: of
+    each variant, used in turn.
     """
     if claim.kind == verdict.STALLS_KIND:
         return verdict.STALL_PAIRS
     row = critical_values.boundary(claim.hold_level(alpha))
-    return next(look for look in critical_values.looks(instances) if row.at(look) is not None)
+    first = critical_values.RANKS_FROM if claim.kind == FADES else 0
+    return next(look for look in critical_values.looks(instances) if look >= first and row.at(look) is not None)
 
 
 def earliest(kinds: Iterable[str], alpha: float) -> int:

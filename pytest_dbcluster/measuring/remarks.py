@@ -26,14 +26,14 @@ HELP = (
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
-def carry_over_lines(names: Sequence[str], carried: Sequence[CarryOver | None]) -> list[str]:
-    """One line for each two neighbours on whether rounds are slower after one of them than after the other.
+def carry_over_lines(compared: Sequence[tuple[str, str]], carried: Sequence[CarryOver | None]) -> list[str]:
+    """One line for each two variants on whether rounds are slower after one of them than after the other.
 
-    names: of the variants, candidate first, or the fastest of an order first. carried: of each two neighbours.
+    compared: the names of candidate and baseline of each comparison. carried: of each.
     """
     return [
         _carry_over_line(candidate, baseline, found)
-        for (candidate, baseline), found in zip(itertools.pairwise(names), carried, strict=True)
+        for (candidate, baseline), found in zip(compared, carried, strict=True)
     ]
 
 

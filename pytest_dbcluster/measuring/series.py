@@ -188,6 +188,39 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
     return _answer(claim, measurement, [series.number for series in reversed(slowest_first)], metric)
 
 
+@calls.written("fades((one, one_far), (many, many_far), by=0.1)")
+def fades(
+    first: tuple[Series, Series], second: tuple[Series, Series], *, by: float = 0.0, metric: str | None = None
+) -> Answer:
+    """Claim that what makes the second of two series slower costs less in the second pair than in the first.
+
+    In ``fades((one, one_far), (many, many_far))`` one_far / one is what one client keeps of its speed over the
+    distance, and many_far / many what many clients keep. It holds when the second ratio / the first > 1 + by. All four
+    come from one measure({"one": load, "many": other_load}, on=[near, far]). Judged like ``beats``, from 14 blocks on,
+    with an order drawn for each pair (``claims.pairs.of_losses``). That there is a loss at all is a claim of its own.
+    Draws and raises as ``Series`` says.
+    """
+    four = [*_two(first), *_two(second)]
+    if len({id(series.measurement) for series in four}) > 1:
+        raise ConfigError("fades(...) takes four series of one measure(..., on=[...])")
+    if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
+        raise ConfigError(f"fades(...): {twice.name} is in it twice; it takes four series, two pairs of two")
+    claim, measurement = claims.fades(by), four[0].measurement
+    metric = measurement.metric if metric is None else metric
+    measurement.check_metric(metric)
+    return _answer(claim, measurement, [series.number for series in reversed(four)], metric)
+
+
+def _two(pair: object) -> tuple[Series, Series]:
+    """The two series of a pair of ``fades``. Raises ConfigError for anything else."""
+    if isinstance(pair, tuple | list) and len(pair) == 2 and all(isinstance(one, Series) for one in pair):
+        return pair[0], pair[1]
+    raise ConfigError(
+        f"fades(...) takes two pairs of series, the slowed one last in each: fades((one, one_far), (many, many_far)); "
+        f"got {pair!r}"
+    )
+
+
 def _answer(
     claim: Claim,
     measurement: Measurement,

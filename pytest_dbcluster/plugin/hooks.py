@@ -276,6 +276,7 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
         new.same_as(old, within=0.05)                neither is slower by 5 %
         four.scales(one, at_least=2)                 more than 2 times as fast
         ordered(slow, middle, fast)                  each is faster than the one before it
+        fades((one, one_far), (many, many_far))      many_far loses less against many than one_far against one
         new.lower("fsyncs_per_commit", than=old)     a counter is lower
         new.no_more_stalls_than(old)                 no more rounds that take twice as long
         new.against(old)                             no claim: measures and prints the ratio; needs no assert

@@ -16,7 +16,7 @@ import psutil
 from pytest_dbcluster import formatting, redaction
 from pytest_dbcluster.claims import estimators
 from pytest_dbcluster.claims.carry_over import CarryOver
-from pytest_dbcluster.claims.claim import Verdict
+from pytest_dbcluster.claims.claim import FADES, Verdict
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.hosts.network.measured_back import Delay
@@ -45,7 +45,8 @@ class ClaimRecord:
     text: the claim as written, such as ``flush_2.beats(galera3)``.
     load: the workload's name.
     candidate, baseline: the names of the two variants that the verdict's ratio compares. For a claim about an order
-        these are the two neighbours with the closest speeds. ``published``, ``drained`` and ``differences`` compare
+        these are the two neighbours with the closest speeds; for ``fades`` those of its second pair, whose ratio the
+        verdict compares with that of its first. ``published``, ``drained`` and ``differences`` compare
         the same two.
     metric: what is compared, such as ``throughput`` or ``p95``.
     message: the whole text of the verdict, several lines.
@@ -183,7 +184,7 @@ def claim_record(
         rounds=rounds,
         published_seconds=seconds,
         drains=remarks.drains(rounds),
-        drained=remarks.drained_ratio(compared, answer.metric),
+        drained=None if answer.claim.kind == FADES else remarks.drained_ratio(compared, answer.metric),
         arrival_rate=answer.arrival_rate,
         limited=load_generator.mark(rounds),
         void=tuple(map(tuple, answer.void)),
@@ -235,7 +236,7 @@ def _published_beside(
     answer: Answer, variants: Mapping[str, Variant], mode: str, published: Published | None
 ) -> tuple[float | None, dict[str, tuple[float, ...]]]:
     """The published ratio of the two compared variants, and the published seconds of each variant."""
-    if published is None:
+    if published is None or answer.claim.kind == FADES:
         return None, {}
     candidate, baseline = (variants[variant.name] for variant in answer.compared)
     seconds = {name: published.seconds(variant, mode) for name, variant in variants.items()}

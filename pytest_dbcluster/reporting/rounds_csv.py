@@ -7,7 +7,9 @@ import io
 import itertools
 import math
 
-from pytest_dbcluster.claims.pairs import Pairs
+from pytest_dbcluster.claims import estimators, intervals, wording
+from pytest_dbcluster.claims.claim import FADES
+from pytest_dbcluster.claims.pairs import Pairs, of_losses
 from pytest_dbcluster.measuring import remarks
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics, pairing
@@ -48,9 +50,24 @@ def pairs(record: ClaimRecord, candidate: str, baseline: str) -> Pairs:
     return pairing.pairs_of(*rounds, shown, instances=record.instances, counts=metrics.is_counter(record.metric))
 
 
+def compared(record: ClaimRecord) -> Pairs:
+    """The pairs that the ratio of the verdict compares; for ``fades`` those of its two pairs of variants together."""
+    if record.verdict.claim.kind == FADES:
+        return of_losses(*(pairs(record, *two) for two in steps(record)))
+    return pairs(record, record.candidate, record.baseline)
+
+
+def losses(record: ClaimRecord) -> str:
+    """The two ratios that ``fades`` compares, in words."""
+    ratios = [estimators.factor(intervals.estimate(pairs(record, *two))) for two in steps(record)]
+    names, unit = tuple(record.rounds)[::-1], metrics.unit(record.metric)
+    return wording.losses(names, (ratios[0], ratios[1]), record.metric, unit)
+
+
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:
     """The pairs of variants that are compared, candidate first; a claim about an order compares all neighbours."""
-    return list(itertools.pairwise(record.rounds))
+    neighbours = list(itertools.pairwise(record.rounds))
+    return neighbours[::2] if record.verdict.claim.kind == FADES else neighbours
 
 
 def as_csv(record: ClaimRecord) -> str:

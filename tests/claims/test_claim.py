@@ -55,6 +55,11 @@ def test_a_guard_without_a_number_is_refused(make, option, margin):
             1,
             "lower(by=1): by is out of range, 0 <= by < 1; it is a fraction: 1 means 100 % and 1 % is 0.01",
         ),
+        (
+            claims.fades,
+            2,
+            "fades(by=2): by is out of range, 0 <= by < 2; it is a fraction: 2 means 200 % and 2 % is 0.02",
+        ),
         (claims.ordered, -1, "ordered(step=-1): step is out of range, 0 <= step < 2"),
     ],
 )

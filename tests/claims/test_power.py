@@ -22,6 +22,23 @@ def test_every_level_has_a_factor_for_each_look():
         assert [math.isinf(factor) for factor in factors] == [look < first for look in critical_values.LOOKS]
 
 
+def test_ranks_alone_show_less_at_the_first_looks():
+    """Where no whole eights are compared; infinite until the first look that can speak, and later the same."""
+    assert set(power.RANKS_ALONE) == set(critical_values.LEVELS)
+    for level, factors in power.RANKS_ALONE.items():
+        with_eights = [power.factor(level, look) for look in critical_values.LOOKS]
+        alone = [power.factor(level, look, 0) for look in critical_values.LOOKS]
+        assert all(a >= b for a, b in zip(alone, with_eights, strict=True))
+        assert all(a >= b for a, b in pairwise(alone))
+        assert all(map(math.isinf, alone[:3]))
+        known = [look for look, times in zip(critical_values.LOOKS, alone, strict=True) if math.isfinite(times)]
+        row = critical_values.boundary(level)
+        assert known[0] == next(look for look in critical_values.LOOKS[3:] if row.at(look) is not None)
+        assert alone[3 + len(factors) :] == with_eights[3 + len(factors) :]
+    assert power.pairs_needed(100, 0.2, 0.0005, eights=0) == 14
+    assert (power.pairs_needed(0.4, 0.2, 0.0005), power.pairs_needed(0.4, 0.2, 0.0005, eights=0)) == (20, 24)
+
+
 @pytest.mark.parametrize(("look", "level"), [(8, 0.0005), (12, 0.0005), (20, 0.0005), (40, 0.0005), (8, 0.05)])
 def test_a_detectable_difference_is_found_with_power_8(look, level):
     """Fresh rounds with a difference of what others of the same noise could see: .8 of them show it at the looks."""
@@ -38,8 +55,11 @@ def test_a_detectable_difference_is_found_with_power_8(look, level):
 def test_the_script_makes_the_table_of_detectable_differences():
     """A small simulation comes close to the shipped factors."""
     found = simulated.detectable(0.0005, 400, seed=5)
+    alone = simulated.detectable(0.0005, 400, seed=5, eights=False)
     for ours, theirs in zip(power.DETECTABLE[0.0005], found, strict=True):
         assert ours == pytest.approx(theirs, rel=0.12)
+    for look, theirs in zip(critical_values.LOOKS, alone, strict=True):
+        assert power.factor(0.0005, look, 0) == pytest.approx(theirs, rel=0.15)
 
 
 def test_nothing_is_detectable_before_a_look():

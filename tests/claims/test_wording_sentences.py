@@ -40,6 +40,17 @@ def test_each_claim_has_its_sentence(claim, holds, fails):
     assert sentence(claim, Outcome.INCONCLUSIVE, NAMES, "throughput", "/s") == f"not decided: whether {holds}"
 
 
+@pytest.mark.parametrize(("by", "more"), [(0.0, ""), (0.5, " by more than 50 %")])
+def test_fades_names_both_pairs(by, more):
+    """What loses less stands first."""
+    names, claim = ("one", "one_far", "many", "many_far"), claims.fades(by)
+    verbs = {Outcome.HOLDS: "loses less", Outcome.FAILS: "does not lose less"}
+
+    for outcome, verb in verbs.items():
+        said = sentence(claim, outcome, names, "throughput", "/s")
+        assert said == f"many_far {verb} against many than one_far against one{more}"
+
+
 def test_a_counter_is_named():
     """A claim about a counter is about nothing else."""
     said = sentence(claims.lower(0.5), Outcome.FAILS, NAMES, "fsyncs_per_commit", "")

@@ -7,8 +7,8 @@ import contextlib
 import pytest
 
 from pytest_dbcluster.errors import Inconclusive
-from pytest_dbcluster.measuring.series import ordered, series_of
-from tests.support.fakes import FakeSource
+from pytest_dbcluster.measuring.series import fades, ordered, series_of
+from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
 
 
@@ -51,19 +51,20 @@ def test_the_runs_budget_ends_every_claim():
     assert asked.pairs == 4
 
 
-@pytest.mark.parametrize("claim", ["beats", "lower", "ordered", "no_slower_than", "against"])
+@pytest.mark.parametrize("claim", ["beats", "lower", "ordered", "fades", "no_slower_than", "against"])
 def test_nothing_is_begun_when_the_runs_budget_is_used(claim):
     """No cluster, capacity, warm-up or block: the claim is open, with the run's reason."""
-    source = two()
+    source = two() if claim != "fades" else FakeSource(tuple("abcd"), noisy(1, 1, 1, 1))
     source.permit = source.blind = lambda *_: pytest.fail("begun")
     asked = measurement(source, run_over=lambda: USED)
-    slow, fast = series_of(asked)
+    slow, fast, *others = series_of(asked)
     if claim == "lower":
         source.permit = lambda metric: None  # it has nothing to measure for a counter
     ask = {
         "beats": lambda: fast.beats(slow),
         "lower": lambda: fast.lower("fsyncs_per_commit", than=slow),
         "ordered": lambda: ordered(slow, fast),
+        "fades": lambda: fades((slow, fast), others),
         "no_slower_than": lambda: fast.no_slower_than(slow, by=0.1),
         "against": lambda: fast.against(slow),
     }

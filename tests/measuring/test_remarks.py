@@ -133,11 +133,11 @@ def test_a_carry_over_is_shown_beside_the_ratio_without_it():
     """Time of rounds after one variant against those after the other, with its interval."""
     found = CarryOver(0.004, -0.008, 0.016, 1.051)
 
-    assert remarks.carry_over_lines(["flush_2", "default"], [found]) == [
+    assert remarks.carry_over_lines([("flush_2", "default")], [found]) == [
         "carry-over: rounds after flush_2 take 1.004x (0.99 .. 1.02) the time of rounds after default, "
         "99 % interval; without carry-over 1.05x"
     ]
-    assert remarks.carry_over_lines(["flush_2", "default"], [None]) == [
+    assert remarks.carry_over_lines([("flush_2", "default")], [None]) == [
         "carry-over not known: too few rounds of flush_2 and default after each other"
     ]
 
@@ -145,9 +145,9 @@ def test_a_carry_over_is_shown_beside_the_ratio_without_it():
 def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
     """The variant that slows others is named, whichever of both it is, and what helps."""
     found = CarryOver(0.042, 0.021, 0.06, 1.03)
-    [line] = remarks.carry_over_lines(["flush_2", "default"], [found])
+    [line] = remarks.carry_over_lines([("flush_2", "default")], [found])
     other = CarryOver(1 / 1.042 - 1, 1 / 1.06 - 1, 1 / 1.021 - 1, 1.03)
-    [reverse] = remarks.carry_over_lines(["default", "flush_2"], [other])
+    [reverse] = remarks.carry_over_lines([("default", "flush_2")], [other])
 
     assert line.startswith(
         "warning: carry-over: rounds after flush_2 take 1.04x (1.02 .. 1.06) the time of rounds after default, "
@@ -160,6 +160,6 @@ def test_a_carry_over_that_chance_does_not_explain_is_warned_of():
 
 def test_an_order_has_a_carry_over_for_each_step():
     """One line for each two neighbours."""
-    lines = remarks.carry_over_lines(["c", "b", "a"], [None, CarryOver(0.0, -0.1, 0.1, 1.0)])
+    lines = remarks.carry_over_lines([("c", "b"), ("b", "a")], [None, CarryOver(0.0, -0.1, 0.1, 1.0)])
 
     assert [line.split(":")[0] for line in lines] == ["carry-over not known", "carry-over"]

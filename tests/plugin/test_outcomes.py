@@ -240,6 +240,50 @@ def test_a_wrong_expected_time_is_a_usage_error(run):
     result.stderr.fnmatch_lines(["ERROR: test_*::test_flush: expected_seconds('long') takes one number of seconds*"])
 
 
+FADES = """
+    from pytest_dbcluster import ClusterSpec, fades
+
+    ONE_FAR, ONE, MANY, MANY_FAR = (
+        ClusterSpec("galera", nodes=3, name=name) for name in ("one_far", "one", "many", "many_far")
+    )
+
+    def test_fades(measure):
+        one_far, one, many, many_far = measure({load!r}, on=[ONE_FAR, ONE, MANY, MANY_FAR])
+        assert fades((one, one_far), (many, many_far))
+"""
+
+
+def test_a_loss_that_fades_is_shown_and_kept(run, pytester):
+    """In the terminal, in JUnit's file, in the results, and on the page: with both ratios."""
+    result = run("--junitxml=junit.xml", source=FADES, faster=2)
+    said = "many_far is * as fast as many, one_far 0.* as fast as one *"
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"  ✓ holds  {said}", "*the second / the first *   99.9 %: 1.* .. 2.*"])
+    latest = pytester.path / "reports" / "latest"
+    [claim] = [json.loads(line) for line in (latest / "claims.jsonl").read_text().splitlines()]
+    assert (claim["kind"], claim["text"]) == ("fades", "fades((one, one_far), (many, many_far))")
+    assert (claim["candidate"], claim["baseline"]) == ("many_far", "many")
+    assert (latest / claim["chart_file"]).exists()
+    assert "`fades((one, one_far), (many, many_far))`" in (latest / "summary.md").read_text()
+    assert "many_far loses less against many than one_far against one" in (latest / "index.html").read_text().lower()
+    assert "fades" in (pytester.path / "junit.xml").read_text()
+
+
+def test_a_loss_that_does_not_fade_is_red(run):
+    """Its message names the claim and both ratios."""
+    swapped = FADES.replace("fades((one, one_far), (many, many_far))", "fades((many, many_far), (one, one_far))")
+    result = run(source=swapped, faster=2)
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*REFUTED fades((many, many_far), (one, one_far))*",
+            "*one_far is 0.* as fast as one, many_far * as fast as many",
+        ]
+    )
+
+
 def test_results_are_kept_where_the_run_says(run, pytester):
     """Claims, rounds and the table are files of --db-results."""
     run("--db-results=kept", "--db-seed=5")

@@ -15,6 +15,7 @@ from pytest_dbcluster import (
     ReleaseName,
     Series,
     SysBench,
+    fades,
     ordered,
 )
 
@@ -48,6 +49,7 @@ def test_workloads_by_name_on_several_clusters(measure: Measure) -> None:
     assert_type(many, Series)
 
     assert few_flush_2.beats(few)
+    assert_type(fades((few, few_flush_2), (many, many_flush_2), by=0.1), Answer)
     assert many_flush_2.beats(many)
 
 

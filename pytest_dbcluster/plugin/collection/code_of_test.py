@@ -23,7 +23,7 @@ from pytest_dbcluster.spec import ClusterSpec
 FIXTURE = "measure"
 OF_SPEC = ("named", "on_release", "on_storage", "with_cnf", "with_needs", "with_options", "with_parity", "with_storage")
 CLAIMS = frozenset(
-    {"beats", "lower", "no_more_stalls_than", "no_slower_than", "ordered", "same_as", "scales"}
+    {"beats", "fades", "lower", "no_more_stalls_than", "no_slower_than", "ordered", "same_as", "scales"}
 )  # the methods and functions that make a claim
 MARGINS = ("by", "within", "at_least", "step")  # their arguments with a margin
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, estimators, intervals, wording
-from pytest_dbcluster.claims.claim import STALLS, Verdict
+from pytest_dbcluster.claims.claim import FADES, STALLS, Verdict
 from pytest_dbcluster.claims.pairs import Pairs, log_difference
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import amount
@@ -25,6 +25,7 @@ from pytest_dbcluster.rounds.round import Round
 SIZE = (8.0, 4.6)
 LEFT = 1.0  # inches: for two lines of text beside a tick such as 1/10000
 NAME = 20  # letters of a variant that fit beside the axis
+LOSSES = "second ratio\n/ first ratio"  # of ``fades``, whose names fit nowhere
 NEAR = 2.5  # times the range of the ratios: farther off, a published ratio is named beside the chart only
 FINE = 1e-5  # of a log ratio: far less than the width of a line
 FAR = 0.09  # of an axis: steps of an order stand so far beside each other at a look
@@ -153,10 +154,10 @@ def looks(pairs: Pairs, verdict: Verdict) -> list[Look]:
 
 def _steps(record: ClaimRecord) -> list[tuple[str, Pairs, Verdict]]:
     """The comparisons of a claim, each with its name, its pairs and its verdict; an order has several."""
-    steps = rounds_csv.steps(record) or [(record.candidate, record.baseline)]
+    steps = rounds_csv.steps(record)
     parts = record.verdict.neighbours[::-1]
-    if len(steps) == 1 or len(parts) != len(steps):
-        steps, parts = [(record.candidate, record.baseline)], (record.verdict,)
+    if len(steps) <= 1 or len(parts) != len(steps):
+        return [(f"{record.candidate} / {record.baseline}", rounds_csv.compared(record), record.verdict)]
     return [
         (f"{fast} / {slow}", rounds_csv.pairs(record, fast, slow), part)
         for (fast, slow), part in zip(steps, parts, strict=True)
@@ -192,7 +193,8 @@ def _draw_looks(axes: Any, record: ClaimRecord) -> None:
     _draw_lines(axes, record, scale)
     drawing.ratio_axis(axes.yaxis, scale)
     one, other = (formatting.elided(name, NAME) for name in (record.candidate, record.baseline))
-    axes.set_ylabel(f"ratio {one}\n/ {other}" if len(steps) == 1 else "ratio", linespacing=1.35)
+    label = f"ratio {one}\n/ {other}" if len(steps) == 1 else "ratio"
+    axes.set_ylabel(LOSSES if record.verdict.claim.kind == FADES else label, linespacing=1.35)
     axes.set_xlabel("pairs of rounds", labelpad=1)
     axes.set_xlim(0, record.verdict.pairs * 1.04 + 1)
     drawing.few_ticks(axes.xaxis, 7, integers=True)

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import wording
+from pytest_dbcluster.claims.claim import FADES
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.rounds import metrics
 
 UNIT = "times as fast"
+UNIT_OF_LOSSES = "times the share that is kept"
 
 
 def text(records: Sequence[ClaimRecord]) -> bytes:
@@ -37,7 +39,7 @@ def _entries(records: Sequence[ClaimRecord]) -> Iterator[dict[str, object]]:
         yield {
             # The name is the series of the action, so it has all that tells claims apart, and nothing that changes.
             "name": f"{record.claim_id} | {', '.join(_names(record))}",
-            "unit": UNIT,
+            "unit": UNIT_OF_LOSSES if verdict.claim.kind == FADES else UNIT,
             "value": verdict.ratio,
             "range": f"{low} .. {high}",
             "extra": f"{said}\n{record.repeat}",

@@ -17,8 +17,8 @@ from pytest_dbcluster.rounds import metrics
 
 
 def names(record: ClaimRecord) -> tuple[str, ...]:
-    """The variants as the claim writes them: candidate and baseline, or an order with the slowest first."""
-    if record.verdict.claim.kind == "ordered":
+    """The variants as the claim writes them (``Claim.call``)."""
+    if record.verdict.claim.candidate_last:
         return tuple(record.rounds)[::-1]
     return record.candidate, record.baseline
 

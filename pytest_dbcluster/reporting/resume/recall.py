@@ -64,7 +64,7 @@ class Recall:
         if self.earlier is None:
             return None
         names = tuple(self.testbed.names[number] for number in numbers)
-        identity = claim.identity(names[::-1] if claim.kind == "ordered" else names, metric)
+        identity = claim.identity(names[::-1] if claim.candidate_last else names, metric)
         releases = [str(self.testbed.variants[number].release.name) for number in numbers]
         wanted = claim_id(self.asked.test, releases, identity, self.testbed.load)
         depends_on = self.depends_on(claim, numbers, metric, asserted)

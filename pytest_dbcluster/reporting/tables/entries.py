@@ -16,8 +16,9 @@ from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
-from pytest_dbcluster.claims.claim import STALLS, Claim, Outcome
+from pytest_dbcluster.claims.claim import FADES, STALLS, Claim, Outcome
 from pytest_dbcluster.formatting import elided, printable
+from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
 from pytest_dbcluster.reporting.records import ClaimRecord
 from pytest_dbcluster.reporting.tables import closing, interval_bar, states
@@ -96,6 +97,8 @@ def _headline(record: ClaimRecord) -> str:
         return wording.said(
             verdict.claim, (record.candidate, record.baseline), record.metric, unit, true=_holds(record)
         )
+    if kind == FADES:
+        return rounds_csv.losses(record)
     ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
     if kind == "lower":
         return f"{record.metric} of {record.candidate} is {ratio} that of {record.baseline}"
@@ -117,6 +120,8 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
         details.append(wording.estimate(verdict))
     elif verdict.claim.kind == "ordered":
         details += [f"smallest step {ratio}", between]
+    elif verdict.claim.kind == FADES and states.state(record) != "inconclusive":
+        details += [f"the second / the first {ratio}", between]
     elif states.state(record) == "inconclusive" and not math.isnan(verdict.ratio):
         details += [ratio, between]
     else:

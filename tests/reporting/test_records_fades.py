@@ -1,0 +1,74 @@
+"""How results show ``fades``, whose ratio is that of two ratios."""
+
+import json
+import re
+import types
+
+import pytest
+
+from pytest_dbcluster.claims import estimators, intervals
+from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import fades, series_of
+from pytest_dbcluster.reporting import results_directory, rounds_csv, schema
+from pytest_dbcluster.reporting.charts import claim as claim_chart
+from pytest_dbcluster.reporting.github import benchmark_entries
+from pytest_dbcluster.reporting.page import claim_view, words
+from pytest_dbcluster.reporting.records import Asked, claim_record
+from pytest_dbcluster.reporting.tables import entries
+from pytest_dbcluster.spec import ClusterSpec
+from tests.reporting.test_records import Published, RoundSource
+from tests.support.fakes import noisy
+from tests.support.records import comparable
+
+NAMES = ("one", "one_far", "many", "many_far")
+
+
+class FourVariants(RoundSource):
+    """Two workloads on two clusters."""
+
+    variants = tuple(
+        types.SimpleNamespace(
+            name=name,
+            release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"),
+            spec=ClusterSpec("standalone", name=name),
+        )
+        for name in NAMES
+    )
+
+
+def faded():
+    """A record of ``fades``, whose second pair keeps twice as much of its speed."""
+    source = FourVariants(NAMES, noisy(1.0, 5.0, 0.2, 0.5), counters=lambda number: {"drain_seconds": 1.0})
+    one, one_far, many, many_far = series_of(Measurement(source, Rules(seed=3, budget=10_000.0)))
+    answer = fades((one, one_far), (many, many_far))
+    return claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
+
+
+def test_the_record_of_fades_names_its_second_pair(tmp_path):
+    """Nothing that compares two variants alone stands beside its ratio; read from its directory it is the same."""
+    record = faded()
+    results_directory.Results(tmp_path).add(record)
+
+    assert (record.candidate, record.baseline) == ("many_far", "many")
+    assert list(record.rounds) == ["many_far", "many", "one_far", "one"]
+    assert (record.kind, record.published, record.drained) == ("fades", None, None)
+    assert record.claim_id == 'test_a | fades((one, one_far), (many, many_far), metric="throughput") | fake load'
+    assert record.differences == {"which": ("many", "many_far")}
+    assert rounds_csv.compared(record).parts
+    assert estimators.factor(intervals.estimate(rounds_csv.compared(record))) == pytest.approx(record.verdict.ratio)
+    assert comparable(schema.read_claims(tmp_path)) == comparable([record])
+
+
+def test_fades_is_shown_with_both_ratios():
+    """In the terminal, in words on the page, in the chart and for GitHub."""
+    record = faded()
+    entry = entries.of_claim(record)
+    [point] = json.loads(benchmark_entries.text([record]))
+    shown = claim_chart.svg(record)
+
+    assert re.fullmatch(r"many_far is 0\.4\dx as fast as many, one_far 0\.\d+x as fast as one", entry.headline)
+    assert entry.details[0].startswith("the second / the first 2.0")
+    assert words.sentence(record) == "many_far loses less against many than one_far against one"
+    assert point["unit"] == "times the share that is kept"
+    assert "second ratio" in shown
+    assert claim_view.view(record, "1").measured.startswith("2.0")
