@@ -164,7 +164,8 @@ def leave_running(
         variant = resolution.resolve(spec, switched=False)
         for line in resolution.overridden:
             progress(own_options(line, ("cnf", "cnf_root")))
-        progress(f"starting {spec.nodes} x {variant.release.name} {variant.release.version} as {spec.topology}")
+        servers = variant.topology.servers(spec.nodes)
+        progress(f"starting {servers} x {variant.release.name} {variant.release.version} as {spec.topology}")
         cluster = bring_up(variant.to_start(), provisioner, progress=progress)
         progress(f"ready in {cluster.ready_seconds:.1f} s")
         if cluster.path and (asked := spec.needs.network):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.cli import main
+from pytest_dbcluster.cli.clusters import leave_running
 from pytest_dbcluster.clusters.topologies.drbd.resource import DEVICE
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.releases import find
@@ -85,3 +89,15 @@ def test_a_disk_too_small_is_said(guests):
 
     with pytest.raises(ProvisionError, match=r"(?s)^cannot copy .* of data to the disk of node1, .*with disk=$"):
         bring_up(spec, find.find("mariadb:10.11"), guests, options={})
+
+
+def test_a_pair_that_is_left_running_has_one_server(guests):
+    """``dbcluster up`` counts servers and not hosts."""
+    told = []
+    text = leave_running(ClusterSpec("drbd", nodes=2, release="mariadb:10.11"), None, where="vm", progress=told.append)
+    run = re.search(r"\(run (\w+)\)", text)[1]
+    try:
+        assert any(re.fullmatch(r"starting 1 x mariadb:10\.11 \S+ as drbd", line) for line in told)
+        assert f"(run {run}): 1 x mariadb:10.11 " in text
+    finally:
+        assert main.main(["down", run]) == 0
