@@ -278,6 +278,12 @@ class Switch:
         self._cold = {node.name: node.variables() for node in cluster.nodes}
         self._now: dict[str, str] = {}
 
+    def _cold_start(self, node: Node) -> dict[str, str]:
+        """The variables of a node's server after its start. One that took over has started since the last switch."""
+        if node.name not in self._cold:
+            self._cold[node.name] = node.variables()
+        return self._cold[node.name]
+
     def to(self, changes: Mapping[str, str], among: Iterable[str] = ()) -> None:
         """Set every variable of ``changes`` to its value, and every other variable to its cold-start value.
 
@@ -297,7 +303,7 @@ class Switch:
         self._now = dict(changes)
 
     def _set(self, node: Node, changes: Mapping[str, str], names: Iterable[str]) -> None:
-        wanted = {**self._cold[node.name], **changes}
+        wanted = {**self._cold_start(node), **changes}
         for _ in range(3):  # setting one variable may change another: the next pass sets that one back
             for name in sorted(names):
                 try:
@@ -315,7 +321,7 @@ class Switch:
 
         Where variants differ in that number, each switch writes at least once.
         """
-        nodes, cold = self.cluster.nodes, self._cold[self.cluster.nodes[0].name]
+        nodes, cold = self.cluster.nodes, self._cold_start(self.cluster.nodes[0])
         if cold.get("wsrep_on") != "ON":  # servers outside a Galera cluster may have the variable too, but no applier
             return
         wanted = int({**cold, **changes}[APPLIERS])

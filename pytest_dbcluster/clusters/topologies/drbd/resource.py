@@ -34,7 +34,7 @@ global {{ usage-count no; }}
 resource {name} {{
   device {device} minor 0;
   meta-disk internal;
-  net {{ protocol C; timeout 100; connect-int 11; ping-int 11; ping-timeout 100; socket-check-timeout 2; }}
+  net {{ protocol {protocol}; timeout 100; connect-int 11; ping-int 11; ping-timeout 100; socket-check-timeout 2; }}
   disk {{ al-extents 127; c-plan-ahead 0; resync-rate 400M; }}
 {hosts}}}
 """
@@ -105,6 +105,7 @@ class Resource:
         self.hosts = hosts
         self.version = ""
         self._configuration: dict[str, str] = {}
+        self._lines = ""  # of the hosts in the configuration
 
     def make(self) -> None:
         """Make the device on disks that are equal already, so nothing is copied. Raises ProvisionError, Unsupported."""
@@ -114,14 +115,19 @@ class Resource:
             HOST.format(name=name, disk=block_device(host).device, address=host.address, port=PORT)
             for host, name in zip(self.hosts, names, strict=True)
         ]
-        text = CONFIGURATION.format(name=NAME, device=DEVICE, hosts="".join(lines))
-        for host in self.hosts:
-            self._configuration[host.name] = path = f"{host.directory}/drbd.conf"
-            host.push(text.encode(), path)
+        self._lines = "".join(lines)
+        self._configuration = {host.name: f"{host.directory}/drbd.conf" for host in self.hosts}
+        self._configure("C")
         self._on_all(self._create)
         wait.until(lambda: self._unlike("connection", CONNECTED), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
         self.run(self.hosts[0], "new-current-uuid", "--clear-bitmap")
         wait.until(lambda: self._unlike("disk", UP_TO_DATE), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
+
+    def _configure(self, protocol: str) -> None:
+        """Write the files that drbdadm reads. A host that starts again is refused by one with another protocol."""
+        text = CONFIGURATION.format(name=NAME, device=DEVICE, protocol=protocol, hosts=self._lines)
+        for host in self.hosts:
+            host.push(text.encode(), self._configuration[host.name])
 
     @property
     def _names(self) -> str:
@@ -206,12 +212,20 @@ class Resource:
         return f"drbdadm -c {self._configuration[host.name]} {words} {NAME}"
 
     def backlog(self) -> list[str]:
-        """What the hosts have still to send, write or answer, one line each."""
+        """What the hosts have still to send, write or answer, one line each; nothing of a host that has ended."""
         return [
             f"{host.name}: DRBD has {state.pending} requests pending and {size(state.out_of_sync)} to copy"
-            for host, state in zip(self.hosts, self.states(), strict=True)
+            for host, state in zip(self.hosts, self._on_all(self._state_if_there), strict=True)
             if state and (state.pending or state.out_of_sync)
         ]
+
+    def _state_if_there(self, host: Host) -> State | None:
+        try:
+            return self.state(host)
+        except ProvisionError:
+            if host.lost():
+                return None
+            raise
 
     def connect(self) -> None:
         """Let both hosts look for each other, where one does not. Raises ProvisionError."""
@@ -238,6 +252,7 @@ class Resource:
 
     def use_protocol(self, protocol: str) -> None:
         """Let writes wait for the standby as a protocol says: A, B or C. The hosts are connected."""
+        self._configure(protocol)
         for host in self.hosts:
             self.run(host, "net-options", f"--protocol={protocol}")
         wait.until(lambda: self._unlike("protocol", protocol), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)

@@ -83,6 +83,18 @@ def test_a_backlog_is_what_the_standby_has_not_written():
     assert pair(QUIET, COPYING).backlog() == ["node2: DRBD has 5 requests pending and 2.1 MB to copy"]
 
 
+def test_a_host_that_has_ended_has_no_backlog(monkeypatch):
+    """A reading says that it is lost, which voids the round; one that only does not answer now is an error."""
+    device = pair(QUIET, COPYING)
+    device.hosts[1].answers = {"*dmesg*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
+
+    with pytest.raises(CommandFailed, match="guest node2 has ended"):
+        device.backlog()
+    monkeypatch.setattr(device.hosts[1], "lost", lambda: "guest node2 has ended", raising=False)
+
+    assert device.backlog() == []
+
+
 def test_a_resync_that_does_not_end_is_named(monkeypatch):
     """With what is left to copy, after a time in which any disk of a test is copied."""
     monkeypatch.setattr(resource, "RESYNC_SECONDS", 0.0)

@@ -44,21 +44,35 @@ def test_variants_alternate_after_a_failover_as_before(pool):
 
 
 def test_sync_binlog_is_switched_while_the_server_runs(pool):
-    """Variants that flush the binlog and that do not share one pair and one server, also beside those of DRBD."""
+    """Variants that flush the binlog and that do not share one pair and one server, also beside those of DRBD.
+
+    After a failover the new server has started without what was switched, and is switched too.
+    """
     lazy = NEAR.with_options(log_bin="bin", sync_binlog=0).named("lazy")
     eager = lazy.with_options(sync_binlog=1).named("eager")
     far = eager.with_needs(rtt=0.1).with_options(drbd_protocol="B").named("eager_far")
     testbed = source(pool, Commits(), lazy, eager, far)
-    seen = []
-    for number in (0, 1, 2, 1, 0):
-        assert testbed.round(number, block=0, position=number).void == ""
-        (cluster,) = pool.clusters
-        (node,) = cluster.nodes
-        seen.append((node.process.pid, node.query("SELECT @@sync_binlog")[0][0]))
+    servers, values = [], []
+
+    def rounds(*numbers):
+        for number in numbers:
+            assert testbed.round(number, block=0, position=len(values)).void == ""
+            (cluster,) = pool.clusters
+            (node,) = cluster.nodes
+            servers.append(f"{node.name} {node.process.pid}")
+            values.append(node.query("SELECT @@sync_binlog")[0][0])
+        return cluster
+
+    cluster = rounds(0, 1, 2, 1)
+    old = cluster.nodes[0]
+    cluster.topology.fail_over(cluster.members)
+    cluster.topology.rejoin(old, cluster.members)
+    rounds(0, 1)
     testbed.check()
 
-    assert [value for _, value in seen] == [0, 1, 1, 1, 0]
-    assert len({pid for pid, _ in seen}) == 1
+    assert values == [0, 1, 1, 1, 0, 1]
+    assert servers == [servers[0]] * 4 + [servers[4]] * 2
+    assert servers[4].startswith("node2 ")
     assert "sync_binlog=0" in testbed.durability(0)
     assert "sync_binlog=1" in testbed.durability(1)
     assert testbed.differences(1, 0) == {"sync_binlog": ("0", "1")}
