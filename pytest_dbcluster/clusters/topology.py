@@ -185,14 +185,32 @@ class Rejoins(Protocol):
         """Start this one node again. The cluster need not be ready yet when this returns."""
 
 
+@dataclasses.dataclass(frozen=True)
+class FailedOver:
+    """A failover: from which node to which, and the seconds of its steps, in order."""
+
+    old: str
+    new: str
+    steps: Mapping[str, float]
+
+    @property
+    def seconds(self) -> float:
+        """From the loss of the old server until the new one answered."""
+        return sum(self.steps.values())
+
+    def __str__(self) -> str:
+        steps = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.steps.items())
+        return f"failover from {self.old} to {self.new} took {self.seconds:.2f} s: {steps}"
+
+
 @runtime_checkable
 class FailsOver(Protocol):
     """An optional power of a topology: a node without a server takes over from one whose host is lost."""
 
-    def fail_over(self, nodes: Sequence[Node]) -> object:
+    def fail_over(self, nodes: Sequence[Node]) -> FailedOver:
         """Fence the host of the server, and start a server on another node. ``nodes``: all nodes of the cluster.
 
-        Returns what happened and the seconds that it took, as text. Raises ProvisionError.
+        Raises ProvisionError.
         """
 
 

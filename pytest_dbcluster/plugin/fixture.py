@@ -15,6 +15,8 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 if TYPE_CHECKING:
     from pytest_dbcluster.plugin.session import DBSession
+    from pytest_dbcluster.workloads.tpcc import TPCC
+    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
     from pytest_dbcluster.workloads.workload import Workload
 
 ALONE = (
@@ -27,7 +29,8 @@ ALONE = (
 class Measure:
     """``measure(workload, on=[spec, ...])`` and ``measure.sweep(workload, on=[spec, ...], threads=(1, 4, 16))``.
 
-    ``asked`` collects one list of measurements per call: one measurement, or one per point of a sweep.
+    ``measure.failover(TPCC(...), on=spec)`` measures no rounds. ``asked`` collects one list of measurements per call:
+    one measurement, or one per point of a sweep.
     """
 
     def __init__(self, session: DBSession, release: ReleaseName, item: Any, asked: list[list[Measurement]]) -> None:
@@ -89,6 +92,27 @@ class Measure:
         sweep = Curve(workload, field, points)
         self._session.curve_begins(sweep)
         return sweep
+
+    @calls.written("done = measure.failover(TPCC(threads=4), on=spec)")
+    def failover(self, workload: TPCC, *, on: ClusterSpec) -> LoadedFailover:
+        """Take the server of a cluster away while TPC-C writes, let its standby take over, and return how that went.
+
+        ``done.seconds`` without a server, ``done.failover.steps`` one by one, ``done.acknowledged`` orders, of which
+        ``done.lost`` are missing on the new server, ``done.violations`` of the conditions of TPC-C there. It is no
+        claim, so assert what you expect. The text of it is printed. Afterwards the old host stands by.
+
+        Raises ConfigError for another workload, and for a cluster without a standby; Inconclusive when the run's time
+        is used; ProvisionError where the standby may not take over.
+        """
+        from pytest_dbcluster.workloads.tpcc import TPCC
+
+        if not isinstance(workload, TPCC):
+            raise ConfigError(f"measure.failover compares the orders of TPCC, and got {workload!r}")
+        if not isinstance(on, ClusterSpec):
+            raise ConfigError(f"measure.failover(workload, on=spec) takes one ClusterSpec, got {on!r}")
+        if why := self._session.settings.rules().run_over():
+            raise Inconclusive(f"{why}; nothing was started")
+        return self._session.failover(workload, on, self._release)
 
     def _check_time(self, workload: Workload | Mapping[str, Workload]) -> None:
         """Raise Inconclusive when the run's time ends before any claim could be decided, before anything starts.

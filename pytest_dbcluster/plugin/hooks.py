@@ -281,6 +281,7 @@ def measure(request: pytest.FixtureRequest, db_release: ReleaseName) -> Measure:
         new.no_more_stalls_than(old)                 no more rounds that take twice as long
         new.against(old)                             no claim: measures and prints the ratio; needs no assert
         curve.every(lambda slow, fast: fast.beats(slow))    a claim at each point of a curve
+    done = measure.failover(TPCC(threads=4), on=spec) takes the server of a pair away: seconds, and orders lost.
     metric="p95" and the like: see Measure and Series of pytest_dbcluster. Annotate the fixture: measure: Measure.
     """  # noqa: D205  (pytest --fixtures prints the first paragraph)
     from pytest_dbcluster.plugin.fixture import Measure

@@ -8,7 +8,7 @@ import functools
 import shlex
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster import redaction
 from pytest_dbcluster.clusters import kept
@@ -46,6 +46,10 @@ from pytest_dbcluster.testbed.resolution import ReleaseLacks, Resolution
 from pytest_dbcluster.testbed.testbed import Testbed
 from pytest_dbcluster.testbed.variants import Variant
 from pytest_dbcluster.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.workloads.tpcc import TPCC
+    from pytest_dbcluster.workloads.tpcc.failover import LoadedFailover
 
 LEAVE_SECONDS = 20.0  # maximum wait for the machine's lock before the servers are stopped without it
 # pytest-xdist kills workers 10 s after it has asked them to end (EXIT_TIMEOUT of xdist/workermanage.py).
@@ -191,6 +195,21 @@ class DBSession:
             if spec.release is None:
                 raise
             raise ConfigError(f"{spec} asks for {spec.release} by name: {error}") from error
+
+    def failover(self, load: TPCC, spec: ClusterSpec, release: ReleaseName) -> LoadedFailover:
+        """What becomes of a cluster whose server is lost under this load; its text is printed.
+
+        Raises ConfigError for a cluster without a standby, before anything starts, and what ``failover.fail_over``
+        raises.
+        """
+        from pytest_dbcluster.workloads.tpcc import failover
+
+        testbed = self.testbed(load, [spec], release)
+        failover.standing_by(spec, testbed.variants[0].topology)
+        self._testbeds.append(testbed)
+        done = testbed.use(functools.partial(failover.fail_over, load))
+        self.report.line(str(done))
+        return done
 
     def curve_begins(self, curve: Curve) -> None:
         """Note a curve that the test declares, and what the run that this one continues has drawn for it."""

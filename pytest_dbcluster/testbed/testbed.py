@@ -12,6 +12,7 @@ import itertools
 import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order, cluster_difference
@@ -36,6 +37,7 @@ from pytest_dbcluster.testbed.timeline import Timeline
 from pytest_dbcluster.testbed.variants import Variant, on_one_path
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
+T = TypeVar("T")
 INSTANCES = 2  # clusters for each variant, where variants differ in topology or release
 SETTLE_SECONDS = 1.0
 FIT_SECONDS = 60.0
@@ -313,6 +315,20 @@ class Testbed(RoundSource):
         self._excused.discard(cluster)
         if logged and not excused:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
+
+    def use(self, does: Callable[[Setting], T]) -> T:
+        """Do something that is no round on the prepared cluster of the first variant, as the only one on the machine.
+
+        Raises what it raises; nobody uses the cluster then. The servers may log errors meanwhile.
+        """
+        running = self._ready(0, 0)
+        with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
+            self._wait_fit(running.cluster)
+            self._switch(running, 0)
+            self._network.before(running.cluster.path, self.variants[0].network)
+            done = does(self._setting(running))
+            self._excused.add(running.cluster)
+        return done
 
     def permit(self, metric: str) -> None:
         """Raise ConfigError before any round for a metric or counter that these workloads do not have.

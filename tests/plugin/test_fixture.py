@@ -13,6 +13,7 @@ from pytest_dbcluster.plugin.settings import Settings
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
 
 ONE = ClusterSpec("standalone")
 OTHER = ONE.with_options(innodb_io_capacity=300)
@@ -84,6 +85,18 @@ WRONG = {
     "a sweep in positions": (
         lambda measure: measure.sweep(WRITE, [ONE, OTHER], threads=(1, 2)),
         "measure.sweep(...): too many positional arguments; it is written curve = measure.sweep(workload, on=",
+    ),
+    "a failover of a list": (
+        lambda measure: measure.failover(TPCC(), on=[ONE]),
+        "measure.failover(workload, on=spec) takes one ClusterSpec, got [",
+    ),
+    "a failover in positions": (
+        lambda measure: measure.failover(TPCC(), ONE),
+        "measure.failover(...): too many positional arguments; it is written done = measure.failover(TPCC(threads=4), ",
+    ),
+    "a failover under another load": (
+        lambda measure: measure.failover(WRITE, on=ONE),
+        "measure.failover compares the orders of TPCC, and got MySQLSlap(",
     ),
 }
 

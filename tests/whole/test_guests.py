@@ -1,10 +1,11 @@
-"""Runs whose nodes and load generators are guests: Galera under each load with a ledger."""
+"""Runs whose nodes and load generators are guests: Galera under each load with a ledger, and a failover of a pair."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -34,25 +35,54 @@ def test_claim(measure, load):
     one, other = measure(LOADS[load], on=[spec.named("one"), spec.with_options(long_query_time=9).named("other")])
     one.against(other)
 """
+FAILOVER = """\
+from pytest_dbcluster import TPCC, ClusterSpec
+
+DRBD = ClusterSpec("drbd", nodes=2, release="mariadb:10.11").with_needs(rtt=0.02)
+GALERA = ClusterSpec("galera", nodes=1)
+
+
+def test_the_standby_takes_over(measure):
+    done = measure.failover(TPCC(threads=4), on=DRBD)
+
+    assert done.acknowledged + done.unknown >= 20
+    assert not done.lost
+    assert not done.violations
+
+
+def test_there_and_back(measure):
+    first, second = (measure.failover(TPCC(threads=4), on=DRBD) for _ in range(2))
+
+    assert (first.failover.new, second.failover.new) == ("node1", "node2")
+
+
+def test_no_standby(measure):
+    measure.failover(TPCC(threads=4), on=GALERA)
+"""
 NODES = 3
 HOSTS = ("cpu_user", "cpu_system", "cpu_iowait", "cpu_idle", "disk_read_bytes", "disk_write_bytes")
 HOSTS += ("network_sent_bytes", "network_received_bytes")
 
 
-def test_every_load_measures_galera_in_guests(tmp_path):
-    """Every second has CPU, disk and network of each guest, from inside of it."""
-    (tmp_path / "test_claim.py").write_text(SUITE)
-    (tmp_path / "conftest.py").write_text(conftests.OWN_MACHINE)
+def run(directory, suite):
+    """A run of these tests, with its results below the directory."""
+    (directory / "test_claim.py").write_text(suite)
+    (directory / "conftest.py").write_text(conftests.OWN_MACHINE)
     words = ["-p", "no:cacheprovider", "--db-provisioner=vm", "--db-max-pairs=2", "--db-results=results"]
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-m", "pytest", *words, "-W", "error"],
-        cwd=tmp_path,
-        env={**os.environ, "DBCLUSTER_DATA_DIR": str(tmp_path / "runs"), "COLUMNS": "400"},
+        cwd=directory,
+        env={**os.environ, "DBCLUSTER_DATA_DIR": str(directory / "runs"), "COLUMNS": "400"},
         capture_output=True,
         text=True,
         timeout=3000,
         check=False,
     )
+
+
+def test_every_load_measures_galera_in_guests(tmp_path):
+    """Every second has CPU, disk and network of each guest, from inside of it."""
+    done = run(tmp_path, SUITE)
     assert done.returncode == 0, done.stdout
     claims = [json.loads(line) for line in (tmp_path / "results/claims.jsonl").read_text().splitlines()]
 
@@ -68,3 +98,15 @@ def test_every_load_measures_galera_in_guests(tmp_path):
             busy = [float(row[f"cpu_user_{host}"] or 0) + float(row[f"cpu_system_{host}"] or 0) for row in rows]
             assert max(sent) > 1000, host
             assert max(busy) > 0, host
+
+
+def test_a_pair_fails_over_under_load_and_goes_on(tmp_path):
+    """Its seconds are printed; all failovers of a run share the pair. A cluster without a standby is not started."""
+    done = run(tmp_path, FAILOVER)
+
+    printed = re.findall(r"^failover from (node\d) to (node\d) took \S+ s: fenced \S+ s, promoted ", done.stdout, re.M)
+    assert printed == [("node1", "node2"), ("node2", "node1"), ("node1", "node2")], done.stdout
+    assert done.stdout.count(", 0 of them lost, and ") == 3
+    assert done.stdout.count("starting 1 x mariadb:10.11 as drbd ") == 1
+    assert "cluster galera1 has no node that stands by for its server: take topology drbd" in done.stdout
+    assert re.search(r"1 failed, 2 passed in ", done.stdout)

@@ -7,13 +7,12 @@ start. Two options are the topology's own, and change while the server runs: ``d
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import time
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.drbd.resource import DEVICE, Resource, block_device
-from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.clusters.topology import FailedOver, Topology
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Falls, Pauses
 
@@ -25,24 +24,6 @@ HAVE_IT = {
     "C": "on the disks of both hosts",
 }
 RECOVERY_SECONDS = 300.0
-
-
-@dataclasses.dataclass(frozen=True)
-class FailedOver:
-    """A failover: from which node to which, and the seconds of its steps, in order."""
-
-    old: str
-    new: str
-    steps: Mapping[str, float]
-
-    @property
-    def seconds(self) -> float:
-        """From the loss of the old server until the new one answered."""
-        return sum(self.steps.values())
-
-    def __str__(self) -> str:
-        steps = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.steps.items())
-        return f"failover from {self.old} to {self.new} took {self.seconds:.2f} s: {steps}"
 
 
 class Drbd(Topology):

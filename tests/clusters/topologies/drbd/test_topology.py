@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_dbcluster.clusters.topologies.drbd import TOPOLOGY
-from pytest_dbcluster.clusters.topologies.drbd.topology import FailedOver
-from pytest_dbcluster.clusters.topology import FailsOver
+from pytest_dbcluster.clusters.topology import FailedOver, FailsOver
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
