@@ -7,7 +7,7 @@ import io
 import itertools
 import math
 
-from pytest_dbcluster.claims import estimators, intervals, wording
+from pytest_dbcluster.claims import estimators, intervals
 from pytest_dbcluster.claims.claim import FADES
 from pytest_dbcluster.claims.pairs import Pairs, of_losses
 from pytest_dbcluster.measuring import remarks
@@ -57,11 +57,9 @@ def compared(record: ClaimRecord) -> Pairs:
     return pairs(record, record.candidate, record.baseline)
 
 
-def losses(record: ClaimRecord) -> str:
-    """The two ratios that ``fades`` compares, in words."""
-    ratios = [estimators.factor(intervals.estimate(pairs(record, *two))) for two in steps(record)]
-    names, unit = tuple(record.rounds)[::-1], metrics.unit(record.metric)
-    return wording.losses(names, (ratios[0], ratios[1]), record.metric, unit)
+def losses(record: ClaimRecord) -> list[float]:
+    """The two ratios that ``fades`` compares, that of its second pair first."""
+    return [estimators.factor(intervals.estimate(pairs(record, *two))) for two in steps(record)]
 
 
 def steps(record: ClaimRecord) -> list[tuple[str, str]]:

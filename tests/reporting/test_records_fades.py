@@ -66,8 +66,9 @@ def test_fades_is_shown_with_both_ratios():
     [point] = json.loads(benchmark_entries.text([record]))
     shown = claim_chart.svg(record)
 
-    assert re.fullmatch(r"many_far is 0\.4\dx as fast as many, one_far 0\.\d+x as fast as one", entry.headline)
-    assert entry.details[0].startswith("the second / the first 2.0")
+    assert entry.headline == "many_far loses less than one_far"
+    assert re.fullmatch(r"0\.4\dx v 0\.\d+x", entry.details[0])
+    assert entry.details[1].startswith("ratio 2.0")
     assert words.sentence(record) == "many_far loses less against many than one_far against one"
     assert point["unit"] == "times the share that is kept"
     assert "second ratio" in shown

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims import critical_values, wording
 from pytest_dbcluster.claims.claim import FADES, STALLS, Claim, Outcome
+from pytest_dbcluster.claims.wording import EQUAL
 from pytest_dbcluster.formatting import elided, printable
 from pytest_dbcluster.reporting import rounds_csv
 from pytest_dbcluster.reporting.documents.run_document import TestDocument
@@ -98,11 +99,16 @@ def _headline(record: ClaimRecord) -> str:
             verdict.claim, (record.candidate, record.baseline), record.metric, unit, true=_holds(record)
         )
     if kind == FADES:
-        return rounds_csv.losses(record)
+        far, _, other_far, _ = record.rounds  # four names would fit no terminal
+        return f"{far} {'loses' if _holds(record) else 'does not lose'} less than {other_far}{_by(record)}"
     ratio = formatting.ratio(verdict.ratio, verdict.claim.limits)
     if kind == "lower":
         return f"{record.metric} of {record.candidate} is {ratio} that of {record.baseline}"
-    return f"{record.candidate} is {ratio} as fast as {record.baseline}{wording.by_metric(record.metric, unit)}"
+    return f"{record.candidate} is {ratio} as fast as {record.baseline}{_by(record)}"
+
+
+def _by(record: ClaimRecord) -> str:
+    return wording.by_metric(record.metric, metrics.unit(record.metric))
 
 
 def _holds(record: ClaimRecord) -> bool:
@@ -121,7 +127,8 @@ def _details(record: ClaimRecord, low: float, high: float, level: str) -> list[s
     elif verdict.claim.kind == "ordered":
         details += [f"smallest step {ratio}", between]
     elif verdict.claim.kind == FADES and states.state(record) != "inconclusive":
-        details += [f"the second / the first {ratio}", between]
+        second, first = (formatting.ratio(kept, EQUAL) for kept in rounds_csv.losses(record))
+        details += [f"{second} v {first}", f"ratio {ratio}", between]
     elif states.state(record) == "inconclusive" and not math.isnan(verdict.ratio):
         details += [ratio, between]
     else:
