@@ -31,7 +31,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
@@ -213,7 +213,8 @@ class References:
         # A topology with roles gets all nodes of the spec, since options may require that number of nodes.
         nodes = 1 if variant.topology.minimum_nodes == 1 or variant.topology.alike else variant.spec.nodes
         alone = variant.spec.nodes == 1 or bool(variant.topology.alike)
-        key = json.dumps([FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic])
+        fields = [FORMAT, release.key, topology, alone, nodes, variant.static, variant.dynamic]
+        key = json.dumps([*fields, *([memory] if (memory := variant.spec.needs.memory) else [])])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name
         waits_for = f"another process that reads the cold-start reference {path.stem}"
@@ -254,7 +255,8 @@ class References:
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         name = variant.topology.alike or variant.spec.topology
-        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, name="reference")
+        needs = HostNeeds(memory=variant.spec.needs.memory)  # its options may need that much
+        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, needs=needs, name="reference")
         smallest = dataclasses.replace(variant, spec=spec, topology=topology(name), proxy_class=None, settings=())
         cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:
