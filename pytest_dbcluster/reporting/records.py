@@ -168,7 +168,7 @@ def claim_record(
         baseline=baseline.name,
         metric=answer.metric,
         verdict=answer.verdict,
-        message=redaction.redact(answer.message),
+        message=redaction.redact("\n".join([answer.message, *(published.lines if published else [])])),
         published=ratio,
         asserted=answer.asserted,
         measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
