@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests suites benchmarks report lint clean
+.PHONY: help setup images bench test guests suites drbd benchmarks report lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -61,9 +61,13 @@ guests: setup ## fetch the kernel of guests, and run the tests and a claim in vi
 	$(BIN)/pytest tests -m guests
 	$(BIN)/pytest suites/galera -k "flush and write" --db-provisioner vm --db-results $(RESULTS)/guests $(ARGS)
 
-suites: setup ## run all claims of suites/
+suites: setup ## run all claims of suites/ that need no guests
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
 	$(BIN)/pytest suites $(ARGS)
+
+drbd: setup ## draw the charts of DRBD and ask its claims, in virtual machines: pytest suites/drbd
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) sysbench vm
+	$(BIN)/pytest suites/drbd $(ARGS)
 
 benchmarks: setup ## measure the plugin's own speed with the scripts of benchmarks/
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 sysbench vm

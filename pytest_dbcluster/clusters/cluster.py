@@ -130,7 +130,8 @@ class Cluster:
         faults = self.problems()
         if not faults and not self.settle(30):
             faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
-        for table in tables if not faults else ():
+        # One server has none to differ from, and to read all of a large table takes it a minute.
+        for table in tables if not faults and len(self.nodes) > 1 else ():
             sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
             if len(set(sums.values())) > 1 or None in sums.values():
                 faults.append(f"table {table} differs between nodes: {sums}")

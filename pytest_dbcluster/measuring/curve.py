@@ -35,17 +35,27 @@ class Point:
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """What ``draw`` has drawn. blocks: the rounds of each variant it was asked for. rounds: by point and variant."""
+    """What ``draw`` has drawn. rounds: by point and variant; none of a variant at a point that it did not reach.
+
+    blocks: the rounds of each variant that it was asked for, once it has them at every point; 0 before.
+    """
 
     blocks: int
     rounds: Sequence[Sequence[Sequence[Round]]]
+
+    def has(self, point: int, blocks: int) -> bool:
+        """Whether it has drawn so many rounds of each variant at a point (0-based), or what the budget allowed."""
+        drawn = min(map(len, self.rounds[point]))
+        return drawn > 0 and (self.blocks >= blocks or drawn >= blocks)
 
 
 class Curve:
     """The points of a sweep. Iterating yields ``(value, series, ...)``; claims about the series draw their rounds.
 
     earlier: what the run that this one continues has drawn for it; None where that counts no more. drawn: the rounds of
-    each variant that ``draw`` was asked for, once it has them; 0 before.
+    each variant that ``draw`` was asked for, once it has them; 0 before. baseline: the variant that the others are
+    shown relative to; empty for none. kept: the values that ``draw`` took over from the earlier run. point_drawn: is
+    called when a point was drawn.
     """
 
     def __init__(self, load: object, field: str, points: Sequence[Point]) -> None:
@@ -54,6 +64,9 @@ class Curve:
         self.points = tuple(points)
         self.earlier: Drawn | None = None
         self.drawn = 0
+        self.baseline = ""
+        self.kept: list[object] = []
+        self.point_drawn: Callable[[Curve], None] = lambda curve: None
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         for point in self.points:
@@ -96,27 +109,38 @@ class Curve:
             ) from None
 
     @calls.written("curve.draw()")
-    def draw(self, blocks: int = BLOCKS) -> None:
+    def draw(self, blocks: int = BLOCKS, *, relative_to: str = "") -> None:
         """Draw rounds at every point until each variant has ``blocks`` rounds, for table and chart, without a claim.
 
-        The first 12 rounds of a variant are drawn four by four (``claims.block_order``), so a point may get up to three
-        more. It gets fewer when its budget or the run's time is used. What the run that this one continues has drawn is
-        not drawn again. Raises ConfigError for less than 1 round.
+        relative_to: the short name of a variant; table and chart then show the others as a share of it. From 4 rounds
+        on the first 12 of a variant are drawn four by four (``claims.block_order``), so a point may get up to three
+        more. It gets fewer when its budget or the run's time is used. Rounds of a workload with given seconds are
+        warmed up at the first point alone. Each point is saved once it is drawn, and not drawn again by a run that
+        continues this one. The clusters are checked at the end, and wherever a point has other ones than the point
+        before it. Raises ConfigError for less than 1 round, and for an unknown variant.
         """
         if isinstance(blocks, bool) or not isinstance(blocks, int) or blocks < 1:
             raise ConfigError(f"curve.draw(blocks={blocks!r}): it draws 1 round of each variant or more at each point")
-        if self.earlier and self.earlier.blocks >= blocks and self.untouched:
-            self._take_over(self.earlier)
-            return
-        whole = True
-        for point in self.points:
+        if relative_to and relative_to not in (names := self.points[0].measurement.source.names):
+            raise registry.unknown("variant of the curve", relative_to, names)
+        self.baseline = relative_to
+        whole, last = True, None
+        for number, point in enumerate(self.points):
             measurement = point.measurement
-            measurement.drawn_without_claim = True
+            if self.earlier and self.earlier.has(number, blocks) and not measurement.pairs:
+                self._take_over(number, self.earlier)
+                continue
+            if last and not measurement.source.continues(last.source):
+                last.check()
             numbers = range(len(measurement.rounds))
+            measurement.draw_without_claim(blocks, warm=last is not None and measurement.source.continues(last.source))
             while measurement.pairs < blocks and not (measurement.pairs and measurement.over(numbers)):
                 measurement.draw(numbers)
-            measurement.check()
             whole = whole and (measurement.pairs >= blocks or bool(measurement.spent(numbers)))
+            last = measurement
+            self.point_drawn(self)
+        if last:
+            last.check()
         self.drawn = blocks if whole else 0
 
     @property
@@ -124,11 +148,11 @@ class Curve:
         """Whether no round was drawn at any point in this run."""
         return not any(point.measurement.pairs for point in self.points)
 
-    def _take_over(self, earlier: Drawn) -> None:
-        for point, rounds in zip(self.points, earlier.rounds, strict=True):
-            point.measurement.drawn_without_claim = True
-            point.measurement.taken_over |= dict(enumerate(rounds))
-        self.drawn = earlier.blocks
+    def _take_over(self, number: int, earlier: Drawn) -> None:
+        point = self.points[number]
+        point.measurement.drawn_without_claim = True
+        point.measurement.taken_over |= dict(enumerate(earlier.rounds[number]))
+        self.kept.append(point.value)
 
 
 @dataclasses.dataclass(eq=False)

@@ -30,10 +30,6 @@ STEADY = 0.05  # warm-up ends when a block's mean log cost falls by less than th
 MAX_VOID = 0.1  # void rounds and void blocks, as a share of the pairs, above which the series is void
 MAX_VOID_WARM_UPS = 2  # void blocks of a warm-up that has no other: the measurement ends
 ROUNDS_VARY = 1.05  # an eight that seems to exceed the budget by less is begun
-FIXED_SEED = (
-    "the order of the rounds was fixed by --db-seed {seed}, to repeat a run: the promised error is that of a random "
-    "order, and says nothing about a seed that was chosen after its result was seen"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -379,8 +375,14 @@ class Measurement:
         """Draw no eights where not even one fits the budget: its few rounds show an estimate, and decide nothing."""
         seconds = self.length.seconds if self.length else reach.fastest(self._warm_ups, numbers)
         if PER_EIGHT * len(numbers) * seconds > reach.LEEWAY * self.rules.budget:
-            self.eights = 0
-            self._next_blocks = block_order.blocks(len(self.rounds), self._seed, 0)
+            self.eights, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
+
+    def draw_without_claim(self, blocks: int, *, warm: bool) -> None:
+        """So many blocks are drawn for no claim: no eights, if those are fewer rounds. warm: the clusters are warm."""
+        self.drawn_without_claim = True
+        if not self.pairs and blocks < PER_EIGHT:
+            self.eights, self._next_blocks = 0, block_order.blocks(len(self.rounds), self._seed, 0)
+        self._warm = self._warm or (warm and self.source.round_seconds is not None and not self.source.free_length)
 
     def pairs_of(self, candidate: int, baseline: int, metric: str) -> Pairs:
         """The pairs of two variants (numbers), by this metric. Raises ConfigError as ``compared`` does."""
@@ -431,7 +433,7 @@ class Measurement:
             *remarks.drain_line(rounds, metric),
             *remarks.round_lines(rounds, self.source.arrival_rate),
             *remarks.void_line(self.void_blocks(pairs)),
-            *([FIXED_SEED.format(seed=self.rules.seed)] if self.rules.fixed_seed else []),
+            *remarks.fixed_seed_line(self.rules.seed if self.rules.fixed_seed else None),
         ]
 
     def shown(self, number: int, metric: str) -> list[float]:

@@ -23,6 +23,10 @@ HELP = (
     'metric="drained_throughput", which counts the drain of a variant as its own; servers that settle in the second '
     'before each round ("settle timeouts" counts the rounds that began earlier)'
 )
+FIXED_SEED = (
+    "the order of the rounds was fixed by --db-seed {seed}, to repeat a run: the promised error is that of a random "
+    "order, and says nothing about a seed that was chosen after its result was seen"
+)
 REASONS = 3  # different reasons of void blocks that a message lists
 
 
@@ -126,6 +130,11 @@ def warm_up_line(means: Sequence[float], maximum: int, steady: float) -> list[st
 def repeat_line(times: int) -> list[str]:
     """One line on rounds that run their work several times; none where they run it once."""
     return [f"each round ran its work {times} times, to be long enough for the clock of the tool"] if times > 1 else []
+
+
+def fixed_seed_line(seed: int | None) -> list[str]:
+    """One line on a seed that the user chose; none where it was drawn."""
+    return [] if seed is None else [FIXED_SEED.format(seed=seed)]
 
 
 def dropped_line(pairs: int) -> list[str]:

@@ -41,6 +41,10 @@ class RoundSource(abc.ABC):
     def check(self) -> None:
         """Raise SeriesVoid when the clusters or their tables are not as they should be after the rounds."""
 
+    def continues(self, other: RoundSource) -> bool:
+        """Whether its rounds run on the clusters and the data set of the other one's rounds, as those left them."""
+        return False
+
     def alternating(self) -> int:
         """The number of instances of each variant, which the blocks use in turn."""
         return 1

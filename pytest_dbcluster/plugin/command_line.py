@@ -6,7 +6,7 @@ from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
-from pytest_dbcluster.plugin.settings import BUDGETS
+from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
 
@@ -21,9 +21,9 @@ def add_options(group: Any) -> None:
     )
     add(
         "--db-provisioner",
-        default="local",
         metavar="NAME",
-        help="where clusters run: local, as processes of this machine (default), container, or vm; ec2 is planned",
+        help="where clusters run: local, as processes of this machine, container, or vm; ec2 is planned (default: what "
+        f"the mark `provisioner` of all chosen tests names, else {DEFAULT_PROVISIONER})",
     )
     add(
         "--db-image",

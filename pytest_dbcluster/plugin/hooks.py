@@ -44,7 +44,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks, and the plugin's part for pytest-xdist in this process."""
     from pytest_dbcluster.plugin import benchmarks, grouping
-    from pytest_dbcluster.plugin.collection import budgets, expected_time
+    from pytest_dbcluster.plugin.collection import budgets, expected_time, own_provisioner
 
     controller = _begin_parallel(config)
     if worker_of(config) is None:
@@ -52,10 +52,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", budgets.MARK_HELP)
     config.addinivalue_line("markers", expected_time.MARK_HELP)
     config.addinivalue_line("markers", grouping.MARK_HELP)
+    config.addinivalue_line("markers", own_provisioner.MARK_HELP)
     config.addinivalue_line(
         "markers",
-        "published(file, table=N, columns={name: column}, figures={metric: place}): the published measurement that a "
-        "test repeats; its ratio is printed next to the measured ratio",
+        "published(file, table=N, columns={name: column}, figures={metric: place}, sentence=N): the published "
+        "measurement that a test repeats; its ratio and its sentence are printed next to the measured ratio",
     )
     config.addinivalue_line(
         "markers",
@@ -189,9 +190,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _refuse(config: pytest.Config, measuring: Sequence[pytest.Item]) -> None:
-    from pytest_dbcluster.plugin.collection import checks
+    from pytest_dbcluster.plugin.collection import checks, own_provisioner
 
     try:
+        if config.option.db_provisioner is None:
+            chosen = own_provisioner.chosen(measuring)
+            config.stash[SETTINGS] = dataclasses.replace(settings(config), provisioner=chosen)
         checks.refuse(config, settings(config), measuring)
     except errors.ConfigError as error:
         raise _usage_error(error) from None

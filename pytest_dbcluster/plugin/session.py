@@ -71,7 +71,7 @@ class DBSession:
         self._resolved: set[tuple[ClusterSpec, ReleaseName]] = set()
         self._testbeds: list[Testbed] = []  # of the test that runs
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
-        self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about)
+        self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about, self.report.point_drawn)
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
@@ -213,8 +213,8 @@ class DBSession:
 
     def curve_begins(self, curve: Curve) -> None:
         """Note a curve that the test declares, and what the run that this one continues has drawn for it."""
-        recall = CurveRecall(curve)
-        curve.earlier = drawn(curve, recall.before)
+        recall = CurveRecall(curve, self._curves.begun)
+        curve.earlier = drawn(curve, recall.before, self.report.line)
         self._curves.begin(curve, recall.depends_on, recall.before)
 
     def test_begins(self, test: str) -> None:

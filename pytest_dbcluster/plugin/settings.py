@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Every run of pytest loads this module where the plugin is installed, so heavy modules are imported in functions.
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
+DEFAULT_PROVISIONER = "local"
 FLAGS = ("--db-keep", "--db-strict", "--db-resume", "--db-history-strict", "--db-github")  # options without a value
 PATHS, RELEASE = ("--db-cnf", "--db-cnf-root"), "--db-release"  # options with paths
 OF_RUN = (
@@ -91,12 +92,13 @@ class Settings:
         from pytest_dbcluster.hosts.provisioner import module_of
 
         names = option.db_release or [DEFAULT_RELEASE]
-        module_of(option.db_provisioner)
+        provisioner = option.db_provisioner or DEFAULT_PROVISIONER
+        module_of(provisioner)
         _check(option)
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
-            provisioner=option.db_provisioner,
-            images=given_images(option.db_image or (), option.db_provisioner),
+            provisioner=provisioner,
+            images=given_images(option.db_image or (), provisioner),
             storage=storage_profiles.profile(option.db_storage).name if option.db_storage else "",
             profile=option.db_profile,
             parity=option.db_parity,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DIRECTORY = Path("fixtures") / "published"
 BASELINE = "default"
-MARKED = 'published("FILE", table=N, columns={name: column}, figures={metric: key})'
+MARKED = 'published("FILE", table=N, columns={name: column}, figures={metric: key}, sentence=N)'
 Figure = str | tuple[str, str]  # one or two dotted keys of the file
 
 
@@ -27,13 +27,20 @@ class Published:
 
     title: the title in the file. cells: by column and mode, the seconds: an average, or average, minimum, maximum.
     columns: by variant, its column, where the names differ. figures: by metric or counter, the published ratio
-    candidate / baseline, for a file that has ratios or gains instead of seconds.
+    candidate / baseline, for a file that has ratios or gains instead of seconds. sentence: what was found, in words;
+    empty for none.
     """
 
     title: str
     cells: Mapping[str, Mapping[str, tuple[float, ...]]]
     columns: Mapping[str, str]
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    sentence: str = ""
+
+    @property
+    def lines(self) -> list[str]:
+        """The line of a message with the sentence; none without one."""
+        return [f'published: "{self.sentence}" ({self.title})'] if self.sentence else []
 
     @classmethod
     def of(cls, item: Any, root: Path) -> Published | None:
@@ -45,36 +52,43 @@ class Published:
         if not mark:
             return None
         named = {option: mark.kwargs.get(option, {}) for option in ("columns", "figures")}
-        known = (*named, "table")
+        known = (*named, "table", "sentence")
         if len(mark.args) != 1 or not all(isinstance(given, Mapping) for given in named.values()):
             raise ConfigError(f"the mark of {item.nodeid} is written {MARKED}")
         if unknown := [name for name in mark.kwargs if name not in known]:
             raise registry.unknown("argument of the mark published", unknown[0], known)
-        return cls.read(root, *mark.args, **named)
+        return cls.read(root, *mark.args, **named, sentence=mark.kwargs.get("sentence"))
 
     @classmethod
     def read(
-        cls, root: Path, name: str, *, columns: Mapping[str, str], figures: Mapping[str, Figure] = MappingProxyType({})
+        cls,
+        root: Path,
+        name: str,
+        *,
+        columns: Mapping[str, str],
+        figures: Mapping[str, Figure] = MappingProxyType({}),
+        sentence: int | None = None,
     ) -> Published:
         """The measurement of the file ``fixtures/published/NAME.toml``.
 
         A figure is a dotted key of the file. Its value is a ratio, or a gain if the key contains ``gain``: a gain of
-        .5 is the ratio 1.5. Two keys give the quotient of their ratios. Raises ConfigError for an unknown file
-        (listing the known ones), a file without seconds, and a key without a number.
+        .5 is the ratio 1.5. Two keys give the quotient of their ratios. ``sentence`` is the number of a text of
+        [findings], from 0. Raises ConfigError for an unknown file (listing the known ones), a file without seconds, a
+        key without a number, and a sentence that it does not have.
         """
         known = sorted(entry.stem for entry in (root / DIRECTORY).glob("*.toml"))
         if name not in known:  # also a name that leads to another directory
             raise registry.unknown("published measurement", name, known)
         path = root / DIRECTORY / f"{name}.toml"
         document = tomllib.loads(path.read_text())
-        if "columns" not in document and not figures:
+        if "columns" not in document and not figures and sentence is None:
             raise ConfigError(f"published measurement {name!r} has no [columns.NAME] with seconds for each mode")
         cells = {
             column: {key: cell for key, value in rows.items() if (cell := _cell(value))}
             for column, rows in document.get("columns", {}).items()
         }
         ratios = {metric: _figure(document, keys, name) for metric, keys in figures.items()}
-        return cls(document["title"], cells, columns, ratios)
+        return cls(document["title"], cells, columns, ratios, _sentence(document, sentence, name))
 
     def ratio(self, candidate: Variant, baseline: Variant, metric: str, mode: str) -> float | None:
         """The published ratio candidate / baseline of speed; None where it is not published.
@@ -99,6 +113,19 @@ class Published:
         if name in self.columns and column not in self.cells:
             raise registry.unknown(f"published column of {name}", column, list(self.cells))
         return self.cells.get(column, {}).get(mode, ())
+
+
+def _sentence(document: Mapping[str, Any], number: int | None, file: str) -> str:
+    """The text of [findings] with this number, from 0; empty for None. Raises ConfigError for a wrong number."""
+    if number is None:
+        return ""
+    texts = document.get("findings", {}).get("text", [])
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(texts):
+        raise ConfigError(
+            f"published measurement {file!r} has {len(texts)} sentences in [findings] text, and sentence={number!r} is "
+            "none of them; they are numbered from 0"
+        )
+    return str(texts[number])
 
 
 def _figure(document: Mapping[str, Any], keys: Figure, file: str) -> float:

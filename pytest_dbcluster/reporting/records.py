@@ -169,7 +169,7 @@ def claim_record(
         baseline=baseline.name,
         metric=answer.metric,
         verdict=answer.verdict,
-        message=redaction.redact(answer.message),
+        message=redaction.redact("\n".join([answer.message, *(published.lines if published else [])])),
         published=ratio,
         asserted=answer.asserted,
         measured_seconds=sum(drawn.seconds for of_variant in rounds.values() for drawn in of_variant),
@@ -273,7 +273,8 @@ class CurveRecord:
     ``threads``. metric: the metric of the workload. release, profile, seed, fingerprint: as in ClaimRecord. points:
     ordered by value, then by variant. notes: limits of the measurement, such as nodes that share cores or a load
     generator that was the bottleneck. drawn: the rounds of each variant that ``curve.draw`` was asked for; 0 where it
-    was not called, or did not end. depends_on: as in ClaimRecord.
+    was not called, or did not end. depends_on: as in ClaimRecord. baseline: the variant that the others are shown
+    relative to; empty for none. number: of the curve in its test, from 0.
     """
 
     test: str
@@ -288,6 +289,25 @@ class CurveRecord:
     notes: tuple[str, ...] = ()
     drawn: int = 0
     depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    baseline: str = ""
+    number: int = 0
+
+    @property
+    def parameters(self) -> str:
+        """The parameters of its test, in which two curves of one load may differ; empty without any."""
+        return self.test.rpartition("::")[2].partition("[")[2].removesuffix("]")
+
+    @property
+    def title(self) -> str:
+        """Load, field, and the parameters of the test."""
+        return ", ".join(filter(None, [f"{self.load} over {self.field}", self.parameters]))
+
+    def share(self, point: CurvePoint) -> float | None:
+        """The median of a point as a share of the baseline's at the same value; None where there is none."""
+        for other in self.points:
+            if (other.value, other.variant) == (point.value, self.baseline) and other.median:
+                return point.median / other.median
+        return None
 
     @property
     def values(self) -> list[object]:
@@ -328,6 +348,7 @@ class Curves:
     """The curves of the current test. ``tell`` gets their records when the test's body ends, also when it fails.
 
     ``keep`` gets those of the run that this one continues, where nothing was drawn since, and the node id of the test.
+    ``save`` gets the record of a curve after each point that was drawn.
     """
 
     def __init__(
@@ -335,29 +356,42 @@ class Curves:
         tell: Callable[[CurveRecord], None],
         keep: Callable[[CurveRecord, str], None],
         about: Callable[[], About],
+        save: Callable[[CurveRecord], None] = lambda record: None,
     ) -> None:
         self._tell = tell
         self._keep = keep
         self._about = about
+        self._save = save
         self._begun: list[tuple[Curve, Mapping[str, str], CurveRecord | None]] = []
+
+    @property
+    def begun(self) -> int:
+        """The number of curves that the test has declared so far."""
+        return len(self._begun)
 
     def begin(self, curve: Curve, depends_on: Mapping[str, str], before: CurveRecord | None = None) -> None:
         """Add a curve that the test has declared. before: its record in the run that this one continues."""
+        number = self.begun
         self._begun.append((curve, depends_on, before))
+        curve.point_drawn = lambda drawn: self._point_drawn(drawn, depends_on, number)
+
+    def _point_drawn(self, curve: Curve, depends_on: Mapping[str, str], number: int) -> None:
+        if record := curve_record(curve, self._about(), depends_on, number):
+            self._save(record)
 
     def end(self) -> None:
         """Report the curves of this test; a curve without rounds is left out."""
         begun, self._begun = self._begun, []
-        for curve, depends_on, before in begun:
-            record = curve_record(curve, self._about(), depends_on)
-            if record and before and curve.untouched:
+        for number, (curve, depends_on, before) in enumerate(begun):
+            record = curve_record(curve, self._about(), depends_on, number)
+            if record and before and curve.untouched and before.drawn and before.baseline == record.baseline:
                 self._keep(before, record.test)
             elif record:
                 self._tell(record)
 
 
-def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str]) -> CurveRecord | None:
-    """The record of a curve; None for a curve without rounds."""
+def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], number: int = 0) -> CurveRecord | None:
+    """The record of a curve; None for a curve without rounds. number: of the curve in its test, from 0."""
     points = [measured for point in curve.points for measured in _points(point)]
     if not points:
         return None
@@ -375,6 +409,8 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str]) -> C
         notes=(*_not_comparable(curve), *_marks(curve)),
         drawn=curve.drawn,
         depends_on=depends_on,
+        baseline=curve.baseline,
+        number=number,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +27,7 @@ from pytest_dbcluster.reporting.page import report_page
 from pytest_dbcluster.reporting.records import ClaimRecord, CurveRecord
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.reporting.resume import earlier
-from pytest_dbcluster.reporting.resume.earlier import Key, curve_key, curve_key_of, curve_key_of_line, key_of_line
+from pytest_dbcluster.reporting.resume.earlier import Key, curve_key_of, curve_key_of_line, key_of_line
 from pytest_dbcluster.reporting.tables import closing, curves, matrix
 
 TAKEN_OVER = "  taken over: "  # before the lines of an answer of the run that is continued
@@ -57,6 +57,9 @@ class Reporting(Protocol):
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, when its test has ended."""
+
+    def point_drawn(self, record: CurveRecord) -> None:
+        """Save a curve that is still being drawn, so that a run that continues this one has its points."""
 
     def keep_curve(self, record: CurveRecord, test: str) -> None:
         """Keep a curve of the run that this one continues. test: the node id of its test now."""
@@ -137,7 +140,12 @@ class Report:
         """Save one curve and add it to Allure's results, when its test has ended."""
         self._add_curve(record)
         table = curves.as_csv(record)
-        allure_results.curve(self._config, record, table, self._results.add_curve(record, table).chart)
+        kept = self._results.add_curve(record, table, _line_of(record))
+        allure_results.curve(self._config, record, table, kept.chart)
+
+    def point_drawn(self, record: CurveRecord) -> None:
+        """Save a curve that is still being drawn, so that a run that continues this one has its points."""
+        self._results.save_points(record, curves.as_csv(record), _line_of(record))
 
     def keep_curve(self, record: CurveRecord, test: str) -> None:
         """Keep a curve of the run that this one continues, and add it to Allure's results."""
@@ -170,10 +178,8 @@ class Report:
 
     def _add_curve(self, record: CurveRecord) -> None:
         """Add a curve, instead of the one that the run which this one continues has drawn for it."""
-        own = curve_key(record.test, record.release, record.load, record.field)
-        for other in [one for one in self.curves if self._earlier and curve_key_of(one) == own]:
-            self.curves.remove(other)
-            self._results.rewrite(schema.CURVES, lambda line: None if curve_key_of_line(line) == own else line)
+        own = curve_key_of(record)
+        self.curves = [one for one in self.curves if curve_key_of(one) != own]
         self.curves.append(record)
         self._measured(record)
 
@@ -245,7 +251,7 @@ class Report:
         elif sent.kind == "outdated":
             self.outdated(Key(sent.test, sent.claim_id), sent.text.split(COMMA))
         else:
-            self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line))
+            self._add_curve(self._results.adopt_curve(Path(sent.directory), sent.line, _line_of))
 
     def collect(self, directory: Path) -> None:
         """Show and save the records of a worker that it has saved, but whose message has not arrived.
@@ -340,6 +346,12 @@ def _times(run: RunDocument, records: Sequence[ClaimRecord]) -> Mapping[str, flo
     return {one.test: one.seconds for one in run.tests if one.outcome != CUT_SHORT and one.test not in partly}
 
 
+def _line_of(record: CurveRecord) -> Callable[[Mapping[str, Any]], bool]:
+    """Tells the line of ``curves.jsonl`` that has this curve, of this run or of the run that it continues."""
+    own = curve_key_of(record)
+    return lambda line: curve_key_of_line(line) == own
+
+
 class Relay:
     """Reports in a worker of pytest-xdist.
 
@@ -400,6 +412,9 @@ class Relay:
         if found := earlier.of(self._config):
             allure_results.curve(self._config, record, curves.as_csv(record), found.chart(key))
         self._worker.send(schema.message(schema.Message("kept", curve=key, now=test)))
+
+    def point_drawn(self, record: CurveRecord) -> None:
+        """Do nothing: a worker's directory does not outlive a killed run."""
 
     def curve(self, record: CurveRecord) -> None:
         """Save one curve, add it to Allure's results, and send where it is saved."""

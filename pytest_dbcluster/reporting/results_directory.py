@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ OURS = (
     "timeline/*.csv",
     *(f"{LOGS}/*/*/*/*.log", f"{LOGS}/*/*/*/my.cnf"),
 )
+
+
+Replaces = Callable[[Mapping[str, Any]], bool]  # whether a line is the one that another takes the place of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +102,7 @@ class Results:
         self._begun = False
         self._count = 0
         self._curves = 0
+        self._numbers: dict[tuple[object, ...], int] = {}  # of the curves of this run
         self._lines: Counter[str] = Counter()  # lines written, by file
 
     def go_on(self, claims: int, curves: int) -> None:
@@ -152,21 +157,35 @@ class Results:
         self._listed(record, self._moved(files, self._next(record)))
         return record
 
-    def add_curve(self, record: CurveRecord, table: str) -> ResultFiles:
-        """Write the files of one curve, and its line in ``curves.jsonl``; ``table`` is its CSV text."""
-        kept = self._next_curve(record)
+    def add_curve(self, record: CurveRecord, table: str, replaces: Replaces = lambda line: False) -> ResultFiles:
+        """Write the files of one curve, and its line in ``curves.jsonl``; ``table`` is its CSV text.
+
+        replaces: tells the line that this one takes the place of, whose files are removed.
+        """
+        kept = self._put_curve(record, table, replaces, "")
+        return self._with_chart(kept, lambda: curve_chart.svg(record))
+
+    def save_points(self, record: CurveRecord, table: str, replaces: Replaces) -> None:
+        """Write a curve that is still being drawn, as ``add_curve`` does, without a chart."""
+        # Other names each time, so that a killed run leaves the files of the line that it has.
+        self._put_curve(record, table, replaces, f"-{len(record.values)}")
+
+    def _put_curve(self, record: CurveRecord, table: str, replaces: Replaces, part: str) -> ResultFiles:
+        kept = self._next_curve(record, part)
         self._write(kept.rounds, table)
         self._write_ledgers(kept, schema.curve_rounds(record))
-        line = self._listed_curve(record, kept)
-        return self._with_chart(dataclasses.replace(kept, line=line), lambda: curve_chart.svg(record))
+        return dataclasses.replace(kept, line=self._listed_curve(record, kept, replaces))
 
-    def adopt_curve(self, theirs: Path, line: int) -> CurveRecord:
-        """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based."""
+    def adopt_curve(self, theirs: Path, line: int, replaces: Callable[[CurveRecord], Replaces]) -> CurveRecord:
+        """Move one curve as ``adopt`` moves a claim; ``line`` is its line in ``curves.jsonl``, 1-based.
+
+        replaces: of the record, as for ``add_curve``.
+        """
         document = schema.curve_document(theirs, line)
         record = schema.curve_of(theirs, document)
         table = theirs / document.table_file
         moved = self._moved(ResultFiles(table, chart_of_curve(table), line), self._next_curve(record))
-        self._listed_curve(record, moved)
+        self._listed_curve(record, moved, replaces(record))
         return record
 
     def _next(self, record: ClaimRecord) -> ResultFiles:
@@ -177,13 +196,16 @@ class Results:
         rounds, chart = self.directory / "rounds" / f"{name}.csv", self.directory / "charts" / f"{name}.svg"
         return ResultFiles(rounds, chart, self._count, self.directory / "timeline" / f"{self._count:02}.csv")
 
-    def _next_curve(self, record: CurveRecord) -> ResultFiles:
-        """The paths for the next curve."""
+    def _next_curve(self, record: CurveRecord, part: str = "") -> ResultFiles:
+        """The paths for the next curve, or for a part of it."""
         self._begin()
-        self._curves += 1
-        name = f"{self._curves:02}-{file_name(record.load)}-{record.field}.csv"
-        table = self.directory / "curves" / name
-        return ResultFiles(table, chart_of_curve(table), self._curves)
+        key = (record.test, record.release, record.load, record.field, record.number)
+        if key not in self._numbers:
+            self._curves += 1
+            self._numbers[key] = self._curves
+        number = self._numbers[key]
+        table = self.directory / "curves" / f"{number:02}-{file_name(record.load)}-{record.field}{part}.csv"
+        return ResultFiles(table, chart_of_curve(table), number)
 
     def _with_chart(self, kept: ResultFiles, draw: Callable[[], str | None]) -> ResultFiles:
         """Write the SVG text that ``draw`` makes; the files without a chart where there is none, or where it fails."""
@@ -224,9 +246,30 @@ class Results:
         own = dataclasses.replace(record, run_id=self.run_id)
         return self._append(schema.CLAIMS, schema.claim_line(own, str(rounds), *others))
 
-    def _listed_curve(self, record: CurveRecord, kept: ResultFiles) -> int:
+    def _listed_curve(self, record: CurveRecord, kept: ResultFiles, replaces: Replaces) -> int:
+        """Write the line of a curve, in the place of the one that it replaces; return its number as ``_append``."""
         table, ledgers = map(self._name, (kept.rounds, _existing(kept.ledgers)))
-        return self._append(schema.CURVES, schema.curve_line(record, str(table), ledgers))
+        document = schema.curve_line(record, str(table), ledgers)
+        numbers = itertools.count(1)
+        found: dict[int, dict[str, Any]] = {}
+
+        def change(line: dict[str, Any]) -> dict[str, Any]:
+            number = next(numbers)
+            if not replaces(line):
+                return line
+            found[number] = line
+            fresh: dict[str, Any] = json_text.decoded(document, schema.CURVES, schema.KNOWN)
+            return fresh
+
+        if (self.directory / schema.CURVES).exists():
+            self.rewrite(schema.CURVES, change)
+        if not found:
+            return self._append(schema.CURVES, document)
+        left = {self.directory / line[field] for line in found.values() for field in FILES if line.get(field)}
+        for path in left - set(kept.paths):
+            path.unlink(missing_ok=True)
+            chart_of_curve(path).unlink(missing_ok=True)  # which no line names
+        return min(found)
 
     def _name(self, path: Path | None) -> str | None:
         """A path relative to the results directory, as in documents."""

@@ -171,6 +171,8 @@ class CurveDocument:
     ledgers_file: str | None
     drawn: int = 0
     depends_on: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    baseline: str = ""
+    number: int = 0
 
 
 @dataclasses.dataclass(frozen=True)

@@ -29,6 +29,7 @@ DELTAS: Mapping[str, tuple[str, ...]] = {
     "rows_updated": ("innodb_rows_updated",),
     "binlog_fsyncs": ("binlog_fsyncs",),
     "binlog_bytes": ("binlog_bytes_written",),
+    "binlog_commits": ("binlog_commits",),  # MariaDB alone counts commits to the binlog, and their groups
     "binlog_groups": ("binlog_group_commits",),
     "paused_ns": ("wsrep_flow_control_paused_ns",),
     "flow_control_sent": ("wsrep_flow_control_sent",),
@@ -70,7 +71,7 @@ STATES: Mapping[str, tuple[str, ...]] = {
 }
 _EACH = (
     "fsyncs", "binlog_fsyncs", "log_bytes", "log_writes", "pages_written", "bf_aborts", "conflicts",
-    "semisync_wait_us", "causal_reads",
+    "semisync_wait_us", "causal_reads", "binlog_groups",
 )  # fmt: skip
 LEDGER = ("abort_share", "retries")  # from the ledger of a workload; all other counters come from the servers
 PER_COMMIT = {f"{name}_per_commit": name for name in (*_EACH, "retries")}

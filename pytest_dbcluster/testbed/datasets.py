@@ -10,6 +10,7 @@ table lies on disk.
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
@@ -54,6 +55,10 @@ MOST_LOGGED = 5  # [ERROR] lines shown in a message
 TABLES = """\
 SELECT CONCAT('`', table_schema, '`.`', table_name, '`') FROM information_schema.tables WHERE table_type = 'BASE TABLE'
 AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"""
+INDEXES = (
+    "SELECT DISTINCT index_name FROM information_schema.statistics WHERE table_schema = '{schema}' "
+    "AND table_name = '{table}' AND index_type = 'BTREE'"
+)
 WAYS_OUT = "free some (dbcluster cache lists what can be made again), or take another disk with DBCLUSTER_DATA_DIR"
 
 
@@ -293,6 +298,19 @@ def check(workload: HasDataSet, cluster: Cluster) -> None:
         raise WorkloadError(f"the server logged errors while populating: {'; '.join(logged[:MOST_LOGGED])}")
     if violations := workload.violations(cluster):
         raise WorkloadError(f"the data set fails its own check: {'; '.join(violations)}")
+
+
+def read_whole(cluster: Cluster, tables: Sequence[str]) -> None:
+    """Read every index of these tables, ``schema.table`` each, once on each server, so that its caches have them."""
+
+    def read(node: Node) -> None:
+        for table in tables:
+            schema, name = table.split(".")
+            for (index,) in node.query(INDEXES.format(schema=schema, table=name)):
+                node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)")
+
+    with concurrent.futures.ThreadPoolExecutor(len(cluster.nodes)) as reading:
+        list(reading.map(read, cluster.nodes))
 
 
 def _pool_bytes(memory: int) -> int:

@@ -31,6 +31,7 @@ from pytest_dbcluster.rounds.round import Round
 from pytest_dbcluster.rounds.round_length import RoundLength
 from pytest_dbcluster.testbed import blind_spots, cluster_differences, comparability, durability, round_runner
 from pytest_dbcluster.testbed.comparability import differing_line, hosts_line, shapes_line
+from pytest_dbcluster.testbed.datasets import read_whole
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
@@ -146,6 +147,13 @@ class Testbed(RoundSource):
             for variant in self.variants
         ]
 
+    @functools.cached_property
+    def _shared_unequally(self) -> bool:
+        """Whether some clusters run more variants than others, and so warm their caches in fewer blocks."""
+        keys = [variant.cluster_key for variant in self.variants]
+        shares = {keys.count(key) for key in keys}
+        return len(shares) > 1 and not self.in_turns and all(variant.data_set_of for variant in self.variants)
+
     def _serving(self, variant: int, instance: int = 0) -> Running:
         clusters = self._pool.running(self._needed(variant))
         return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
@@ -167,6 +175,9 @@ class Testbed(RoundSource):
                         running.cluster.path.shape(REST)
                     running.cluster.topology.apply({}, running.cluster.nodes)
                     workload.prepare(self._setting(running))
+                    if running.prepared is None and self._shared_unequally:
+                        self._progress(f"reading all data of {workload} into the caches of {running.cluster.spec}")
+                        read_whole(running.cluster, workload.tables)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
         return self._serving(variant, instance)
@@ -183,6 +194,13 @@ class Testbed(RoundSource):
         """
         self._begin(variant)
         return self._drawn(variant, block, position, time.monotonic())
+
+    def continues(self, other: RoundSource) -> bool:
+        """Whether both run on the same clusters with one data set, so that they differ in the load alone."""
+        if not isinstance(other, Testbed) or self.in_turns or self.instances != other.instances:
+            return False
+        own, others = ([one.cluster_key for one in of.variants if one.data_set_of] for of in (self, other))
+        return own == others and len(own) == len(self.variants)
 
     def alternating(self) -> int:
         """The number of instances of each variant. Clusters that take turns have one, which starts afresh."""

@@ -31,7 +31,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.workloads.workload import HasDataSet, Workload
 
@@ -214,7 +214,7 @@ class References:
         nodes = 1 if variant.topology.minimum_nodes == 1 or variant.topology.alike else variant.spec.nodes
         alone = variant.spec.nodes == 1 or bool(variant.topology.alike)
         # MariaDB's innodb_log_file_buffering, for one, depends on the disk.
-        where = [type(self._provisioner).__name__, self._provisioner.disk]
+        where = [type(self._provisioner).__name__, self._provisioner.disk, variant.spec.needs.memory]
         key = json.dumps([FORMAT, release.key, topology, alone, nodes, where, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name
@@ -256,7 +256,8 @@ class References:
     @contextlib.contextmanager
     def _server(self, variant: Variant, options: dict[str, str], nodes: int) -> Iterator[Cluster]:
         name = variant.topology.alike or variant.spec.topology
-        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, name="reference")
+        needs = HostNeeds(memory=variant.spec.needs.memory)  # its options may need that much
+        spec = ClusterSpec(name, nodes=nodes, release=variant.release.asked, needs=needs, name="reference")
         smallest = dataclasses.replace(variant, spec=spec, topology=topology(name), proxy_class=None, settings=())
         cluster = bring_up(smallest.to_start(options), self._provisioner)
         try:

@@ -8,8 +8,9 @@ import pytest
 
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
 from pytest_dbcluster.measuring import curve
-from pytest_dbcluster.measuring.curve import Curve, Point
+from pytest_dbcluster.measuring.curve import Curve, Drawn, Point
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
+from pytest_dbcluster.measuring.series import series_of
 from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
 from tests.support.fakes import FakeSource, noisy
 
@@ -120,16 +121,109 @@ def test_every_takes_a_claim():
 
 
 def test_drawing_claims_nothing():
-    """As many rounds at each point as were asked for, but whole eights; what a claim has drawn is among them."""
+    """As many rounds at each point as were asked for; what a claim has drawn is among them."""
     made = sweep(2.0, 3.0)
     for threads, one, other in made:
         if threads == 1:
             other.beats(one)
     made.draw(3)
 
-    assert [point.measurement.pairs for point in made.points] == [8, 4]
+    assert [point.measurement.pairs for point in made.points] == [8, 3]
     assert [point.measurement.source.checks for point in made.points] == [1, 1]
     assert [len(point.measurement.answers) for point in made.points] == [1, 0]
+
+
+@pytest.mark.parametrize(("asked", "drawn"), [(1, 1), (3, 3), (4, 4), (5, 8), (13, 13)])
+def test_drawing_takes_whole_eights_from_four_rounds_on(asked, drawn):
+    """Fewer rounds are drawn one by one, in a random order that is drawn anew for each of them."""
+    made = sweep(2.0)
+    made.draw(asked)
+
+    assert made.points[0].measurement.pairs == drawn
+
+
+def alike(made, seconds=1.0):
+    """The curve with rounds of given seconds, at points that run on the same clusters and data set."""
+    for point in made.points:
+        source = point.measurement.source
+        source.round_seconds = seconds
+        source.continues = lambda other: True
+    return made
+
+
+def warm_ups(made):
+    """The number of warm-up rounds at each point."""
+    return [sum(block < 0 for _, block, _ in point.measurement.source.rounds) for point in made.points]
+
+
+def test_clusters_that_are_warm_are_not_warmed_up_again():
+    """The next point differs in the load alone. Without given seconds its warm-up is needed to choose them."""
+    made = alike(sweep(2.0, 3.0, 4.0))
+    made.draw(3)
+    assert [number > 0 for number in warm_ups(made)] == [True, False, False]
+
+    made = alike(sweep(2.0, 3.0), seconds=None)
+    made.draw(3)
+    assert [number > 0 for number in warm_ups(made)] == [True, True]
+
+    made = sweep(2.0, 3.0)
+    made.draw(3)
+    assert [number > 0 for number in warm_ups(made)] == [True, True]
+
+
+def test_clusters_are_checked_once_where_all_points_run_on_them():
+    """After the last point, which has what all of them have left. Else after each."""
+    made = alike(sweep(2.0, 3.0, 4.0))
+    made.draw(3)
+
+    assert [point.measurement.source.checks for point in made.points] == [0, 0, 1]
+
+
+def test_each_point_is_told_when_it_is_drawn():
+    """With all points before it, so that whoever saves the curve then has them all."""
+    made = sweep(2.0, 3.0)
+    told = []
+    made.point_drawn = lambda drawn: told.append([point.measurement.pairs for point in drawn.points])
+    made.draw(2)
+
+    assert told == [[2, 0], [2, 2]]
+
+
+def test_a_point_that_an_earlier_run_has_drawn_is_not_drawn_again():
+    """Also where that run was killed at a later point. A point with too few rounds is drawn again, from its start."""
+    before = sweep(2.0, 3.0, 4.0)
+    before.draw(3)
+    rounds = [[series.rounds for series in series_of(point.measurement)] for point in before.points]
+    made = sweep(2.0, 3.0, 4.0)
+    made.earlier = Drawn(0, [rounds[0], [of_variant[:2] for of_variant in rounds[1]], [(), ()]])
+    made.draw(3)
+
+    assert made.kept == [1]
+    assert [len(point.measurement.source.rounds) > 0 for point in made.points] == [False, True, True]
+    assert [[len(series.rounds) for series in both] for _, *both in made] == [[3, 3]] * 3
+    assert made.drawn == 3
+
+
+def test_what_its_budget_has_ended_counts_as_drawn():
+    """Where the whole curve was drawn by a run that asked for as much."""
+    before = sweep(2.0)
+    before.draw(3)
+    rounds = [[series.rounds[:2] for series in series_of(point.measurement)] for point in before.points]
+    made = sweep(2.0)
+    made.earlier = Drawn(3, rounds)
+    made.draw(3)
+
+    assert made.untouched
+
+
+def test_a_curve_is_shown_relative_to_one_of_its_variants():
+    """The name of the variant is noted; another one is an error that lists those there are."""
+    made = sweep(2.0)
+    made.draw(1, relative_to="other")
+    assert made.baseline == "other"
+
+    with pytest.raises(ConfigError, match=r"unknown variant of the curve 'none'; known: one, other"):
+        sweep(2.0).draw(1, relative_to="none")
 
 
 @pytest.mark.parametrize("blocks", [0, -1, 1.5, True])

@@ -28,6 +28,7 @@ KNOWS_PYTEST = {
     "plugin.benchmarks",
     "plugin.collection.checks",
     "plugin.collection.code_of_test",
+    "plugin.collection.own_provisioner",
     "plugin.hooks",
     "plugin.xdist",
 }

@@ -201,3 +201,16 @@ def test_the_published_files_without_seconds_are_readable(name):
     }
 
     assert Published.read(ROOT, name, columns={}, figures={"goodput": places[name]}).figures["goodput"] > 1
+
+
+@pytest.mark.parametrize("number", [-1, 2, True, "0"])
+def test_a_sentence_is_one_of_the_findings(root, number):
+    """It is printed beside the measured ratio; another number is an error that says how many there are."""
+    found = Published.read(ROOT, "drbd-latency-2012", columns={}, sentence=1)
+    assert found.lines == [f'published: "{found.sentence}" ({found.title})']
+    assert found.sentence.startswith("sync_binlog=1: more clients do not hide the round trip")
+    assert Published.read(root, "some", columns={}).lines == []
+
+    (root / "fixtures/published/words.toml").write_text('title = "t"\n[findings]\ntext = ["one", "two"]\n')
+    with pytest.raises(ConfigError, match=r"'words' has 2 sentences in \[findings\] text, and sentence=.* is none of"):
+        Published.read(root, "words", columns={}, sentence=number)

@@ -47,7 +47,9 @@ class RoundSource(FakeSource):
 
 
 class Published:
-    """A published ratio of each two variants."""
+    """A published ratio of each two variants, and what was found in words."""
+
+    lines = ('published: "far is slow" (a diary)',)
 
     def ratio(self, candidate, baseline, metric, mode):
         """As many as their names have letters."""
@@ -80,13 +82,14 @@ def test_the_record_of_an_order_is_of_its_weakest_neighbours(seconds, candidate,
 
 
 def test_a_record_is_kept_whole(tmp_path):
-    """A record read from its results directory equals the saved one, types included."""
+    """A record read from its results directory equals the saved one. Its message ends with the published sentence."""
     source = RoundSource(("slow", "middle", "fast"), noisy(1.0, 0.8, 0.4))
     answer = ordered(*series_of(Measurement(source, Rules(seed=3))))
     record = claim_record(answer, source, Published(), Asked("test_a", "quick", ""), 1.0)
     results_directory.Results(tmp_path).add(record)
 
     assert comparable(schema.read_claims(tmp_path)) == comparable([record])
+    assert record.message.splitlines()[-1] == 'published: "far is slow" (a diary)'
 
 
 def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():

@@ -397,7 +397,7 @@ def test_what_a_run_keeps_comes_back_from_its_directory(tmp_path, monkeypatch):
     assert comparable(schema.read_claims(theirs.directory)[1]) == comparable(made)
     assert schema.read_curves(theirs.directory) == [curve]
     assert comparable(ours.adopt(theirs.directory, files[1].line)) == comparable(made)
-    assert ours.adopt_curve(theirs.directory, table.line) == curve
+    assert ours.adopt_curve(theirs.directory, table.line, lambda record: lambda line: False) == curve
     assert comparable(schema.read_claims(ours.directory)) == comparable([made])
     assert schema.read_curves(ours.directory) == [curve]
     assert [path.name for path in sorted((ours.directory / "curves").iterdir())] == [

@@ -23,3 +23,17 @@ def pytest_sessionstart(session):
     patch.setattr(drawing, "available", lambda: False)
     session.config.add_cleanup(patch.undo)
 """
+# The provisioner of the run, as a file.
+PROVISIONER = """
+from pathlib import Path
+
+kept = DBSession.__init__
+
+
+def began(self, settings, config):
+    Path(__file__).with_name("provisioner").write_text(settings.provisioner)
+    kept(self, settings, config)
+
+
+DBSession.__init__ = began
+"""

@@ -14,7 +14,8 @@ from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import GROUP_FOLLOWED, is_identity
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError
-from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
+from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import References, Switch, split
 from tests.support.clusters import variant_of
 from tests.support.fakes import variable
@@ -389,3 +390,29 @@ def test_a_value_that_the_server_changes_is_an_error(standalone):
         "{'key_cache_block_size': '512 instead of 1000'}"
     )
     switch.to({})
+
+
+class Refuses(FakeProvisioner):
+    """Hosts that are asked for, and never come."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked = []
+
+    def acquire(self, spec):
+        """Note what was asked for."""
+        self.asked.append(spec)
+        raise ProvisionError("no host today")
+
+
+def test_a_reference_server_has_the_memory_of_its_variant(mariadb, variables, empty_references):
+    """Its options may need that much: a buffer pool of 1536 MiB does not fit into the usual host."""
+    spec = ONE.with_needs(memory="3G", disk="8G", rtt=0.01)
+    options = {"innodb_buffer_pool_size": "1536M", "lock_wait_timeout": "40"}
+    variant = split(variant_of(spec, mariadb, options), variables)
+    hosts = Refuses()
+
+    with pytest.raises(ProvisionError, match="no host today"):
+        References(hosts, lambda line: None).changes(variant, variables)
+    (asked,) = hosts.asked
+    assert asked.needs == HostNeeds(memory=3 * 2**30)

@@ -8,6 +8,7 @@
 - ``reachable``: whether the budget of a claim suffices for the rounds of the tests.
 - ``small_margins``: claims with margins that equal clusters can differ by.
 - ``checks``: asks the modules of this folder about the measuring tests of a run.
+- ``own_provisioner``: where the tests of a run have their clusters without ``--db-provisioner``.
 - ``refusals``: wrong releases and clusters, which are usage errors.
 """
 

@@ -283,7 +283,7 @@ def curve(config: Any, record: CurveRecord, points: str, chart: Path | None) -> 
     from allure_commons.model2 import StatusDetails, TestStepResult
 
     now = int(time.time() * 1000)
-    step = TestStepResult(name=f"curve: {record.load} over {record.field}", start=now)
+    step = TestStepResult(name=f"curve: {record.title}", start=now)
     identity = str(uuid.uuid4())
     writer.allure_logger.start_step(None, identity, step)
     allure.attach(points, "points", allure.attachment_type.CSV)

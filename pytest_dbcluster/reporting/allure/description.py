@@ -123,7 +123,7 @@ def _claim(record: ClaimRecord) -> str:
 
 def _curve(record: CurveRecord) -> str:
     notes = "".join(f"<p>{escape(note)}</p>" for note in record.notes)
-    return f"<h3>{escape(f'{record.load} over {record.field}')}</h3>{notes}"
+    return f"<h3>{escape(record.title)}</h3>{notes}"
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

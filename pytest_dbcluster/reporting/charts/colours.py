@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 INK, SOFT, GRID, PAPER = "#1c2126", "#5f6b76", "#dfe4e8", "#fefefe"  # text, minor text, grid lines, background
 BLUE, ORANGE, PURPLE, SKY = "#0072b2", "#e69f00", "#cc79a7", "#56b4e9"
+BROWN, VIOLET = "#783000", "#4b2fd6"  # not of that palette, whose other colours are those of verdicts
 HOLDS, REFUTED, OPEN = "#009e73", "#d55e00", "#7a7f9a"  # of verdicts: bluish green, vermillion, grey
 MARGIN = "#e9c46b"  # the ratios that a margin allows for
 PUBLISHED = "#9a4f8a"
@@ -32,6 +33,8 @@ SERIES = (
     Style(PURPLE, "^", "-."),
     Style(SKY, "D", ":"),
     Style(INK, "v", (0, (6, 1, 1, 1, 1, 1))),
+    Style(BROWN, "P", (0, (9, 2))),
+    Style(VIOLET, "X", (0, (2, 1))),
 )
 # Colour of a drawing -> its CSS variable, and the colour of the variable in the dark theme.
 THEMES: Mapping[str, tuple[str, str]] = MappingProxyType(
@@ -44,6 +47,8 @@ THEMES: Mapping[str, tuple[str, str]] = MappingProxyType(
         ORANGE: ("--orange", "#f5c04a"),
         PURPLE: ("--purple", "#d585b4"),
         SKY: ("--sky", "#7cc6f0"),
+        BROWN: ("--brown", "#906030"),
+        VIOLET: ("--violet", "#7848f0"),
         HOLDS: ("--holds", "#2fc597"),
         REFUTED: ("--refuted", "#f0803c"),
         OPEN: ("--open", "#9aa0bd"),
@@ -54,7 +59,7 @@ THEMES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 def style(number: int) -> Style:
-    """The style of the variant with this number, 0-based; from the sixth on they repeat."""
+    """The style of the variant with this number, 0-based; from the eighth on they repeat."""
     return SERIES[number % len(SERIES)]
 
 

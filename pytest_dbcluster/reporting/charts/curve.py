@@ -18,30 +18,31 @@ WIDTH, HEIGHT, WITH_LATENCY = 8.0, 3.0, 4.8
 WIDE, FEW = 5, 2  # columns of the legend: for short names, and for long ones
 SHORT, ROW = 12, 0.19  # letters of a short name; inches of a row of the legend
 BELOW = "p95"
-APART = 0.2  # on the axis, between the rounds of two variants
+APART, ALL_APART = 0.2, 0.6  # on the axis, between the rounds of two variants, and between the first and the last
 
 
 def svg(record: CurveRecord, name: str = "curve", *, titled: bool = True) -> str | None:
     """The chart of a curve: lines through medians, single rounds as dots; None without matplotlib.
 
-    A band is the 95 % interval of the median; there is none where a point has too few rounds for one. ``name`` and
-    ``titled`` are those of ``claim.svg``.
+    A band is the 95 % interval of the median; there is none where a point has too few rounds for one. A curve with a
+    baseline shows all as a share of the baseline's median at the same value, and below it the metric itself. ``name``
+    and ``titled`` are those of ``claim.svg``.
     """
     if not drawing.available():
         return None
-    tail = _has(record, BELOW)
-    size = (WIDTH, WITH_LATENCY if tail else HEIGHT)
-    heights = (3, 2) if tail else (1,)
+    below = record.metric if record.baseline else BELOW if _has(record, BELOW) else ""
+    size = (WIDTH, WITH_LATENCY if below else HEIGHT)
+    heights = (3, 2) if below else (1,)
     columns = WIDE if max(map(len, record.variants)) <= SHORT else FEW
     rows = math.ceil(len(record.variants) / columns)
     size = (size[0], size[1] + (rows - 1) * ROW)
     top = (0.62 if titled else 0.34) + (rows - 1) * ROW
     with drawing.figure(name, size, heights, top=top, gap=0.3) as drawn:
         if titled:
-            drawn.title(f"{record.load} over {record.field}")
-        _draw(drawn.axes[0], record, record.metric, interval=True)
-        if tail:
-            _draw(drawn.axes[1], record, BELOW, interval=False)
+            drawn.title(record.title)
+        _draw(drawn.axes[0], record, record.metric, interval=True, shares=bool(record.baseline))
+        if below:
+            _draw(drawn.axes[1], record, below, interval=below == record.metric)
             drawn.axes[0].xaxis.set_visible(False)
         drawn.axes[-1].set_xlabel(record.field)
         drawing.legend(drawn.axes[0], columns)
@@ -53,31 +54,48 @@ def _has(record: CurveRecord, metric: str) -> bool:
     return metric != record.metric and any(_values(point, metric, record.load) for point in record.points)
 
 
-def _draw(axes: Any, record: CurveRecord, metric: str, *, interval: bool) -> None:
+def _draw(axes: Any, record: CurveRecord, metric: str, *, interval: bool, shares: bool = False) -> None:
     for number, name in enumerate(record.variants):
-        _draw_variant(axes, record, name, (number, metric), interval=interval)
+        _draw_variant(axes, record, name, (number, metric), interval=interval, shares=shares)
     axes.set_xticks(range(len(record.values)), [str(value) for value in record.values])
     axes.set_xlim(-0.35, len(record.values) - 0.65)
-    drawing.upright_label(axes, metrics.label(metric))
+    drawing.upright_label(axes, f"% of {record.baseline}" if shares else metrics.label(metric))
     axes.set_ylim(bottom=0)
     drawing.few_ticks(axes.yaxis, 5)
 
 
-def _draw_variant(axes: Any, record: CurveRecord, name: str, drawn: tuple[int, str], *, interval: bool) -> None:
-    """Draw one variant; the values have equal distances on the axis, so that 1, 2, 4 and 64 can be told apart."""
+def _draw_variant(
+    axes: Any, record: CurveRecord, name: str, drawn: tuple[int, str], *, interval: bool, shares: bool
+) -> None:
+    """Draw one variant; the values have equal distances on the axis, so that 1, 2, 4 and 64 can be told apart.
+
+    shares: in percent of the baseline's median, instead of the metric.
+    """
     number, metric = drawn
-    given, aside = style(number), (number - (len(record.variants) - 1) / 2) * APART
+    given, aside = style(number), (number - (len(record.variants) - 1) / 2) * _apart(record)
     points = [point for point in record.points if point.variant == name]
     lines: list[tuple[float, float]] = []
     for point in points:
-        at, values = record.values.index(point.value), _values(point, metric, record.load)
-        if values:
+        at, scale = record.values.index(point.value), _scale(record, point) if shares else 1.0
+        values = [scale * value for value in _values(point, metric, record.load)]
+        if values and math.isfinite(scale):
             dots = {"color": given.colour, "alpha": 0.55, "markersize": 3.6, "markeredgewidth": 0}
             axes.plot([at + aside] * len(values), values, given.marker, **dots)
-            lines.append((at, point.median if interval else statistics.median(values)))
+            lines.append((at, scale * point.median if interval else statistics.median(values)))
     drawing.line(axes, [at for at, _ in lines], [middle for _, middle in lines], given, name)
-    if interval:
+    if interval and not shares:
         _draw_band(axes, record, points, given.colour)
+
+
+def _apart(record: CurveRecord) -> float:
+    """The distance between the rounds of two variants on the axis; those of many variants have to fit too."""
+    return min(APART, ALL_APART / max(1, len(record.variants) - 1))
+
+
+def _scale(record: CurveRecord, point: CurvePoint) -> float:
+    """What makes values of a point percents of the baseline; nan where the baseline has no rounds."""
+    share = record.share(point)
+    return math.nan if share is None or not point.median else 100 * share / point.median
 
 
 def _draw_band(axes: Any, record: CurveRecord, points: list[CurvePoint], colour: str) -> None:

@@ -9,7 +9,6 @@ from pytest_dbcluster.reporting.charts import curve as curve_chart
 from pytest_dbcluster.reporting.page.claim_view import Table
 from pytest_dbcluster.reporting.records import CurveRecord
 from pytest_dbcluster.reporting.tables import curves
-from pytest_dbcluster.rounds import metrics
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,8 +31,8 @@ def view(record: CurveRecord, key: str, source: str = "") -> SweepView:
     made = curves.block(record)
     return SweepView(
         key=key,
-        title=f"{record.load} over {record.field}",
-        figure=f"{metrics.label(record.metric)}, median and its 95 % interval",
+        title=record.title,
+        figure=curves.figure(record, "median and its 95 % interval"),
         release=record.release,
         source=source,
         test=record.test,

@@ -58,7 +58,11 @@ class Earlier:
         """What there is to take over, in a sentence."""
         drawn = sum(bool(curve.drawn) for curve in self.curves)
         found = ((len(self.answers), "answered claim"), (drawn, "drawn curve"))
-        said = " and ".join(counted(number, what) for number, what in found if number)
+        parts = [counted(number, what) for number, what in found if number]
+        if unfinished := [curve for curve in self.curves if not curve.drawn]:
+            points = counted(sum(len(curve.values) for curve in unfinished), "point")
+            parts.append(f"{points} of {counted(len(unfinished), 'unfinished curve')}")
+        said = " and ".join(parts)
         if not said:
             return f"{OPTION}: {self.directory} has no answered claim, so everything is measured"
         began = f" of the run of {_minute(self.run.began)}" if self.run else ""
@@ -155,20 +159,20 @@ def key_of_line(line: Mapping[str, Any]) -> Key:
     return Key(str(line["test"]), str(line["claim_id"]))
 
 
-def curve_key(test: str, release: str, load: str, field: str) -> tuple[str, ...]:
+def curve_key(test: str, release: str, load: str, field: str, number: int) -> tuple[str, ...]:
     """What names a curve within one results directory, whatever releases the run has beside its own."""
     names = _names(release)
-    return (key_of_test(test, *names), *names, load, field)
+    return (key_of_test(test, *names), *names, load, field, str(number))
 
 
 def curve_key_of(record: CurveRecord) -> tuple[str, ...]:
     """The key of a curve."""
-    return curve_key(record.test, record.release, record.load, record.field)
+    return curve_key(record.test, record.release, record.load, record.field, record.number)
 
 
 def curve_key_of_line(line: Mapping[str, Any]) -> tuple[str, ...]:
     """The key of a line of ``curves.jsonl``."""
-    return curve_key(line["test"], line["release"], line["load"], line["field"])
+    return curve_key(line["test"], line["release"], line["load"], line["field"], line.get("number", 0))
 
 
 def _names(releases: str) -> list[str]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from pytest_dbcluster.claims.claim import Claim
@@ -100,13 +100,13 @@ def _answer(record: ClaimRecord, claim: Claim, numbers: Sequence[int], usual: st
 
 
 class CurveRecall:
-    """A curve of a test, and what the run that is continued has of it.
+    """A curve of a test, and what the run that is continued has of it. number: of the curve in its test, from 0.
 
     depends_on: what the curve depends on. before: its record in the earlier run; None where there is none, or where
     what it depends on has changed, which is told.
     """
 
-    def __init__(self, curve: Curve) -> None:
+    def __init__(self, curve: Curve, number: int) -> None:
         points = [recall for point in curve.points if isinstance(recall := point.measurement.recall, Recall)]
         first = points[0]
         self.depends_on = digests_of_curve(
@@ -117,24 +117,31 @@ class CurveRecall:
             first.conditions,
             instances=first.testbed.instances,
         )
-        self.before = self._before(curve, first)
+        self.before = self._before(curve, first, number)
 
-    def _before(self, curve: Curve, recall: Recall) -> CurveRecord | None:
+    def _before(self, curve: Curve, recall: Recall, number: int) -> CurveRecord | None:
         if recall.earlier is None:
             return None
-        key = curve_key(recall.asked.test, releases(recall.testbed.variants), curve.load, curve.field)
+        key = curve_key(recall.asked.test, releases(recall.testbed.variants), curve.load, curve.field, number)
         before = recall.earlier.curve(key)
         if before and (parts := changed(before.depends_on, self.depends_on)):
-            if before.drawn:
+            if before.drawn or before.points:
                 recall.report.line(f"drawn again ({', '.join(parts)} changed): {curve.load} over {curve.field}")
             return None
         return before
 
 
-def drawn(curve: Curve, before: CurveRecord | None) -> Drawn | None:
-    """What ``curve.draw`` has drawn in an earlier run; None where it did not end. before: the record of that run."""
-    if before is None or not before.drawn:
+def drawn(curve: Curve, before: CurveRecord | None, tell: Callable[[str], None]) -> Drawn | None:
+    """What ``curve.draw`` has drawn in an earlier run. before: the record of that run; None where there is none.
+
+    ``tell`` gets a line about a curve that goes on at a later point.
+    """
+    if before is None:
         return None
-    rounds = iter(point.rounds for point in before.points)
-    of_points = tuple(tuple(next(rounds) for _ in point.measurement.rounds) for point in curve.points)
+    known = {(str(point.value), point.variant): point.rounds for point in before.points}
+    names = curve.points[0].measurement.source.names
+    of_points = tuple(tuple(known.get((str(point.value), name), ()) for name in names) for point in curve.points)
+    if not before.drawn:
+        there = f"{len(before.values)} of {len(curve.points)} values were drawn before"
+        tell(f"{curve.load} over {curve.field}: {there}; those with all their rounds are kept")
     return Drawn(before.drawn, of_points)

@@ -19,21 +19,37 @@ WIDE = 3  # maximum number of variants that are columns; more variants become ro
 def block(made: CurveRecord) -> Block:
     """The table: a row for each value, and a column for each variant.
 
-    More than WIDE variants would not fit side by side: then there is a row for each value and variant.
+    More than WIDE variants would not fit side by side: then there is a row for each value and variant. Shares of a
+    baseline are short, so all of them are columns.
     """
-    title = f"curve: {made.load}, {metrics.label(made.metric)}, median (95 % interval)"
+    title = f"curve: {', '.join(filter(None, [made.load, made.parameters, figure(made)]))}"
     notes = "; ".join(made.notes)
-    if len(made.variants) > WIDE:
-        cells: list[tuple[str, ...]] = [
-            (str(point.value), point.variant, shown(point), str(len(point.rounds))) for point in made.points
-        ]
-        columns: tuple[str, ...] = (made.field, "variant", metrics.unit(made.metric), "rounds")
-    else:
-        medians = {(point.value, point.variant): shown(point) for point in made.points}
+    medians = {(point.value, point.variant): shown(point) for point in made.points}
+    columns: tuple[str, ...] = (made.field, *made.variants)
+    if made.baseline:
+        unit = metrics.unit(made.metric)
+        columns = (made.field, *(f"{name}, {unit or '%'}" if name == made.baseline else name for name in made.variants))
+        shares = {(point.value, point.variant): made.share(point) for point in made.points}
+        medians |= {
+            key: "-" if share is None else f"{100 * share:.0f} %"
+            for key, share in shares.items()
+            if key[1] != made.baseline
+        }
+    elif len(made.variants) > WIDE:
+        columns = (made.field, "variant", metrics.unit(made.metric), "rounds")
+    if made.baseline or len(made.variants) <= WIDE:
         cells = [(str(value), *(medians.get((value, name), "-") for name in made.variants)) for value in made.values]
-        columns = (made.field, *made.variants)
+    else:
+        cells = [(str(point.value), point.variant, shown(point), str(len(point.rounds))) for point in made.points]
     remarks = [""] * (len(cells) - 1) + [notes]
     return Block(title, columns, tuple(Row(row, "", remark) for row, remark in zip(cells, remarks, strict=True)))
+
+
+def figure(made: CurveRecord, shows: str = "median (95 % interval)") -> str:
+    """What the table shows; ``shows``: of the metric, without a baseline."""
+    if made.baseline:
+        return f"medians in percent of {made.baseline}"
+    return f"{metrics.label(made.metric)}, {shows}"
 
 
 def shown(point: CurvePoint) -> str:
@@ -46,16 +62,19 @@ def shown(point: CurvePoint) -> str:
 def as_csv(made: CurveRecord) -> str:
     """A line for each value and variant, with latencies in milliseconds over all its rounds together.
 
-    Latencies of an open loop include the operations that never ended, as in claims.
+    Latencies of an open loop include the operations that never ended, as in claims. A curve with a baseline has a
+    last column with the median as a share of the baseline's.
     """
     text = io.StringIO()
     write = csv.writer(text, lineterminator="\n").writerow
-    write([made.field, *COLUMNS, *LATENCIES])
+    relative = [f"share_of_{made.baseline}"] if made.baseline else []
+    write([made.field, *COLUMNS, *LATENCIES, *relative])
     unit = metrics.unit(made.metric)
     for point in made.points:
         low, high = ("" if bound is None else bound for bound in (point.low, point.high))
         figures = (len(point.rounds), point.median, low, high, *_latencies(point))
-        write([point.value, point.variant, made.metric, unit, *figures])
+        share = [made.share(point) or ""] if relative else []
+        write([point.value, point.variant, made.metric, unit, *figures, *share])
     return text.getvalue()
 
 

@@ -52,3 +52,26 @@ def test_each_round_is_a_dot():
     two, four = (curve_chart.svg(curve([point(1, "a", seconds=(1.0,) * n)])).count("<use") for n in (2, 4))
 
     assert four - two == 2
+
+
+def relative():
+    """A sweep whose second variant is half as fast as its baseline, the first one."""
+    speeds = {"a": (1.0,) * 3, "b": (2.0,) * 3}
+    points = [point(value, name, seconds=seconds) for value in (1, 4) for name, seconds in speeds.items()]
+    return curve(points, baseline="a", test="test_x.py::test_it[sync_binlog=0]")
+
+
+def test_a_curve_with_a_baseline_is_drawn_in_percent_of_it():
+    """The metric itself is below; the title has the parameters of the test."""
+    shown = words(curve_chart.svg(relative()))
+
+    assert {"% of a", "operations / s", "load over threads, sync_binlog=0", "100", "50"} <= set(shown)
+    assert "p95, ms" not in shown
+
+
+def test_a_value_without_rounds_of_the_baseline_has_no_percents():
+    """A run that was interrupted may have none; the metric is drawn all the same."""
+    made = relative()
+    cut = curve([one for one in made.points if (one.value, one.variant) != (4, "a")], baseline="a")
+
+    assert curve_chart.svg(cut).count("<use") < curve_chart.svg(made).count("<use")

@@ -34,6 +34,13 @@ SUITE = """
             curve.draw(1)
             os.kill(os.getpid(), getattr(signal, os.environ["KILL"]))
         curve.draw()
+
+    def test_points(measure):
+        curve = measure.sweep(SysBench("oltp_update_index"), on=[ONE, OTHER], threads=THREADS)
+        if "KILLED_AT" in os.environ:
+            source = curve.points[int(os.environ["KILLED_AT"])].measurement.source
+            source.round = lambda *given, **named: os.kill(os.getpid(), getattr(signal, os.environ["BY"]))
+        curve.draw(3, relative_to="other")
 """
 READS = {f"sysbench oltp_read_only t{threads}" for threads in (1, 4)}
 WRITES = {f"sysbench oltp_write_only t{threads}" for threads in (1, 4)}
@@ -46,6 +53,7 @@ def suite(pytester, monkeypatch):
     pytester.makeconftest(FAKE + conftests.NO_CHARTS + COUNTED)
     pytester.makepyfile(test_suite=SUITE)
     monkeypatch.setenv("KILL", "SIGKILL")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--deselect=test_suite.py::test_points")
     pytester.runpytest_subprocess(*WORDS)
     monkeypatch.delenv("KILL")
     assert drawn(pytester) == READS | WRITES
@@ -65,15 +73,17 @@ def loads(latest):
 
 @pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
 def test_a_curve_that_was_drawn_is_kept(suite, latest, workers):
-    """Its record stays as it is, and the test sees its rounds; the one that was interrupted is drawn again."""
-    (before,) = schema.read_curves(latest)
+    """Its record stays as it is, and the test sees its rounds; one that has too few rounds is drawn again."""
+    before, _ = schema.read_curves(latest)
     result = suite.runpytest_subprocess(*RESUME, *workers)
 
     result.assert_outcomes(passed=2)
     assert drawn(suite) == WRITES
     assert schema.read_curves(latest)[0] == before
     assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
-    result.stdout.fnmatch_lines(["*--db-resume: *reports/latest has 1 drawn curve of the run of *"])
+    result.stdout.fnmatch_lines(
+        ["*--db-resume: *reports/latest has 1 drawn curve and 2 points of 1 unfinished curve of the run of *"]
+    )
     result.stdout.fnmatch_lines(["--db-resume: 0 answers taken over, 0 claims measured, 1 drawn curve kept"])
 
     suite.runpytest_subprocess(*RESUME, *workers)
@@ -130,7 +140,7 @@ def test_another_release_keeps_the_curve_of_the_first(suite, latest):
     suite.runpytest_subprocess(*RESUME, "-k", "reads", "--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
 
     names = ["test_suite.py::test_reads[mariadb:10.11]", "test_suite.py::test_reads[mariadb:11.8]"]
-    assert [curve.test for curve in schema.read_curves(latest)] == names
+    assert [curve.test for curve in schema.read_curves(latest) if "reads" in curve.test] == names
     assert [test.test for test in read_run(latest).tests if "reads" in test.test] == names
 
 
@@ -139,5 +149,54 @@ def test_a_curve_is_kept_after_the_time_of_the_run(suite, latest):
     result = suite.runpytest_subprocess(*RESUME, "--db-run-budget=0.001")
 
     assert drawn(suite) == set()
-    assert loads(latest) == ["sysbench oltp_read_only"]
+    assert loads(latest) == ["sysbench oltp_read_only", "sysbench oltp_write_only"]
     result.assert_outcomes(passed=1)
+
+
+@pytest.fixture
+def points(suite, monkeypatch):
+    """The test that draws a curve over four values, alone; its run was killed at the third one."""
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-k test_points")
+    monkeypatch.setenv("THREADS", "1 4 16 64")
+
+    def killed(at, by="SIGKILL", *words):
+        monkeypatch.setenv("KILLED_AT", str(at))
+        monkeypatch.setenv("BY", by)
+        suite.runpytest_subprocess(*WORDS, *words)
+        monkeypatch.delenv("KILLED_AT")
+        return {load.rpartition(" ")[2] for load in drawn(suite)}
+
+    return killed
+
+
+@pytest.mark.parametrize("by", ["SIGKILL", "SIGINT"])
+def test_a_curve_that_was_interrupted_goes_on_at_the_next_point(suite, latest, points, by):
+    """Whatever ended the run. What it had drawn stays as it was; another interruption loses no more."""
+    assert points(2, by) == {"t1", "t4"}
+    (before,) = schema.read_curves(latest)
+    assert before.values == [1, 4]
+    assert before.drawn == 0
+    assert points(3, by, "--db-resume") == {"t16"}
+    result = suite.runpytest_subprocess(*RESUME)
+
+    assert drawn(suite) == {"sysbench oltp_update_index t64"}
+    (whole,) = schema.read_curves(latest)
+    assert whole.points[:4] == before.points
+    assert whole.values == [1, 4, 16, 64]
+    assert [len(point.rounds) for point in whole.points] == [3] * 8
+    assert (whole.drawn, whole.baseline) == (3, "other")
+    result.stdout.fnmatch_lines(["*--db-resume: *reports/latest has 3 points of 1 unfinished curve of the run of *"])
+    result.stdout.fnmatch_lines(["*sysbench oltp_update_index over threads: 3 of 4 values were drawn before*"])
+    named = {json.loads(line)["table_file"] for line in (latest / "curves.jsonl").read_text().splitlines()}
+    assert {f"curves/{path.name}" for path in (latest / "curves").glob("*.csv")} == named
+
+
+def test_workers_save_a_curve_when_its_test_ends(suite, latest, points):
+    """What a killed worker had drawn is lost; one that is interrupted ends its test, so its points are there."""
+    points(2, "SIGINT", "-n2")
+    assert [curve.values for curve in schema.read_curves(latest)] in ([], [[1, 4]])
+    suite.runpytest_subprocess(*RESUME, "-n2")
+
+    (whole,) = schema.read_curves(latest)
+    assert whole.values == [1, 4, 16, 64]
+    assert whole.drawn == 3

@@ -106,7 +106,7 @@ def test_a_curve_that_is_only_drawn_is_shown_as_well(run, pytester):
 
     result.stdout.fnmatch_lines(["*= curve: load, *", "1  *", "4  *", "results: *summary.md*"])
     result.stdout.no_fnmatch_line("*claims:*")
-    assert [row["rounds"] for row in rows_of(pytester)] == ["4"] * 4
+    assert [row["rounds"] for row in rows_of(pytester)] == ["3"] * 4
 
 
 def test_the_points_before_a_failure_are_kept(run, pytester):
@@ -206,3 +206,20 @@ def test_the_latencies_of_an_open_loop_count_what_was_lost():
 
     assert float(row["p50_ms"]) == pytest.approx(10, rel=0.011)
     assert float(row["p95_ms"]) == metrics.shown(found.rounds[0], "p95", "load") == pytest.approx(2000, rel=0.011)
+
+
+def test_a_curve_with_a_baseline_has_a_column_of_percents_for_each_variant():
+    """However many there are. The baseline has the metric itself; where it has no rounds nothing is relative to it."""
+    speeds = {"a": 1.0, "b": 2.0, "c": 4.0, "d": 0.5}
+    points = [point(value, name, seconds=(took,) * 3) for value in (1, 4) for name, took in speeds.items()]
+    made = curve([one for one in points if (one.value, one.variant) != (4, "a")], baseline="a", test="t::t[x=1]")
+    shown = curves.block(made)
+
+    assert shown.title == "curve: load, x=1, medians in percent of a"
+    assert shown.columns == ("threads", "a, /s", "b", "c", "d")
+    assert [row.cells for row in shown.rows] == [
+        ("1", "100", "50 %", "25 %", "200 %"),
+        ("4", "-", "-", "-", "-"),
+    ]
+    lines = list(csv.DictReader(curves.as_csv(made).splitlines()))
+    assert [line["share_of_a"] for line in lines] == ["1.0", "0.5", "0.25", "2.0", "", "", ""]

@@ -20,6 +20,7 @@ from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
 from pytest_dbcluster.testbed.datasets import DataSet, directory_of, surplus
 from pytest_dbcluster.testbed.testbed import Testbed
+from tests.support.fakes import Idle
 from tests.testbed.datasets.words import COUNT, Words
 
 MARIADB, MYSQL = ReleaseName("mariadb", "10.11"), ReleaseName("mysql", "9.7")
@@ -282,3 +283,60 @@ def test_those_used_longest_ago_make_room(said):
     assert [one.name for one in surplus(known, newest, 0, 1e9)] == ["older", "old"]
     assert surplus(known, newest, 1000, 1e9) == []
     assert surplus(known[:1], newest, 0, 1e9) == []
+
+
+CACHED = """SELECT COUNT(DISTINCT page_number) FROM information_schema.innodb_buffer_page
+WHERE table_name = '`kept`.`words`' AND index_name = 'PRIMARY'"""
+
+
+def test_reading_whole_tables_fills_the_cache_of_a_server(pool):
+    """After a start it has none of the pages that only rounds read; afterwards it has them all."""
+    (node,) = started(pool, ONE, load := Words(rows=20_000)).nodes
+    ((before,),) = node.query(CACHED)
+    datasets.read_whole(types.SimpleNamespace(nodes=[node]), load.tables)
+    ((after,),) = node.query(CACHED)
+
+    ((leaves,),) = node.query(
+        "SELECT stat_value FROM mysql.innodb_index_stats WHERE table_name = 'words' AND stat_name = 'n_leaf_pages'"
+    )
+    assert before < leaves / 2
+    assert after >= leaves
+
+
+SHARED = ONE.with_options(lock_wait_timeout=40).named("shared")  # a running server can be switched to it
+OWN = ONE.with_options(innodb_log_buffer_size="32M").named("own")
+
+
+@pytest.mark.parametrize(
+    ("specs", "read"),
+    [
+        ([OWN, ONE, SHARED], ["own", "standalone1"]),
+        ([ONE, OWN], []),
+        ([ONE, SHARED], []),
+    ],
+    ids=["one of its own, two share", "each of its own", "all share"],
+)
+def test_a_cluster_with_more_variants_is_not_the_warmer_one(pool, said, specs, read):
+    """Where some clusters run more variants than others, each reads all data once, before its first round."""
+    on = [pool.resolution.resolve(spec) for spec in specs]
+    made = Testbed(Words(), on, pool, "quick", said.append)
+    for block in range(2):
+        for number in range(len(on)):
+            made.round(number, block=block, position=number)
+
+    lines = [line.rpartition(" ")[2] for line in said if line.startswith("reading all data of ")]
+    assert lines == read
+
+
+def test_testbeds_continue_each_other_where_the_load_alone_differs(pool, said):
+    """On the same clusters with the same data set; not with other tables or servers, nor without a data set."""
+
+    def made(load, *specs, **more):
+        return Testbed(load, [pool.resolution.resolve(spec) for spec in specs], pool, "quick", said.append, **more)
+
+    first = made(Words(), ONE, SHARED)
+    assert made(Words(clients=4), ONE, SHARED).continues(first)
+    assert not made(Words(rows=COUNT + 1), ONE, SHARED).continues(first)
+    assert not made(Words(), ONE, OWN).continues(first)
+    assert not made(Words(), ONE, SHARED, instances=2).continues(first)
+    assert not made(Idle(), ONE, SHARED).continues(made(Idle(), ONE, SHARED))
