@@ -170,8 +170,8 @@ def leave_running(
         progress(f"ready in {cluster.ready_seconds:.1f} s")
         if cluster.path and (asked := spec.needs.network):
             back = MeasuredBack()
-            back.before(cluster.path, asked)
-            progress(measured_back.line(spec.short_name, asked, back.of(asked)))
+            back.before(spec.short_name, cluster.path, asked)
+            progress(measured_back.line(spec.short_name, asked, back.of(spec.short_name)))
         return kept.describe(kept.write(cluster, provisioner, name=spec.name))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +10,7 @@ from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, mebibytes
+from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
 from pytest_dbcluster.testbed.variants import Variant
@@ -193,3 +195,15 @@ def differing_line(baseline: str, candidate: str, differ: Mapping[str, tuple[str
     changes = [f"{name}: {old} -> {new}" for name, (old, new) in differ.items()]
     rest = f", and {len(changes) - SHOWN} more" if len(changes) > SHOWN else ""
     return f"variables that differ ({baseline} -> {candidate}): {', '.join(changes[:SHOWN]) or 'none'}{rest}"
+
+
+def rtts(variants: Mapping[str, Variant]) -> Mapping[str, float]:
+    """The round-trip time of each variant, in seconds, where they differ in it alone; else none. variants: by name."""
+    same = {
+        dataclasses.replace(variant.spec, needs=variant.spec.needs.without_network) for variant in variants.values()
+    }
+    if len(same) > 1:
+        return {}
+    networks = {name: variant.network for name, variant in variants.items()}
+    plain = {name: asked.rtt for name, asked in networks.items() if asked and asked == NetworkNeeds(rtt=asked.rtt)}
+    return plain if plain.keys() == networks.keys() else {}

@@ -24,7 +24,7 @@ from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import Delay
 from pytest_dbcluster.measuring.round_source import RoundSource
-from pytest_dbcluster.network import CLIENT, REST, NetworkNeeds
+from pytest_dbcluster.network import CLIENT, REST
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.rounds.round import Round
@@ -35,7 +35,7 @@ from pytest_dbcluster.testbed.datasets import read_whole
 from pytest_dbcluster.testbed.durability import Durability, Labelled
 from pytest_dbcluster.testbed.pool import Pool, Running
 from pytest_dbcluster.testbed.timeline import Timeline
-from pytest_dbcluster.testbed.variants import Variant, on_one_path
+from pytest_dbcluster.testbed.variants import Variant, on_one_path, shared_unequally
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")
@@ -147,13 +147,6 @@ class Testbed(RoundSource):
             for variant in self.variants
         ]
 
-    @functools.cached_property
-    def _shared_unequally(self) -> bool:
-        """Whether some clusters run more variants than others, and so warm their caches in fewer blocks."""
-        keys = [variant.cluster_key for variant in self.variants]
-        shares = {keys.count(key) for key in keys}
-        return len(shares) > 1 and not self.in_turns and all(variant.data_set_of for variant in self.variants)
-
     def _serving(self, variant: int, instance: int = 0) -> Running:
         clusters = self._pool.running(self._needed(variant))
         return clusters[0] if self.in_turns else clusters[instance * len(self.variants) + variant]
@@ -175,7 +168,7 @@ class Testbed(RoundSource):
                         running.cluster.path.shape(REST)
                     running.cluster.topology.apply({}, running.cluster.nodes)
                     workload.prepare(self._setting(running))
-                    if running.prepared is None and self._shared_unequally:
+                    if running.prepared is None and not self.in_turns and shared_unequally(self.variants):
                         self._progress(f"reading all data of {workload} into the caches of {running.cluster.spec}")
                         read_whole(running.cluster, workload.tables)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
@@ -297,7 +290,7 @@ class Testbed(RoundSource):
         setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
         self._wait_fit(cluster)
         self._switch(running, variant)
-        self._network.before(cluster.path, self.variants[variant].network)
+        self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
         late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
@@ -343,7 +336,7 @@ class Testbed(RoundSource):
         with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
             self._wait_fit(running.cluster)
             self._switch(running, 0)
-            self._network.before(running.cluster.path, self.variants[0].network)
+            self._network.before(self.names[0], running.cluster.path, self.variants[0].network)
             done = does(self._setting(running))
             self._excused.add(running.cluster)
         return done
@@ -483,7 +476,8 @@ class Testbed(RoundSource):
         labels = "; ".join(f"{self.names[number]} {self.durability(number)}" for number in numbers)
         specs = {self.names[number]: self.variants[number].spec for number in numbers}
         needs = {name: spec.needs for name, spec in specs.items()}
-        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs), *self._network_lines(numbers)]
+        networks = (measured_back.line(self.names[n], self.variants[n].network, self.delays(n)) for n in numbers)
+        lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs), *filter(None, networks)]
         for candidate, baseline in itertools.pairwise(numbers):
             differ = self.differences(candidate, baseline)
             lines.append(differing_line(self.names[baseline], self.names[candidate], differ))
@@ -494,23 +488,9 @@ class Testbed(RoundSource):
 
     def delays(self, variant: int) -> list[Delay]:
         """The round trips of a variant's network, asked and measured; empty for one without a network."""
-        return self._network.of(self.variants[variant].network)
+        return self._network.of(self.names[variant])
 
     def rtts(self) -> Mapping[str, float]:
         """The round-trip times of the variants, where they have the same workload and differ in them alone; or none."""
-        same = {
-            dataclasses.replace(variant.spec, needs=variant.spec.needs.without_network) for variant in self.variants
-        }
-        networks = [variant.network for variant in self.variants]
-        if len(same) > 1 or len(set(self._workloads)) > 1:
-            return {}
-        plain = [asked for asked in networks if asked and asked == NetworkNeeds(rtt=asked.rtt)]
-        return {name: asked.rtt for name, asked in zip(self.names, plain, strict=True)} if plain == networks else {}
-
-    def _network_lines(self, numbers: Sequence[int]) -> list[str]:
-        """A line for each of these variants about its network, as it was asked and measured."""
-        lines = [
-            measured_back.line(self.names[number], self.variants[number].network, self.delays(number))
-            for number in numbers
-        ]
-        return [line for line in lines if line]
+        same_workload = len(set(self._workloads)) == 1
+        return comparability.rtts(dict(zip(self.names, self.variants, strict=True))) if same_workload else {}

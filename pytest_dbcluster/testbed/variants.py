@@ -155,6 +155,12 @@ def split(variant: Variant, variables: Mapping[str, Variable], common: Mapping[s
     return dataclasses.replace(variant, static=tuple(sorted(static.items())), dynamic=tuple(sorted(dynamic.items())))
 
 
+def shared_unequally(variants: Sequence[Variant]) -> bool:
+    """Whether some clusters run more variants with data sets than others, and so warm their caches in fewer blocks."""
+    keys = [variant.cluster_key for variant in variants]
+    return len({keys.count(key) for key in keys}) > 1 and all(variant.data_set_of for variant in variants)
+
+
 @dataclasses.dataclass(frozen=True)
 class Reference:
     """The cold-start reference of a variant.

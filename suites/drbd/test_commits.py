@@ -20,7 +20,7 @@ import pytest
 
 from fixtures.clusters import DISCONNECTED, DRBD, DRBD_RTTS, NO_DRBD, SEMISYNC_DISK, apart, synced
 from fixtures.loads import commits
-from pytest_dbcluster import ordered
+from pytest_dbcluster import fades, ordered
 
 pytestmark = [
     pytest.mark.provisioner("vm"),
@@ -69,6 +69,19 @@ def test_a_flushed_binlog_costs(measure, rtt):
     flushed, left = measure(commits(), on=[synced(near, number).named(f"sync_binlog_{number}") for number in (1, 0)])
 
     assert left.beats(flushed)
+
+
+@PUBLISHED[0]
+@pytest.mark.budget(400)
+@pytest.mark.expected_seconds(300)
+def test_more_clients_hide_the_round_trip(measure):
+    """Published for sync_binlog=0: with more clients the loss fades; sixteen wait for the same flush."""
+    loads = {"one": commits(), "sixteen": commits(threads=16)}
+    one, one_far, sixteen, sixteen_far = measure(
+        loads, on=[synced(DISCONNECTED, 0), synced(apart(DRBD, FAR), 0)], across_durability=True
+    )
+
+    assert fades((one, one_far), (sixteen, sixteen_far))
 
 
 @PUBLISHED[1]

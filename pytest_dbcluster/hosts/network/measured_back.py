@@ -38,23 +38,29 @@ class MeasuredBack:
     """Measures the delays of each path that the rounds of a measurement use."""
 
     def __init__(self) -> None:
+        self._first: dict[str, tuple[NetworkPath, NetworkNeeds]] = {}
         self._before: dict[tuple[NetworkPath, NetworkNeeds], list[MeasuredLink]] = {}
         self._after: dict[tuple[NetworkPath, NetworkNeeds], list[MeasuredLink]] = {}
 
-    def before(self, path: NetworkPath | None, needs: NetworkNeeds | None) -> None:
-        """Measure before the first round of these needs on a path; later calls do nothing. Raises ProvisionError."""
-        if path and needs and (path, needs) not in self._before:
-            self._before[path, needs] = path.measured(needs)
+    def before(self, name: str, path: NetworkPath | None, needs: NetworkNeeds | None) -> None:
+        """Measure before the first round of a variant, by its name, on a path. Raises ProvisionError.
+
+        What was measured of the same needs on the same path is not measured again.
+        """
+        if path and needs:
+            self._first.setdefault(name, (path, needs))
+            if (path, needs) not in self._before:
+                self._before[path, needs] = path.measured(needs)
 
     def after(self, path: NetworkPath | None) -> None:
         """Measure all that was measured before on a path once more. Raises ProvisionError."""
         for of, needs in [key for key in self._before if key[0] is path]:
             self._after[of, needs] = of.measured(needs)
 
-    def of(self, needs: NetworkNeeds | None) -> list[Delay]:
-        """The delays of these needs, on the path that was measured first; empty where none was."""
-        key = next((key for key in self._before if key[1] == needs), None)
-        if key is None:
+    def of(self, name: str) -> list[Delay]:
+        """The delays of a variant, on the first path of its rounds; empty where none was measured."""
+        key = self._first.get(name)
+        if key not in self._before:
             return []
         after: Sequence[MeasuredLink | None] = self._after.get(key) or [None] * len(self._before[key])
         return [
@@ -74,5 +80,5 @@ def line(name: str, needs: NetworkNeeds | None, delays: Sequence[Delay]) -> str:
     if needs is None:
         return ""
     shown = [delay for delay in delays if delay.asked or delay.traffic] or delays[:1]
-    measured = "; ".join(map(str, shown)) if shown else "not measured yet"
+    measured = "; ".join(map(str, shown)) or "no link was measured"
     return f"network of {name}: {needs}; {measured}"

@@ -16,12 +16,12 @@ FAR = NetworkNeeds(rtt=0.01)
 def test_a_delay_is_measured_before_and_after_the_rounds():
     """Before them once, however many rounds there are; after them what was measured before."""
     path, measured = FakePath(["node1", "node2"]), MeasuredBack()
-    for needs in (network.REST, FAR, network.REST, FAR):
-        measured.before(path, needs)
-    (delay,) = measured.of(FAR)
+    for name, needs in [("near", network.REST), ("far", FAR)] * 2:
+        measured.before(name, path, needs)
+    (delay,) = measured.of("far")
     assert (delay.pair, delay.asked, delay.after) == (("node1", "node2"), 0.01, None)
     measured.after(path)
-    (delay,) = measured.of(FAR)
+    (delay,) = measured.of("far")
 
     assert delay.before.ping == pytest.approx(delay.after.ping) == pytest.approx(0.01)
     assert path.shaped == [network.REST, network.REST, FAR, network.REST, FAR]
@@ -30,17 +30,27 @@ def test_a_delay_is_measured_before_and_after_the_rounds():
 def test_a_cluster_without_a_path_is_not_measured():
     """Nothing was asked of its network."""
     measured = MeasuredBack()
-    measured.before(None, None)
+    measured.before("galera3", None, None)
     measured.after(None)
 
-    assert measured.of(None) == []
+    assert measured.of("galera3") == []
     assert line("galera3", None, []) == ""
+
+
+def test_variants_with_the_same_needs_have_delays_of_their_own():
+    """Each has those of its own cluster: one server alone has no link to measure."""
+    alone, pair, measured = FakePath(["node1"]), FakePath(["node1", "node2"]), MeasuredBack()
+    measured.before("standalone", alone, network.REST)
+    measured.before("pair", pair, network.REST)
+
+    assert measured.of("standalone") == []
+    assert [delay.pair for delay in measured.of("pair")] == [("node1", "node2")]
 
 
 def test_a_delay_that_changes_during_the_rounds_is_an_error():
     """The rounds had another network than was asked, for nobody knows how long."""
     path, measured = FakePath(["node1", "node2"]), MeasuredBack()
-    measured.before(path, FAR)
+    measured.before("far", path, FAR)
     path._adds = 0.005
 
     with pytest.raises(ProvisionError, match=r"node1 and node2 are 15\.0 ms apart"):
@@ -51,11 +61,11 @@ def test_a_message_says_what_was_asked_and_measured():
     """By ping and over TCP, before and after; of links that are asked to be longer than none, if there are any."""
     path, measured = FakePath(["node1", "node2", "node3"]), MeasuredBack()
     far = NetworkNeeds(links=((("node1", "node3"), 0.02),))
-    assert line("far", far, measured.of(far)) == "network of far: rtt=0, node1-node3=0.02; not measured yet"
-    measured.before(path, far)
+    assert line("far", far, measured.of("far")) == "network of far: rtt=0, node1-node3=0.02; no link was measured"
+    measured.before("far", path, far)
     measured.after(path)
 
-    assert line("far", far, measured.of(far)) == (
+    assert line("far", far, measured.of("far")) == (
         "network of far: rtt=0, node1-node3=0.02; node1-node3 20.0 ms asked, 20.0 ms and 20.0 ms by ping, "
         "20.0 ms and 20.0 ms over TCP"
     )
@@ -65,10 +75,10 @@ def test_a_message_says_what_else_was_asked_and_measured():
     """Also of links without a delay."""
     path, measured = FakePath(["node1", "node2", "node3"]), MeasuredBack()
     slow = NetworkNeeds(rate=1e8)
-    measured.before(path, slow)
+    measured.before("slow", path, slow)
     measured.after(path)
 
-    assert [len(delay.traffic) for delay in measured.of(slow)] == [2, 2, 2]
-    last = line("slow", slow, measured.of(slow)).rpartition("; ")[2]
+    assert [len(delay.traffic) for delay in measured.of("slow")] == [2, 2, 2]
+    last = line("slow", slow, measured.of("slow")).rpartition("; ")[2]
     assert last.startswith("node2-node3 0.00 ms asked, 0.00 ms and 0.00 ms by ping, ")
     assert last.endswith(" over TCP, rate 100 Mbit/s asked, 100 Mbit/s and 100 Mbit/s measured")
