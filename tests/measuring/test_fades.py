@@ -4,8 +4,10 @@ import itertools
 
 import pytest
 
+from pytest_dbcluster.claims import claim as claims
 from pytest_dbcluster.claims.claim import Outcome
 from pytest_dbcluster.errors import ClaimFailed, ConfigError, Inconclusive
+from pytest_dbcluster.measuring import reach
 from pytest_dbcluster.measuring.series import fades, series_of
 from tests.support.fakes import FakeSource, noisy
 from tests.support.measurements import measured, measurement, two
@@ -67,6 +69,14 @@ def test_the_first_verdict_comes_after_14_blocks():
     with pytest.raises(ConfigError, match=r"after 14 blocks, and 14 x 4 rounds of 1 s take 56 s: .* is --db-budget 56"):
         fades((one, one_far), (many, many_far))
     assert source.rounds == []
+
+
+def test_the_first_look_speaks_by_ranks():
+    """Later with a stricter level, and where instances take turns in whole eights."""
+    claim = claims.fades()
+
+    assert [reach.first_look(claim, alpha) for alpha in (0.0005, 0.0001)] == [14, 20]
+    assert reach.first_look(claim, 0.0005, instances=2) == 17
 
 
 def test_a_claim_before_changes_no_verdict():
