@@ -406,7 +406,7 @@ def curve_record(curve: Curve, about: About, depends_on: Mapping[str, str], numb
         seed=about.seed,
         fingerprint=about.fingerprint,
         points=tuple(points),
-        notes=(*_not_comparable(curve), *_marks(curve)),
+        notes=(*_not_comparable(curve), *_marks(curve), *_guests(about)),
         drawn=curve.drawn,
         depends_on=depends_on,
         baseline=curve.baseline,
@@ -431,6 +431,11 @@ def _not_comparable(curve: Curve) -> list[str]:
     source = curve.points[0].measurement.source
     reason = source.blind_spot("differs", *range(len(source.names)))
     return [reason] if reason else []
+
+
+def _guests(about: About) -> list[str]:
+    """What the guests were, where servers ran in any: a chart is read without its fingerprint."""
+    return [f"guests: {text}" for name, text in about.fingerprint.items() if name == "guests"]
 
 
 def _marks(curve: Curve) -> list[str]:

@@ -7,10 +7,11 @@ import types
 import pytest
 
 from pytest_dbcluster.measuring import remarks
+from pytest_dbcluster.measuring.curve import Curve, Point
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.reporting import results_directory, schema
-from pytest_dbcluster.reporting.records import Asked, claim_record
+from pytest_dbcluster.reporting.records import About, Asked, claim_record, curve_record
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
@@ -102,3 +103,15 @@ def test_the_record_of_an_order_has_the_carry_over_of_its_weakest_neighbours():
     assert [answer.variants[n].name for n in (1, 2)] == ["middle", "slow"]
     assert answer.carry_over[1] is not None
     assert record.carry_over == answer.carry_over[1] != answer.carry_over[0]
+
+
+def test_a_curve_says_what_its_guests_were():
+    """A chart is read without the fingerprint of its run, and servers in guests are slower than native ones."""
+    source = RoundSource(("slow", "fast"), noisy(1.0, 0.5))
+    drawn = Curve("load", "threads", [Point(4, Measurement(source, Rules(seed=3)))])
+    drawn.draw(1, relative_to="slow")
+
+    made = curve_record(drawn, About("quick", 3, {"guests": "one CPU each", "disks": "fast"}), {}, 1)
+    assert made.notes == ("guests: one CPU each",)
+    assert (made.baseline, made.number, made.drawn) == ("slow", 1, 1)
+    assert curve_record(drawn, About("quick", 3, {"cpu": "2 x fast"}), {}).notes == ()
