@@ -7,6 +7,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.plugin.settings import BUDGETS
+from pytest_dbcluster.spec import PROFILES
 
 if TYPE_CHECKING:
     from pytest_dbcluster.measuring.measurement import Rules
@@ -14,16 +16,21 @@ if TYPE_CHECKING:
 
 MARK = "budget"
 MARK_HELP = (
-    f"{MARK}(N): measured seconds that each claim of a test may use, instead of the budget of the profile; --db-budget "
-    "on the command line wins"
+    f"{MARK}(N): measured seconds that each claim of a test may use, instead of the budget of the profile; ten times "
+    "as many with --db-profile paper; --db-budget on the command line wins"
 )
 NAME = f"mark {MARK}"  # what a message calls such a budget
 
 
 def own(item: Any, settings: Settings) -> float | None:
-    """The budget that the mark of a test gives; None where none counts. Raises ConfigError for a wrong mark."""
+    """The budget that the mark of a test gives; None where none counts. Raises ConfigError for a wrong mark.
+
+    The mark is written for the profile ``quick``; another profile has as many times more as its own budget is.
+    """
     marked = seconds(item, MARK)
-    return None if settings.fixed_budget else marked
+    if marked is None or settings.fixed_budget:
+        return None
+    return marked * settings.budget / BUDGETS[PROFILES[0]]
 
 
 def of(item: Any, settings: Settings) -> float:

@@ -61,6 +61,11 @@ def test_a_mark_replaces_the_budget_of_the_profile():
     assert [budgets.of(each, settings()) for each in (item(), item(600), item(0.5))] == [120.0, 600.0, 0.5]
 
 
+def test_the_profile_paper_has_ten_times_as_much():
+    """As its own budget is ten times that of the profile quick, for which marks are written."""
+    assert budgets.of(item(600), settings(budget=1200.0)) == 6000.0
+
+
 def test_the_option_wins_over_the_mark():
     """Who gives --db-budget means all tests of the run."""
     assert budgets.of(item(600), settings(budget=9.0, fixed_budget=True)) == 9.0
