@@ -68,7 +68,7 @@ def test_protocol_a_does_not_wait(measure):
 
 
 @pytest.mark.parametrize("rtt", DRBD_RTTS, ids=lambda rtt: f"{rtt * 1000:g}_ms")
-def test_a_flushed_binlog_costs(measure, rtt):
+def test_a_synced_binlog_costs(measure, rtt):
     """With sync_binlog=1 a commit waits for the flush of the binlog too."""
     near = apart(DRBD, rtt)
     flushed, left = measure(commits(), on=[synced(near, number).named(f"sync_binlog_{number}") for number in (1, 0)])
@@ -86,7 +86,7 @@ def test_groups_of_commits_hide_the_round_trip(measure):
 
 
 @PUBLISHED[1]
-def test_commits_share_the_flush_of_the_binlog(measure, db_release):
+def test_commits_are_written_in_groups(measure, db_release):
     """The cause of the claim above: fewer groups than commits, and fewer flushes."""
     if db_release.product == "mysql":
         pytest.skip("MySQL does not count the groups in which it commits")
