@@ -14,6 +14,11 @@ What we expected before the first run:
 - Published question: is the lower layer or the database's own replication better? Semi-synchronous replication waits
   for one round trip after its binlog is flushed, DRBD for one at each flush. So semi-sync is faster at 4 ms, while the
   standby of DRBD has every acknowledged commit on its disk, and a replica of semi-sync in its memory.
+
+A first run on a busy machine of two cores: protocol A was 4.2 times as fast as C at 5 ms; sync_binlog=0 2.8 to 3.9
+times as fast as 1 at every RTT; disconnected .97 and 1.08 of no DRBD. With sync_binlog=1 at 4 ms, where the published
+sentence says that more clients do not help, 16 clients were 7.9 times as fast as one, with .15 of its groups and .27 of
+its flushes for each commit; semi-sync was 2.8 times as fast as DRBD.
 """
 
 import pytest
@@ -63,7 +68,7 @@ def test_protocol_a_does_not_wait(measure):
 
 
 @pytest.mark.parametrize("rtt", DRBD_RTTS, ids=lambda rtt: f"{rtt * 1000:g}_ms")
-def test_a_flushed_binlog_costs(measure, rtt):
+def test_a_synced_binlog_costs(measure, rtt):
     """With sync_binlog=1 a commit waits for the flush of the binlog too."""
     near = apart(DRBD, rtt)
     flushed, left = measure(commits(), on=[synced(near, number).named(f"sync_binlog_{number}") for number in (1, 0)])
@@ -94,7 +99,7 @@ def test_groups_of_commits_hide_the_round_trip(measure):
 
 
 @PUBLISHED[1]
-def test_commits_share_the_flush_of_the_binlog(measure, db_release):
+def test_commits_are_written_in_groups(measure, db_release):
     """The cause of the claim above: fewer groups than commits, and fewer flushes."""
     if db_release.product == "mysql":
         pytest.skip("MySQL does not count the groups in which it commits")
@@ -106,9 +111,9 @@ def test_commits_share_the_flush_of_the_binlog(measure, db_release):
 
 
 def test_semisync_beside(measure):
-    """Semi-synchronous replication waits for one round trip, DRBD for one at each flush."""
+    """It waits for one round trip, DRBD for one at each flush: shown, not claimed, because two servers share cores."""
     drbd, semisync = measure(
         commits(), on=[synced(apart(spec, FAR), 1) for spec in (DRBD, SEMISYNC_DISK)], across_durability=True
     )
 
-    assert semisync.beats(drbd)
+    semisync.against(drbd)
