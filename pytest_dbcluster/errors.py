@@ -36,11 +36,15 @@ class ProvisionError(DBClusterError):
     """A host, a server or a cluster could not be made."""
 
 
+MOST = 2000
+
+
 class CommandFailed(ProvisionError):
     """A program ended with an error or did not end in time.
 
     returncode: exit status; negative for a signal, None after a timeout. ended: the same as text. host: the host of the
-    program. seconds: the timeout. The message has the last 2000 characters of stderr, or of stdout.
+    program. seconds: the timeout. The message has the last lines of stderr, or of stdout: ``MOST``
+    characters at most.
     """
 
     def __init__(
@@ -63,7 +67,9 @@ class CommandFailed(ProvisionError):
             self.ended = f"did not end within {seconds:g} s"
         elif returncode < 0:
             self.ended = f"was ended by {signal.Signals(-returncode).name}"
-        output = (stderr.strip() or stdout.strip() or "(it printed nothing)")[-2000:]
+        output = stderr.strip() or stdout.strip() or "(it printed nothing)"
+        if len(output) > MOST:  # whole lines; a single long one is cut
+            output = output[-MOST:].partition("\n")[2] or output[-MOST:]
         super().__init__(f"{' '.join(self.command)} on {host} {self.ended}: {output}")
 
 
