@@ -167,6 +167,12 @@ def provisioner_class(name: str) -> Callable[..., Provisioner]:
     return provisioner
 
 
+def name_of(provisioner: Provisioner) -> str:
+    """The name of ``--db-provisioner`` that makes this provisioner; of one from outside its module's name."""
+    _, _, name = type(provisioner).__module__.partition(".provisioners.")
+    return name.partition(".")[0] or type(provisioner).__module__
+
+
 def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
     """The images of ``--db-image``: name of the release -> image. Raises ConfigError."""
     if given and provisioner != "container":

@@ -182,10 +182,7 @@ def ordered(*slowest_first: Series, step: float = 0.0, metric: str | None = None
         raise ConfigError(f"ordered takes 2 to {MAX_STEPS + 1} variants, not {len(slowest_first)}")
     if twice := next((series for k, series in enumerate(slowest_first) if series in slowest_first[:k]), None):
         raise ConfigError(f"{twice.name} is compared with itself; a claim needs two variants")
-    claim, measurement = claims.ordered(step), slowest_first[0].measurement
-    metric = measurement.metric if metric is None else metric
-    measurement.check_metric(metric)
-    return _answer(claim, measurement, [series.number for series in reversed(slowest_first)], metric)
+    return _answer_last_first(claims.ordered(step), slowest_first, metric)
 
 
 @calls.written("fades((one, one_far), (many, many_far), by=0.1)")
@@ -205,10 +202,7 @@ def fades(
         raise ConfigError("fades(...) takes four series of one measure(..., on=[...])")
     if twice := next((series for k, series in enumerate(four) if series in four[:k]), None):
         raise ConfigError(f"fades(...): {twice.name} is in it twice; it takes four series, two pairs of two")
-    claim, measurement = claims.fades(by), four[0].measurement
-    metric = measurement.metric if metric is None else metric
-    measurement.check_metric(metric)
-    return _answer(claim, measurement, [series.number for series in reversed(four)], metric)
+    return _answer_last_first(claims.fades(by), four, metric)
 
 
 def _two(pair: object) -> tuple[Series, Series]:
@@ -219,6 +213,14 @@ def _two(pair: object) -> tuple[Series, Series]:
         f"fades(...) takes two pairs of series, the slowed one last in each: fades((one, one_far), (many, many_far)); "
         f"got {pair!r}"
     )
+
+
+def _answer_last_first(claim: Claim, series: Sequence[Series], metric: str | None) -> Answer:
+    """The answer of a claim about series of one measurement, of which a test writes the candidate last."""
+    measurement = series[0].measurement
+    metric = measurement.metric if metric is None else metric
+    measurement.check_metric(metric)
+    return _answer(claim, measurement, [one.number for one in reversed(series)], metric)
 
 
 def _answer(

@@ -22,7 +22,7 @@ import psutil
 
 from pytest_dbcluster import formatting
 from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, upper
-from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache, probes
 from pytest_dbcluster.testbed.variants import Variant
@@ -181,12 +181,6 @@ def kind_of(workload: Workload) -> str:
     mode = workload.mode_name or str(getattr(workload, "script", ""))
     tool = type(workload).__name__.lower()
     return f"{tool}:{mode}" if mode else tool
-
-
-def name_of(provisioner: Provisioner) -> str:
-    """The name of ``--db-provisioner`` that makes this provisioner; of one from outside its module's name."""
-    _, _, name = type(provisioner).__module__.partition(".provisioners.")
-    return name.partition(".")[0] or type(provisioner).__module__
 
 
 def machine() -> str:

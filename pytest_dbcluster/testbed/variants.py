@@ -28,7 +28,7 @@ from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
 from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import NotReady, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
@@ -220,7 +220,7 @@ class References:
         nodes = 1 if variant.topology.minimum_nodes == 1 or variant.topology.alike else variant.spec.nodes
         alone = variant.spec.nodes == 1 or bool(variant.topology.alike)
         # MariaDB's innodb_log_file_buffering, for one, depends on the disk.
-        where = [type(self._provisioner).__name__, self._provisioner.disk, variant.spec.needs.memory]
+        where = [name_of(self._provisioner), self._provisioner.disk, variant.spec.needs.memory]
         key = json.dumps([FORMAT, release.key, topology, alone, nodes, where, variant.static, variant.dynamic])
         name = f"{release.product}-{release.version}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
         path = cache.root() / "references" / name

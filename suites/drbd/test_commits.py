@@ -17,9 +17,9 @@ What we expected before the first run:
 
 A first run on a busy machine of two cores: protocol A was 4.2 times as fast as C at 5 ms; sync_binlog=0 2.8 to 3.9
 times as fast as 1 at every RTT; disconnected .97 and 1.08 of no DRBD. At 4 ms with sync_binlog=0 one client kept 21 %
-of its speed and 16 clients 71 %, as published. With sync_binlog=1 at 4 ms, where the published
-sentence says that more clients do not help, 16 clients were 7.9 times as fast as one, with .15 of its groups and .27 of
-its flushes for each commit; semi-sync was 2.8 times as fast as DRBD.
+of its speed and 16 clients 71 %, as published. With sync_binlog=1 at 4 ms, where the published sentence says that more
+clients do not help, 16 clients were 7.9 times as fast as one, with .15 of its groups and .27 of its flushes for each
+commit; semi-sync was 2.8 times as fast as DRBD.
 """
 
 import pytest

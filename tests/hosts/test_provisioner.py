@@ -5,7 +5,7 @@ from __future__ import annotations
 import psutil
 import pytest
 
-from pytest_dbcluster.hosts.provisioner import Keeps, Provisioner
+from pytest_dbcluster.hosts.provisioner import Keeps, Provisioner, name_of
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -64,3 +64,10 @@ def test_only_provisioners_with_a_run_can_leave_it_running():
     assert isinstance(ContainerProvisioner(), Keeps)
     assert not isinstance(FakeProvisioner(), Keeps)
     assert not isinstance(Plain(), Keeps)
+
+
+def test_provisioners_have_the_names_of_their_option():
+    """The folder or file of a provisioner is its name."""
+    assert name_of(LocalProvisioner()) == "local"
+    assert name_of(FakeProvisioner()) == "fake"
+    assert name_of(object.__new__(ContainerProvisioner)) == "container"

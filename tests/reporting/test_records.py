@@ -17,17 +17,18 @@ from tests.support.fakes import FakeSource, noisy
 from tests.support.records import comparable
 
 
+def lone_servers(*names):
+    """Lone servers with these names."""
+    release = types.SimpleNamespace(name="mariadb:10.11", version="10.11.19")
+    return tuple(
+        types.SimpleNamespace(name=name, release=release, spec=ClusterSpec("standalone", name=name)) for name in names
+    )
+
+
 class RoundSource(FakeSource):
     """Three variants; what is asked about two of them says which they were."""
 
-    variants = tuple(
-        types.SimpleNamespace(
-            name=name,
-            release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"),
-            spec=ClusterSpec("standalone", name=name),
-        )
-        for name in ("slow", "middle", "fast")
-    )
+    variants = lone_servers("slow", "middle", "fast")
     environment = types.MappingProxyType({"guests": "user-mode Linux 7.2.7"})
 
     def data_fits(self, candidate, baseline):

@@ -2,7 +2,6 @@
 
 import json
 import re
-import types
 
 import pytest
 
@@ -15,8 +14,7 @@ from pytest_dbcluster.reporting.github import benchmark_entries
 from pytest_dbcluster.reporting.page import claim_view, words
 from pytest_dbcluster.reporting.records import Asked, claim_record
 from pytest_dbcluster.reporting.tables import entries
-from pytest_dbcluster.spec import ClusterSpec
-from tests.reporting.test_records import Published, RoundSource
+from tests.reporting.test_records import Published, RoundSource, lone_servers
 from tests.support.fakes import noisy
 from tests.support.records import comparable
 
@@ -26,14 +24,7 @@ NAMES = ("one", "one_far", "many", "many_far")
 class FourVariants(RoundSource):
     """Two workloads on two clusters."""
 
-    variants = tuple(
-        types.SimpleNamespace(
-            name=name,
-            release=types.SimpleNamespace(name="mariadb:10.11", version="10.11.19"),
-            spec=ClusterSpec("standalone", name=name),
-        )
-        for name in NAMES
-    )
+    variants = lone_servers(*NAMES)
 
 
 def faded():

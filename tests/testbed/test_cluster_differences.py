@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 
 from pytest_dbcluster.claims.cluster_difference import upper
-from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
-from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -134,13 +132,6 @@ def test_kinds_of_workloads_are_named_as_on_the_command_line():
     kinds = [cluster_differences.kind_of(load) for load in (WRITE, SysBench("oltp_read_write"), TPCC())]
 
     assert kinds == ["mysqlslap:write", "sysbench:oltp_read_write", "tpcc"]
-
-
-def test_provisioners_have_the_names_of_their_option(local):
-    """The folder or file of a provisioner is its name."""
-    assert cluster_differences.name_of(local) == "local"
-    assert cluster_differences.name_of(FakeProvisioner()) == "fake"
-    assert cluster_differences.name_of(object.__new__(ContainerProvisioner)) == "container"
 
 
 def compared(pool, *options, instances=None, **how):

@@ -27,8 +27,8 @@ def refuse(items: Sequence[Any], budget: Budget, alpha: float = ALPHAS[0]) -> No
     """Raise ConfigError when no claim of a test can ever reach its first look within the budget.
 
     A guard has an earlier look than other claims. budget: the maximum measured seconds of a claim of each test. alpha:
-    the chance of a wrong verdict (``--db-alpha``). The error names the test that needs
-    the largest budget, so that one change of the option suffices.
+    the chance of a wrong verdict (``--db-alpha``). The error names the test that needs the largest budget, so that one
+    change of the option suffices.
     """
     unreachable = sorted(
         ((seconds, item.nodeid, load, why) for item in items for seconds, load, why in _too_long(item, budget, alpha)),
