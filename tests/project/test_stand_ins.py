@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
@@ -98,6 +99,7 @@ def test_programs_of_a_host_are_no_programs_of_a_run_here(hosts):
     """Whoever ends all programs with the mark of a run on this machine, reaches none there."""
     host = hosts["host1"]
     said(host, f"{supervisor.RUN_VARIABLE}=feedbeef setsid sleep 60 >/dev/null 2>&1 </dev/null & disown")
+    wait.until(lambda: [] if "sleep 60" in host.processes().values() else ["it has not begun"], "sleep", seconds=20)
     (pid,) = [pid for pid, words in host.processes().items() if words == "sleep 60"]
 
     assert supervisor.kill_marked("feedbeef") == 0
@@ -169,6 +171,26 @@ def test_a_cut_link_is_cut_until_it_is_healed(hosts):
         assert first.ssh(knock).returncode == 0
 
 
+def test_ssh_may_take_a_long_way(tmp_path):
+    """A question and its answer take at least the round trip; what goes through is whole."""
+    if reason := stand_ins.missing():
+        pytest.skip(reason)
+    with StandIns(tmp_path, round_trip=0.05) as hosts:
+        command = ["ssh", "-F", hosts.config, "host1", "cat"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as slow:
+            slow.stdin.write(b"begun\n")
+            slow.stdin.flush()
+            assert slow.stdout.readline() == b"begun\n"
+            began = time.monotonic()
+            slow.stdin.write(b"question\n")
+            slow.stdin.flush()
+            assert slow.stdout.readline() == b"question\n"
+            assert time.monotonic() - began >= 0.05
+
+            content = os.urandom(3_000_000)
+            assert slow.communicate(content)[0] == content
+
+
 def test_a_server_takes_other_settings(hosts):
     """They come before its own, and end with the file."""
     host = hosts["load"]
@@ -198,8 +220,8 @@ def test_nothing_stays_of_hosts(tmp_path, how):
         assert options[4] == "--db-ssh-config"
         slow = ["ssh", "-F", options[5], "host1", "setsid sleep 100 >/dev/null 2>&1 </dev/null & echo begun"]
         assert subprocess.check_output(slow, text=True) == "begun\n"
+        wait.until(lambda: {"sshd", "sleep"} - {one.name() for one in everything(owner)}, "sleep", seconds=20)
         ours = everything(owner)
-        assert {"sshd", "sleep"} <= {one.name() for one in ours}
         (own,) = {name for _, name in socket.if_nameindex() if name.endswith(Path(options[5]).parts[-3])}
 
         owner.send_signal(how)

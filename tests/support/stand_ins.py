@@ -26,6 +26,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import psutil
+
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import DBClusterError, ProvisionError
 from pytest_dbcluster.hosts import subnets
@@ -35,7 +37,7 @@ from pytest_dbcluster.hosts.network.namespaces import Namespace
 from pytest_dbcluster.releases import fetched, find, shims
 from pytest_dbcluster.releases.catalogue import STAND_IN_SYSTEM
 from pytest_dbcluster.releases.release import Release
-from tests.support import stand_in_init
+from tests.support import slow_line, stand_in_init
 
 SECONDS = 20.0  # until a host is there, and for a command on it
 LOAD = "load"
@@ -132,9 +134,17 @@ class StandIn:
         self.reload()
 
     def reload(self) -> None:
-        """Let the server read its files again; connections stay. Returns when it shows its present key."""
-        os.kill(next(pid for pid, words in self.processes().items() if "[listener]" in words), signal.SIGHUP)
-        wait.until(self.problems, f"the ssh server of {self.name}", seconds=SECONDS)
+        """Let the server read its files again; connections stay. Returns when it has done so and shows its key."""
+        log, listening = self.root / "var/log/sshd.log", "Server listening on 0.0.0.0"
+        before = log.read_text().count(listening)
+        (server,) = [one for one in psutil.Process(self.pid).children() if one.name() == "sshd"]
+        server.send_signal(signal.SIGHUP)
+
+        def problems() -> list[str]:
+            again = log.read_text().count(listening) > before
+            return self.problems() if again else ["it has not begun again"]
+
+        wait.until(problems, f"the ssh server of {self.name}", seconds=SECONDS)
 
     def problems(self) -> list[str]:
         """Why nobody can log in yet; empty when the server shows its present key."""
@@ -195,10 +205,19 @@ class StandIns:
     """Hosts ``host1`` to ``hostN``, and ``load``, or ``load1`` and more. They end with this process.
 
     directory: where the client's files are: ``config`` for ``ssh -F``, ``key``, ``known_hosts``; without one they are
-    removed at the end too. Raises ProvisionError.
+    removed at the end too. round_trip: seconds that ssh takes longer for a question and its answer; the hosts stay near
+    each other. Raises ProvisionError.
     """
 
-    def __init__(self, directory: Path | None = None, count: int = 1, *, load: int = 0, private: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path | None = None,
+        count: int = 1,
+        *,
+        load: int = 0,
+        private: bool = False,
+        round_trip: float = 0.0,
+    ) -> None:
         if reason := missing():
             raise ProvisionError(reason)
         self._run = LocalRun()
@@ -206,6 +225,7 @@ class StandIns:
         self.servers = [f"host{number}" for number in range(1, count + 1)]
         self.loads = [LOAD] if load == 1 else [f"{LOAD}{number}" for number in range(1, load + 1)]
         self.hosts: dict[str, StandIn] = {}
+        self._round_trip = round_trip
         try:
             assert self._run.client
             self.directory = directory or self._run.directory / "client"
@@ -348,11 +368,12 @@ class StandIns:
         """Write ssh's configuration, and the keys of the hosts as they are now."""
         known = self.directory / "known_hosts"
         known.write_text("".join(f"{host.name},{host.address} {host.host_key}\n" for host in self))
-        self.config.write_text("".join(client_config(host, self.directory / "key", known) for host in self))
+        key, way = self.directory / "key", self._round_trip
+        self.config.write_text("".join(client_config(host, key, known, way) for host in self))
 
 
-def client_config(host: StandIn, key: Path, known_hosts: Path) -> str:
-    """What ssh is told about a host."""
+def client_config(host: StandIn, key: Path, known_hosts: Path, round_trip: float = 0.0) -> str:
+    """What ssh is told about a host. round_trip: seconds there and back, beside those that it takes anyway."""
     lines = {
         "HostName": host.address,
         "Port": "22",
@@ -363,6 +384,9 @@ def client_config(host: StandIn, key: Path, known_hosts: Path) -> str:
         "GlobalKnownHostsFile": "/dev/null",
         "StrictHostKeyChecking": "yes",
     }
+    if round_trip:
+        line = [sys.executable, "-I", slow_line.__file__, "%h", "%p", str(round_trip / 2)]
+        lines["ProxyCommand"] = shlex.join(line)
     return f"Host {host.name}\n" + "".join(f"    {name} {value}\n" for name, value in lines.items())
 
 
@@ -391,6 +415,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     for command in (up, run):
         command.add_argument("--hosts", type=int, default=3, metavar="N", help="how many (default: 3)")
         command.add_argument("--load", type=int, default=1, metavar="N", help="how many for the load (default: 1)")
+        command.add_argument("--round-trip", type=float, default=0, metavar="MS", help="of ssh, in ms (default: 0)")
     run.add_argument("command", nargs="+", metavar="COMMAND")
     return parser.parse_args(words)
 
@@ -400,7 +425,7 @@ def main(words: Sequence[str] | None = None) -> int:
     given = arguments(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with StandIns(count=given.hosts, load=given.load) as hosts:
+        with StandIns(count=given.hosts, load=given.load, round_trip=given.round_trip / 1000) as hosts:
             if given.command:
                 return subprocess.run([*given.command, *hosts.options], check=False).returncode
             print(shlex.join(hosts.options), flush=True)
