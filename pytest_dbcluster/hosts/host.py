@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,15 @@ class Process(abc.ABC):
     def status(self) -> int | None:
         """The exit status: None while the program runs, negative for the signal that ended the program."""
 
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of the program and its ended children so far, in seconds; None when it is unknown.
+
+        The default reads the process of this machine with the id ``pid``. Of a program that has ended it is None.
+        """
+        from pytest_dbcluster.system import processes  # psutil comes with it, which collecting tests does without
+
+        return processes.cpu_seconds(self.pid)
+
     @abc.abstractmethod
     def signal(self, number: int) -> None:
         """Send a signal to the program and its child processes. Does nothing after the program has ended."""
@@ -52,6 +62,7 @@ class Host(abc.ABC):
     to. ``connects``: how our own process connects to it, where it is in a network that this machine is not connected
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
     ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
+    ``machine``: the machine that the host is on, empty for this machine. Hosts of one machine have the same text.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
@@ -61,6 +72,7 @@ class Host(abc.ABC):
     directory: str
     root: bool
     patience: float = 1.0
+    machine: str = ""
 
     @abc.abstractmethod
     def run(
@@ -122,6 +134,23 @@ class Host(abc.ABC):
 
         return cache.size(Path(path))
 
+    def bring(self, tree: Path) -> None:  # noqa: B027  (most hosts see the files of this machine)
+        """Have a directory or file of this machine on the host, under the same path, for programs that run there.
+
+        It is there when this returns, and nobody changes it there. A second call for the same tree is cheap. The
+        default does nothing: the host sees the files of this machine. Raises ProvisionError.
+        """
+
+    def free_bytes(self) -> int:
+        """The free space where the host keeps its data, in bytes. The default is that of its directory here."""
+        return shutil.disk_usage(self.directory).free
+
+    def cores(self) -> float:
+        """How many CPUs the programs of the host may use; the default is what this machine lets us use."""
+        from pytest_dbcluster.system import probes
+
+        return probes.usable_cores()
+
     def flush_seconds(self) -> float:
         """The time of one flush to disk where the server of the host keeps its data, in seconds.
 
@@ -160,6 +189,10 @@ class Host(abc.ABC):
 
         ``cpu_user``, ``cpu_system``, ``cpu_iowait``, ``cpu_idle`` in CPU seconds; ``disk_read_bytes``,
         ``disk_write_bytes``; ``network_received_bytes``, ``network_sent_bytes``.
+
+        With a ``machine`` it is of all of that machine, and has more where its kernel counts it: ``cpu_steal``,
+        ``disk_writes``, ``network_packets`` (sent), and ``pressure_cpu``, ``pressure_io``, ``pressure_memory`` in
+        seconds in which some task waited. It is empty when it cannot be read.
         """
         return {}
 

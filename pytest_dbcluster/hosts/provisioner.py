@@ -62,6 +62,10 @@ class Provisioner(abc.ABC):
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
 
+    def client(self, spec: ClusterSpec) -> Host:
+        """A new host for the load generator; it is given back as any other. Raises ProvisionError or Unsupported."""
+        return self.acquire(spec)[0]
+
     def workshop(self, spec: ClusterSpec) -> Host:
         """A new host on which data of servers are made that other hosts copy; it is given back as any other.
 
