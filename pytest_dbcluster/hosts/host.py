@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import os
 import shutil
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,25 @@ from typing import Protocol, runtime_checkable
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
 DATA = "data"  # in the directory of a host: what its server keeps
+
+
+def through_socket(path: str) -> Connects:
+    """Connections to whatever a socket of this machine leads to, whose path may be longer than 107 bytes (unix(7))."""
+
+    def connected(address: str, port: int, seconds: float) -> socket.socket:
+        directory = os.open(os.path.dirname(path), os.O_PATH)
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stream.settimeout(seconds)
+            stream.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+        except BaseException:
+            stream.close()
+            raise
+        finally:
+            os.close(directory)
+        return stream
+
+    return connected
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -167,6 +187,13 @@ class Host(abc.ABC):
         call; no other run takes this port while this run lives.
         """
         return usual
+
+    def tunnel(self, port: int) -> str:
+        """The path of a socket of this machine that leads to a port of the host.
+
+        Empty where programs of this machine reach the host at its address. Raises OSError.
+        """
+        return ""
 
     def limit_reached(self) -> str:
         """Which limit of the host ended a program, as a clause for a message; empty when no limit did."""

@@ -111,6 +111,7 @@ class HAProxy(Proxy):
                 host.port(FIRST_STATUS_PORT + n),
                 self.topology.health(node, self.nodes),
                 node.endpoint.tls,
+                node.host.tunnel(node.port),
             )
             for n, node in enumerate(self.nodes)
         ]

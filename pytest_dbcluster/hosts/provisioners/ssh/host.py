@@ -172,11 +172,15 @@ class SshHost(Host, Falls, EndsCommands):
 
     def free_bytes(self) -> int:
         """The space that is free where the server keeps its data, in bytes."""
-        return int(self.session.ask(FREE))
+        return 1024 * int(self.session.ask(FREE))
 
     def port(self, usual: int) -> int:
         """A port that is free on the machine; several hosts may share its address."""
         return self._machine.port()
+
+    def tunnel(self, port: int) -> str:
+        """The path of a socket of this machine that leads to a port of the host."""
+        return self.session.forwarded(self.address, port)
 
     def kill(self) -> None:
         """Kill every program of the host at once. The host stays usable. Raises ProvisionError."""

@@ -153,12 +153,12 @@ class Machine:
 
     def _room(self) -> str:
         with contextlib.suppress(ProvisionError):
-            return f"{int(self.session.ask(FREE)) / 2**20:.0f} MiB free"
+            return f"{self.free_bytes() / 2**20:.0f} MiB free"
         return "no answer any more"
 
     def free_bytes(self) -> int:
         """The space that is free where our directory lies, in bytes. Raises ProvisionError."""
-        return int(self.session.ask(FREE))
+        return 1024 * int(self.session.ask(FREE))
 
     def available_memory(self) -> int:
         """The memory that programs could have now, in bytes. Raises ProvisionError."""
@@ -178,7 +178,7 @@ class Machine:
 
 
 # In the agent's directory.
-FREE = "df -P -k . | awk 'NR == 2 { printf \"%d\", $4 * 1024 }'"
+FREE = "df -P -k . | awk 'NR == 2 { print $4 }'"  # KiB
 
 
 def identity(tree: Path) -> str:

@@ -20,7 +20,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report, duration, gibibytes
+from pytest_dbcluster.formatting import duration, gibibytes
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -35,8 +35,30 @@ from pytest_dbcluster.spec import ClusterSpec
 SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
 WAIT_SECONDS = 1.0  # between two looks whether machines have become free
 TELL_SECONDS = 60.0
+PORT_TRIES = 5
 CLOCK_SECONDS = 5.0  # by which clocks may differ before it is said
 OWN = "the machines of --db-host are used as they are"
+
+
+class TunnelledHost(LocalHost):
+    """A directory of this machine. Its ports are those of 127.0.0.1 on the machine of a session too."""
+
+    def __init__(self, name: str, directory: Path, run: LocalRun, session: Session) -> None:
+        super().__init__(name, directory, run.client, run.ports)
+        self._session = session
+
+    def port(self, usual: int) -> int:
+        """A port that is free here and there. Raises ProvisionError."""
+        for attempt in range(1, PORT_TRIES + 1):
+            port = super().port(usual)
+            try:
+                self._session.offer(port)
+            except OSError as error:
+                if attempt == PORT_TRIES:
+                    raise ProvisionError(f"{error}; the sshd of the machine has to permit AllowTcpForwarding") from None
+            else:
+                return port
+        raise AssertionError("unreachable")
 
 
 class SshProvisioner(Provisioner):
@@ -55,7 +77,6 @@ class SshProvisioner(Provisioner):
         config: Path | None = None,
         keys: Path | None = None,
         base: str = BASE,
-        progress: Report = lambda _: None,
     ) -> None:
         if keep:
             raise ConfigError("--db-keep: servers on machines of --db-host end with the run; they cannot be left running")
@@ -66,7 +87,6 @@ class SshProvisioner(Provisioner):
         if both := set(self._targets) & set(self._load_targets):
             raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
         self._access = Access(config, keys, base)
-        self._progress = progress
         self._run = LocalRun()
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._machines: dict[str, Machine] = {}
@@ -141,8 +161,9 @@ class SshProvisioner(Provisioner):
         return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
 
     def beside(self, host: Host) -> Host:
-        """A host of this machine, which the machine of ``host`` reaches through a tunnel."""
-        raise NotImplementedError
+        """A host of this machine, whose ports the machine of ``host`` reaches through a tunnel."""
+        session = self._sessions[host.directory]
+        return TunnelledHost(host.name, self.directory / "beside" / session.name, self._run, session)
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """End every program of these hosts, and remove their directories."""
@@ -175,7 +196,7 @@ class SshProvisioner(Provisioner):
             while busy := self._connected():
                 if time.monotonic() - told >= TELL_SECONDS or told == began:
                     told = time.monotonic()
-                    self._progress(f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)")
+                    self.progress(f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)")
                 time.sleep(WAIT_SECONDS)
             threading.Thread(target=self._beat, name="beats of machines", daemon=True).start()
             self._compare_clocks()
@@ -202,7 +223,7 @@ class SshProvisioner(Provisioner):
     def _machine(self, target: str) -> Machine:
         session = self._session(target, "machine", exclusive=True)
         try:
-            return Machine(session, self._progress)
+            return Machine(session, self.progress)
         except BaseException:
             session.close()
             raise
@@ -256,7 +277,7 @@ class SshProvisioner(Provisioner):
         for target, seconds in ahead.items():
             if abs(seconds - usual) > CLOCK_SECONDS:
                 side = "ahead" if seconds > 0 else "behind"
-                self._progress(
+                self.progress(
                     f"the clock of {target} is {duration(abs(seconds))} {side}; rounds are timed by one clock each, but "
                     "times in its logs do not fit to ours"
                 )

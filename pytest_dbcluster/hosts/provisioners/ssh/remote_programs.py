@@ -37,6 +37,7 @@ chmod 700 "$root"
 printf '#!/bin/sh\n' >"$root/try" && chmod 700 "$root/try" ||
     give_up "cannot write to $root: $(df -P "$root" | tail -n 1)"
 "$root/try" 2>/dev/null || give_up "$root lies on a file system that is mounted noexec"
+rm -f "$root/try"
 mkdir -p "$directory" && echo "$owner" >"$directory/owner" && [ -s "$directory/owner" ] ||
     give_up "cannot write to $directory: $(df -P "$root" | tail -n 1)"
 echo "$$ $(cut -d ' ' -f 22 /proc/$$/stat)" >"$directory/session"
@@ -71,7 +72,9 @@ if ! $inside true >/dev/null 2>&1; then
 fi
 cd "$directory" || exit
 exec 3<&0
-mark=$mark beat=$beat fall=$fall $inside sh -c "$(printf %s "$agent" | base64 -d)" <&3 3<&- 9<&- &
+export program="$(printf %s "$agent" | base64 -d)" mark beat fall
+$inside sh -c 'text=$program; unset program; eval "$text"' dbcluster-agent <&3 3<&- 9<&- &
+unset program
 agent=$!
 exec 3<&- </dev/null
 (

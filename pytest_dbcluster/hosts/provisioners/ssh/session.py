@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import itertools
-import os
 import shlex
 import signal
 import socket
@@ -21,6 +20,7 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.agent import Agent
+from pytest_dbcluster.hosts.host import through_socket
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access
@@ -62,7 +62,6 @@ class Session:
         self._forwarding = threading.Lock()
         self._numbers = itertools.count(1)
         self._commands: set[int] = set()  # the numbers of those that run
-        self._directory = os.open(files.directory, os.O_PATH)
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -75,7 +74,6 @@ class Session:
                 )
             except BaseException:
                 ours.close()
-                os.close(self._directory)
                 raise
         self.agent = Agent(ours, f"machine {target}", ended="cannot be reached any more", console=self.words)
         try:
@@ -229,23 +227,15 @@ class Session:
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
         """A connection to a port of an address, as the machine sees it. Raises OSError."""
-        name = self.forwarded(address, port)
-        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            stream.settimeout(seconds)
-            stream.connect(f"/proc/self/fd/{self._directory}/{name}")
-        except BaseException:
-            stream.close()
-            raise
-        return stream
+        return through_socket(self.forwarded(address, port))(address, port, seconds)
 
     def forwarded(self, address: str, port: int) -> str:
-        """The name, in the directory of ``files``, of a socket that leads to a port of the machine. Raises OSError."""
+        """The path of a socket of this machine that leads to a port of the machine. Raises OSError."""
         with self._forwarding:
             if (address, port) not in self._forwards:
                 name = f"{self._control}-{next(self._numbers)}"
-                self._ask("forward", "-L", f"{name}:{address}:{port}")
-                self._forwards[address, port] = name
+                self._ask("forward", "-L", f"./{name}:{address}:{port}")  # a name without a slash would be a host
+                self._forwards[address, port] = f"{self._files.directory}/{name}"
             return self._forwards[address, port]
 
     def offer(self, port: int) -> None:
@@ -268,8 +258,6 @@ class Session:
             while self._process.status() is None and time.monotonic() < limit:
                 time.sleep(0.005)
             self._process.signal(signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            os.close(self._directory)
 
 
 def closed(sessions: Sequence[Session]) -> None:

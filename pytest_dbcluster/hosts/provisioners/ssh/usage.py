@@ -91,7 +91,7 @@ def _disk(words: Sequence[str]) -> dict[str, float]:
 
 
 def _network(words: Sequence[str]) -> dict[str, float]:
-    if words[0] == "lo":
+    if words[0] == "lo" or not words[1].isdigit():  # the second: the table's head
         return {}
     return {
         "network_received_bytes": int(words[1]),
