@@ -8,16 +8,20 @@ some hosts implement. Test for them with ``isinstance``.
 from __future__ import annotations
 
 import abc
+import concurrent.futures
 import dataclasses
 import os
 import shutil
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 DATA = "data"  # in the directory of a host: what its server keeps
 
 
@@ -83,6 +87,7 @@ class Host(abc.ABC):
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
     ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
     ``machine``: the machine that the host is on, empty for this machine. Hosts of one machine have the same text.
+    ``python``: the Python, 3.11 or later, that runs Python programs of ours there.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
@@ -93,6 +98,7 @@ class Host(abc.ABC):
     root: bool
     patience: float = 1.0
     machine: str = ""
+    python: str = sys.executable
 
     @abc.abstractmethod
     def run(
@@ -229,6 +235,19 @@ class Host(abc.ABC):
         Empty when the host has no programs of its own, or when this machine has no client program to reach the host.
         """
         return []
+
+
+def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequence[Host]) -> list[Answer]:
+    """Ask each item and return the answers in order. ``hosts``: those that the answers come from.
+
+    Where a host is on another machine, or in a network that this machine is not connected to, every item is asked in a
+    thread of its own: an answer takes a round trip. On this machine items are asked in turn: threads cost more CPU than
+    the answers wait. Raises the error of the first item that has one, after all have ended.
+    """
+    if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
+        return [ask(item) for item in items]
+    with concurrent.futures.ThreadPoolExecutor(len(items), thread_name_prefix="dbcluster-each") as threads:
+        return list(threads.map(ask, items))
 
 
 @runtime_checkable

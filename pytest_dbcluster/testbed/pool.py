@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import bringing
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
@@ -54,6 +55,7 @@ class Pool:
         self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
         self._clients: dict[ReleaseName | None, Host] = {}
+        self._brought: set[tuple[Host, str]] = set()  # hosts, and the keys of the releases that they have
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
@@ -198,9 +200,15 @@ class Pool:
         """
         asked = release.asked if self.provisioner.brings_programs else None
         if asked not in self._clients or self._clients[asked].lost():
-            spec = ClusterSpec("standalone", release=asked, name="client")
-            self._clients[asked] = self.provisioner.acquire(spec)[0]
+            self._clients[asked] = self.provisioner.client(ClusterSpec("standalone", release=asked, name="client"))
+        self.bring(release, self._clients[asked])
         return self._clients[asked]
+
+    def bring(self, release: Release, host: Host) -> None:
+        """Have the programs of a release on a host that outlives the rounds; once for each. Raises ProvisionError."""
+        if (host, release.key) not in self._brought:
+            bringing.bring(release, [host])
+            self._brought.add((host, release.key))
 
     def data_host(self, variant: Variant, client: Release) -> Host:
         """A host with the disk on which a variant keeps its data; that of the load generator if no cluster runs now."""
