@@ -19,7 +19,7 @@ from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.network import Links, NetworkNeeds
 
 VENDORS = ("mariadb", "mysql")
-TOOLS = ("haproxy", "sysbench", "vm")
+TOOLS = ("haproxy", "stand-in", "sysbench", "vm")
 DEFAULT_RELEASE = "mariadb:10.11"
 PROFILES = ("quick", "paper")
 PARITIES = ("vendor", "normalised")

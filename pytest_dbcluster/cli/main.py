@@ -64,7 +64,7 @@ def _parser() -> argparse.ArgumentParser:
     add("releases", _releases, "list the server releases and tools: downloaded, installed, or to be downloaded")
     fetch = add("fetch", _fetch, "download releases and tools into the cache; needs no root")
     fetch.add_argument(
-        "names", nargs="+", metavar="NAME:VERSION", help="such as mariadb:11.8, or sysbench, haproxy, vm, allure"
+        "names", nargs="+", metavar="NAME:VERSION", help="as mariadb:11.8, or sysbench, haproxy, vm, stand-in, allure"
     )
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))

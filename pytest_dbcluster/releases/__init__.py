@@ -11,6 +11,7 @@ another Debian suite through the dynamic loader of that suite.
 - ``local_programs``: releases from programs that are on this machine.
 - ``layout``: the paths of programs, plugins and scripts in each layout.
 - ``guest_system``: the kernel of guests and the files that they see as their root.
+- ``stand_in_system``: the files of stand-in hosts, which are namespaces of this machine with an ssh server.
 - ``shims``: small scripts that start a program through its own dynamic loader.
 """
 

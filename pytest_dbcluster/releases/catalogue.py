@@ -71,10 +71,10 @@ class Offer:
         return f"{self.product}:{self.version}" if self.version else self.product
 
 
-def _tool(name: str) -> Offer:
+def _tool(name: str, packages: tuple[str, ...] = ()) -> Offer:
     # The suite of this machine comes first in any case. After it comes the newest stable suite.
     suites = ("trixie", "bookworm", "bullseye", "noble", "jammy")
-    return Offer(name, "", tuple(Origin(suite, (name,)) for suite in suites), (name,))
+    return Offer(name, "", tuple(Origin(suite, packages or (name,)) for suite in suites), (name,))
 
 
 # The kernel of guests and what a guest needs beside it. Its programs run in the guest, from a file system that has
@@ -93,6 +93,17 @@ _GUEST = Offer(
     (Origin("sid", _GUEST_PACKAGES, "7.2um1"), Origin("trixie", _GUEST_PACKAGES, "6.12um1")),
     ("ip", "tc"),
     in_order=True,
+)
+
+# Stand-in hosts have a real ssh server and are namespaces of this machine: what they have as their root. An ordinary
+# Debian host has these packages; busybox has the programs that are missing here.
+STAND_IN_SYSTEM = "stand-in"
+_STAND_IN_PACKAGES = (
+    "openssh-server", "openssh-client", "busybox-static", "bash", "coreutils", "findutils", "grep", "sed", "gzip",
+    "zstd", "iproute2", "iputils-ping", "procps", "util-linux", "python3-minimal",
+)  # fmt: skip
+_STAND_IN = dataclasses.replace(
+    _tool(STAND_IN_SYSTEM, _STAND_IN_PACKAGES), programs=("ssh-keygen", "ssh-keyscan", "ssh")
 )
 
 OFFERS = (
@@ -114,6 +125,7 @@ OFFERS = (
     _tool("haproxy"),
     _tool("sysbench"),
     _GUEST,
+    _STAND_IN,
 )
 
 

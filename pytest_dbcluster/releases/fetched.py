@@ -8,14 +8,15 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, DBClusterError, ProvisionError
 from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.releases import apt, guest_system, layout, shims
-from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, Offer
+from pytest_dbcluster.releases import apt, guest_system, layout, shims, stand_in_system
+from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, STAND_IN_SYSTEM, Offer
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.releases.sources import Candidate
 from pytest_dbcluster.system import cache
 
 # The program that tells the version, by its names in the suites; of other tools it has the name of the tool.
-MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,)}
+MAIN_PROGRAMS = {**layout.SERVERS, GUEST_SYSTEM: (guest_system.KERNEL,), STAND_IN_SYSTEM: ("ssh",)}
+VERSION_OPTIONS = {"haproxy": "-v", STAND_IN_SYSTEM: "-V"}
 
 
 def key(product: str, version: str, architecture: str) -> str:
@@ -104,6 +105,8 @@ def _build(offer: Offer, candidate: Candidate, staging: Path, native: str, progr
     fetched = apt.fetch(offer.name, candidate, staging, staging / shims.ROOT, progress)
     if offer.product == GUEST_SYSTEM:
         guest_system.make(staging, offer.programs, native)
+    elif offer.product == STAND_IN_SYSTEM:
+        stand_in_system.make(staging, offer.programs, native)
     else:
         shims.make(staging, offer.programs, native)
     shims.add_other_names(staging / "bin", offer.product)
@@ -139,9 +142,11 @@ def _program_version(bin_: Path, offer: Offer) -> str:
     program = next((bin_ / name for name in names if (bin_ / name).exists()), None)
     if program is None:
         raise ProvisionError(f"the packages of {offer.name} contain no {' or '.join(names)}")
-    option = "-v" if offer.product == "haproxy" else "--version"
+    command = [str(program), VERSION_OPTIONS.get(offer.product, "--version")]
+    if offer.product == STAND_IN_SYSTEM:  # ssh writes its version, OpenSSH_9.2p1, to its standard error
+        command = ["sh", "-c", '"$@" 2>&1 | tr _ " "', "sh", *command]
     try:
-        output = apt.run([str(program), option], seconds=60)
+        output = apt.run(command, seconds=60)
     except CommandFailed as error:
         raise ProvisionError(f"the fetched {offer.name} does not run on this system: {error}") from error
     return layout.exact_version(output)

@@ -106,10 +106,10 @@ def _fetched(name: ReleaseName, progress: Report, mirror: str | None) -> Release
 
 
 def _installable(product: str) -> bool:
-    """Whether a tool may come from PATH. Guests see the files of their system as their root, and no program of ours."""
-    from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
+    """Whether a tool may come from PATH. Guests and stand-in hosts have the files of their system as their root."""
+    from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM, STAND_IN_SYSTEM
 
-    return product in TOOLS and product != GUEST_SYSTEM
+    return product in TOOLS and product not in (GUEST_SYSTEM, STAND_IN_SYSTEM)
 
 
 def _ways_out(name: str) -> str:

@@ -1,0 +1,46 @@
+"""The system of stand-in hosts: a root directory with an ssh server and what a small Debian host has beside it.
+
+A stand-in host is a set of namespaces of this machine that sees nothing else of it. Its programs run from this root as
+they are, without shims; ``bin/`` has only the programs that make its keys.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from pytest_dbcluster.releases import apt, shims
+
+SERVER = "usr/sbin/sshd"
+MERGED = ("bin", "sbin", "lib", "lib64")  # directories that are links into usr/ on every host of today
+
+
+def make(entry: Path, programs: tuple[str, ...], architecture: str) -> None:
+    """Make ``entry/bin`` with shims of ``programs``, and ``entry/root`` a root directory of hosts."""
+    unpacked = entry / shims.ROOT
+    _merge(unpacked)
+    _add_busybox(unpacked)
+    shims.make(entry, programs, architecture, remove_others=False)
+
+
+def _merge(unpacked: Path) -> None:
+    """Move the directories of ``MERGED`` into usr/; packages of older suites still have them apart."""
+    for name in MERGED:
+        apart = unpacked / name
+        if apart.is_symlink():
+            continue
+        if apart.is_dir():
+            apt.run(["cp", "--archive", "--link", f"{apart}/.", str(unpacked / "usr" / name)])
+            shutil.rmtree(apart)
+        if (unpacked / "usr" / name).is_dir():
+            apart.symlink_to(f"usr/{name}")
+
+
+def _add_busybox(unpacked: Path) -> None:
+    """Add the programs of busybox that no package brought. Its shell would prefer its own programs to all others."""
+    directories = (unpacked / "usr/bin", unpacked / "usr/sbin")
+    if not (directories[0] / "sh").exists():
+        (directories[0] / "sh").symlink_to("bash")
+    for name in apt.run([str(directories[0] / "busybox"), "--list"]).split():
+        if not any((directory / name).is_symlink() or (directory / name).exists() for directory in directories):
+            (directories[0] / name).symlink_to("busybox")

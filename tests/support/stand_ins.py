@@ -1,0 +1,410 @@
+"""Stand-in hosts: machines with a real ssh server that are namespaces of this one, for tests and for trying ssh out.
+
+Each has a root directory of its own and sees no file, process, user or network of this machine. All are on one network
+with this machine; with ``private`` they have a second one that this machine does not reach, and reach each other there
+alone. They end with the process that made them, however that ends.
+
+    python -m tests.support.stand_ins up --hosts 3 --load 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import functools
+import ipaddress
+import os
+import secrets
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import DBClusterError, ProvisionError
+from pytest_dbcluster.hosts import subnets
+from pytest_dbcluster.hosts.guests import user_namespace
+from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.network.namespaces import Namespace
+from pytest_dbcluster.releases import fetched, find, shims
+from pytest_dbcluster.releases.catalogue import STAND_IN_SYSTEM
+from pytest_dbcluster.releases.release import Release
+from tests.support import stand_in_init
+
+SECONDS = 20.0  # until a host is there, and for a command on it
+LOAD = "load"
+PLAIN = "plain"  # a user of each host who is not root
+FIRST_ID, SLOTS = 2**20, 60_000  # user ids of this machine that are root on hosts: one in 65536 of them
+BRIDGE, PRIVATE_BRIDGE = "hosts", "private"
+HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
+DIRECTORIES = ("dev", "home/plain/.ssh", "opt", "proc", "root/.ssh", "run", "srv", "sys", "tmp", "usr", "var/empty",
+               "var/lib", "var/log", "var/tmp")  # fmt: skip
+FILES = {
+    "etc/passwd": f"""\
+root:x:0:0:root:/root:/bin/bash
+sshd:x:100:65534::/run/sshd:/usr/sbin/nologin
+{PLAIN}:x:1000:1000::/home/{PLAIN}:/bin/bash
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+""",
+    "etc/group": f"root:x:0:\ntty:x:5:\n{PLAIN}:x:1000:\nnogroup:x:65534:\n",
+    "etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "etc/shells": "/bin/sh\n/bin/bash\n",
+    "etc/profile": "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin\nexport PATH\n",
+    "etc/ssh/sshd_config": f"""\
+Include /etc/ssh/sshd_config.d/*.conf
+HostKey /{HOST_KEY}
+PermitRootLogin prohibit-password
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+PrintMotd no
+Subsystem sftp /usr/lib/openssh/sftp-server
+""",
+}
+
+
+@functools.cache
+def missing() -> str:
+    """Why there can be no stand-in hosts here; empty when there can."""
+    if not user_namespace.root():
+        return "stand-in hosts need root of this machine"
+    done = subprocess.run(["unshare", "--user", "--pid", "--fork", "true"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return f"stand-in hosts need user namespaces: {done.stderr.strip()}"
+    if not shutil.which("ssh"):
+        return "there is no program ssh here (package openssh-client; scripts/ssh_client.sh installs it)"
+    if fetched.lookup(STAND_IN_SYSTEM, "") is None:
+        return f"the system of stand-in hosts is not in the cache: dbcluster fetch {STAND_IN_SYSTEM}"
+    return ""
+
+
+@dataclasses.dataclass
+class StandIn:
+    """One host. address: where this machine reaches it. private_address: where the other hosts do.
+
+    root: its root directory, as seen from here. pid: its first process, as seen from here.
+    """
+
+    name: str
+    address: str
+    private_address: str
+    root: Path
+    pid: int
+    first_id: int
+    client: Path  # the configuration of ssh
+    system: Release
+    hub: Namespace
+
+    def ssh(self, *words: str, config: Path | None = None, user: str = "root") -> subprocess.CompletedProcess[str]:
+        """What ``ssh`` says and returns for a command line on the host. config: another configuration file."""
+        command = ["ssh", "-F", str(config or self.client), "-o", "BatchMode=yes", "-l", user, self.name, *words]
+        return subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=3 * SECONDS
+        )
+
+    @property
+    def host_key(self) -> str:
+        """The public key of the host, as a file of known hosts has it after the name."""
+        return " ".join((self.root / f"{HOST_KEY}.pub").read_text().split()[:2])
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the host's key, as ssh prints it: ``SHA256:...``."""
+        return run(self.system.program("ssh-keygen"), "-l", "-f", self.root / f"{HOST_KEY}.pub").split()[1]
+
+    def change_host_key(self) -> None:
+        """Give the host another key, as after a new installation. Nobody's file of known hosts has it."""
+        for suffix in ("", ".pub"):
+            (self.root / f"{HOST_KEY}{suffix}").unlink()
+        self._make_host_key()
+        self.reload()
+
+    def configure(self, *lines: str) -> None:
+        """Put these lines before those of the server's configuration, such as ``MaxSessions 1``."""
+        self.write("etc/ssh/sshd_config.d/test.conf", "".join(f"{line}\n" for line in lines))
+        self.reload()
+
+    def reload(self) -> None:
+        """Let the server read its files again; connections stay. Returns when it shows its present key."""
+        os.kill(next(pid for pid, words in self.processes().items() if "[listener]" in words), signal.SIGHUP)
+        wait.until(self.problems, f"the ssh server of {self.name}", seconds=SECONDS)
+
+    def problems(self) -> list[str]:
+        """Why nobody can log in yet; empty when the server shows its present key."""
+        shown = subprocess.run(
+            [self.system.program("ssh-keyscan"), "-T", "2", "-t", "ed25519", self.address],
+            capture_output=True, text=True, check=False, timeout=SECONDS,
+        )  # fmt: skip
+        return [] if self.host_key in shown.stdout else [f"its key is not shown: {shown.stderr.strip()[-200:]}"]
+
+    def write(self, path: str, text: str, *, mode: int = 0o644, owner: int = 0) -> None:
+        """Write a file of the host, which belongs to this user of the host."""
+        file = self.root / path
+        file.write_text(text)
+        file.chmod(mode)
+        os.chown(file, self.first_id + owner, self.first_id + owner)
+
+    def cut(self) -> None:
+        """Drop every packet from and to the host without a word, as a cable far away that is pulled."""
+        self.hub.batch("ip", [f"link set dev {name} nomaster" for name in self.ports])
+
+    def heal(self) -> None:
+        """Connect the host again."""
+        bridges = (BRIDGE, PRIVATE_BRIDGE)
+        self.hub.batch("ip", [f"link set dev {name} master {bridges[n]}" for n, name in enumerate(self.ports)])
+
+    @property
+    def ports(self) -> list[str]:
+        """The ends of the host's cables in the hub."""
+        return [self.name, f"{self.name}-p"][: 1 + (self.private_address != self.address)]
+
+    def processes(self) -> dict[int, str]:
+        """The command lines of what runs on the host, without its first process; by process id of this machine."""
+        found = {}
+        for process in Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                state = dict(
+                    line.split(":\t", 1) for line in (process / "status").read_text().splitlines() if ":\t" in line
+                )
+                ours = self.first_id <= int(state["Uid"].split()[0]) < self.first_id + stand_in_init.IDS
+                if ours and len(state["NSpid"].split()) > 1 and int(process.name) != self.pid:
+                    words = (process / "cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+                    found[int(process.name)] = shlex.join(word.decode(errors="replace") for word in words)
+        return found
+
+    def kill(self) -> None:
+        """End the host at once, as when it loses its power."""
+        os.kill(self.pid, signal.SIGKILL)
+
+    def _make_host_key(self) -> None:
+        file = self.root / HOST_KEY
+        make_key(self.system, file)
+        for path in (file, file.with_name(f"{file.name}.pub")):
+            os.chown(path, self.first_id, self.first_id)
+
+
+class StandIns:
+    """Hosts ``host1`` to ``hostN``, and ``load``, or ``load1`` and more. They end with this process.
+
+    directory: where the client's files are: ``config`` for ``ssh -F``, ``key``, ``known_hosts``; without one they are
+    removed at the end too. Raises ProvisionError.
+    """
+
+    def __init__(self, directory: Path | None = None, count: int = 1, *, load: int = 0, private: bool = False) -> None:
+        if reason := missing():
+            raise ProvisionError(reason)
+        self._run = LocalRun()
+        self.run_id = self._run.run_id
+        self.servers = [f"host{number}" for number in range(1, count + 1)]
+        self.loads = [LOAD] if load == 1 else [f"{LOAD}{number}" for number in range(1, load + 1)]
+        self.hosts: dict[str, StandIn] = {}
+        try:
+            assert self._run.client
+            self.directory = directory or self._run.directory / "client"
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._begin(private)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def config(self) -> Path:
+        """The configuration file of ssh: ``ssh -F FILE host1``."""
+        return self.directory / "config"
+
+    @property
+    def options(self) -> list[str]:
+        """The options of a run of pytest on these hosts."""
+        hosts = [word for name in self.servers for word in ("--db-host", name)]
+        loads = [word for name in self.loads for word in ("--db-load-host", name)]
+        return [*hosts, *loads, "--db-ssh-config", str(self.config)]
+
+    def __getitem__(self, name: str) -> StandIn:
+        return self.hosts[name]
+
+    def __iter__(self) -> Iterator[StandIn]:
+        return iter(self.hosts.values())
+
+    def __enter__(self) -> StandIns:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the hosts and remove everything of them. A second call does nothing."""
+        self._run.close()
+
+    def _begin(self, private: bool) -> None:
+        self._system = find.find(STAND_IN_SYSTEM)
+        self._files = self._run.host("hub", self._run.directory / "hub")
+        self._hub = Namespace(self._files, "hub")
+        control, inner = subnets.free_subnet().subnets()
+        self._link(control, private)
+        make_key(self._system, self.directory / "key")
+        first_ids = FIRST_ID + secrets.randbelow(SLOTS) * stand_in_init.IDS
+        names = [*self.servers, *self.loads]
+        for number, name in enumerate(names):
+            addresses = [str(subnet[number + 10]) for subnet in (control, inner if private else control)]
+            self.hosts[name] = self._host(name, addresses, first_ids + number * stand_in_init.IDS)
+        for host, subnet_size in ((host, control.prefixlen) for host in self):
+            self._connect(host, subnet_size)
+        self.write_config()
+        for host in self:
+            wait.until(host.problems, f"the ssh server of {host.name}", seconds=SECONDS)
+
+    def _link(self, control: ipaddress.IPv4Network, private: bool) -> None:
+        """Make the bridges, and a cable from this machine to the first one."""
+        ours = f"st{self.run_id}"
+        self._hub.batch(
+            "ip",
+            [
+                "link set dev lo up",
+                *(f"link add {name} type bridge" for name in (BRIDGE, PRIVATE_BRIDGE)[: 1 + private]),
+                *(f"link set dev {name} addrgenmode none up" for name in (BRIDGE, PRIVATE_BRIDGE)[: 1 + private]),
+                f"link add machine type veth peer name {ours} netns {os.getpid()}",
+                f"link set dev machine master {BRIDGE} addrgenmode none up",
+            ],
+        )
+        up = [f"address add {control[1]}/{control.prefixlen} dev {ours}", f"link set dev {ours} addrgenmode none up"]
+        self._hub.batch_here("ip", up)
+
+    def _host(self, name: str, addresses: Sequence[str], first_id: int) -> StandIn:
+        """Start a host. Its interfaces come later."""
+        place = self._files.directory  # of logs
+        root, file = self._run.directory / name / "root", self._run.directory / name / "pid"
+        base = self._system.bin.parent / shims.ROOT
+        host = StandIn(name, *addresses, root, 0, first_id, self.config, self._system, self._hub)
+        self._furnish(host, base)
+        command = [sys.executable, "-I", stand_in_init.__file__, root, base / "usr", name, first_id, file]
+        log = f"{place}/{name}.log"
+        process = self._files.spawn([str(word) for word in command], log=log, directory=place)
+
+        def problems() -> list[str]:
+            if (status := process.status()) is not None:
+                raise ProvisionError(f"{name} ended with {status}: {Path(log).read_text().strip()[-1000:]}")
+            return [] if file.exists() and file.read_text().endswith("\n") else ["its first process has not begun"]
+
+        wait.until(problems, f"the start of {name}", seconds=SECONDS, poll=0.005)
+        host.pid = int(file.read_text())
+        return host
+
+    def _furnish(self, host: StandIn, base: Path) -> None:
+        """Make the root directory of a host, whose files belong to its users."""
+        host.root.mkdir(parents=True)
+        shutil.copytree(base / "etc", host.root / "etc", symlinks=True)
+        for link in (path for path in base.iterdir() if path.is_symlink()):
+            (host.root / link.name).symlink_to(link.readlink())
+        for name in DIRECTORIES:
+            (host.root / name).mkdir(parents=True)
+        texts = {
+            **FILES,
+            "etc/hostname": f"{host.name}\n",
+            "etc/hosts": f"127.0.0.1 localhost\n127.0.1.1 {host.name}\n",
+        }
+        for name, text in texts.items():
+            (host.root / name).write_text(text)
+        make_key(host.system, host.root / HOST_KEY)
+        for home in ("root", f"home/{PLAIN}"):
+            shutil.copytree(base / "etc/skel", host.root / home, dirs_exist_ok=True)
+            shutil.copy(self.directory / "key.pub", host.root / home / ".ssh/authorized_keys")
+            (host.root / home).chmod(0o700)
+        for name in ("tmp", "var/tmp"):
+            (host.root / name).chmod(0o1777)
+        self._hand_over(host)
+
+    @staticmethod
+    def _hand_over(host: StandIn) -> None:
+        home = host.root / "home" / PLAIN
+        for parent, directories, files in os.walk(host.root):
+            for path in (Path(parent), *(Path(parent, name) for name in (*directories, *files))):
+                user = host.first_id + 1000 * path.is_relative_to(home)
+                os.lchown(path, user, user)
+
+    def _connect(self, host: StandIn, size: int) -> None:
+        """Give a host its interfaces and addresses."""
+        inside = Namespace(self._files, host.name, of=host.pid)
+        addresses = list(dict.fromkeys([host.address, host.private_address]))
+        for number, port in enumerate(host.ports):
+            self._hub.batch(
+                "ip",
+                [f"link add {port} type veth peer name eth{number} netns {host.pid}", f"link set dev {port} up"],
+            )
+        inside.batch(
+            "ip",
+            [
+                "link set dev lo up",
+                *(f"address add {address}/{size} dev eth{number}" for number, address in enumerate(addresses)),
+                *(f"link set dev eth{number} up" for number in range(len(addresses))),
+            ],
+        )
+        host.heal()
+
+    def write_config(self) -> None:
+        """Write ssh's configuration, and the keys of the hosts as they are now."""
+        known = self.directory / "known_hosts"
+        known.write_text("".join(f"{host.name},{host.address} {host.host_key}\n" for host in self))
+        self.config.write_text("".join(client_config(host, self.directory / "key", known) for host in self))
+
+
+def client_config(host: StandIn, key: Path, known_hosts: Path) -> str:
+    """What ssh is told about a host."""
+    lines = {
+        "HostName": host.address,
+        "Port": "22",
+        "User": "root",
+        "IdentityFile": key,
+        "IdentitiesOnly": "yes",
+        "UserKnownHostsFile": known_hosts,
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+    }
+    return f"Host {host.name}\n" + "".join(f"    {name} {value}\n" for name, value in lines.items())
+
+
+def make_key(system: Release, file: Path) -> None:
+    """Make a key of ssh in this file, and its public half beside it. Raises ProvisionError."""
+    file.unlink(missing_ok=True)
+    command = [system.program("ssh-keygen"), "-q", "-t", "ed25519", "-N", "", "-C", file.name, "-f", file]
+    run(*command)
+
+
+def run(*command: str | Path) -> str:
+    """What a command prints. Raises ProvisionError with what it said."""
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, timeout=SECONDS)
+    if done.returncode:
+        raise ProvisionError(f"{shlex.join(map(str, command))} ended with {done.returncode}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """``up``: hold hosts until Ctrl-C, and print the options of a run on them."""
+    parser = argparse.ArgumentParser(prog="python -m tests.support.stand_ins", description="Hosts to try ssh out.")
+    up = parser.add_subparsers(required=True).add_parser("up", help="hold hosts until Ctrl-C")
+    up.add_argument("--hosts", type=int, default=3, metavar="N", help="how many (default: 3)")
+    up.add_argument("--load", type=int, default=1, metavar="N", help="how many for the load (default: 1)")
+    given = parser.parse_args(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    try:
+        with StandIns(count=given.hosts, load=given.load) as hosts:
+            print(shlex.join(hosts.options), flush=True)
+            print(
+                f"Ctrl-C ends them. Log in with: ssh -F {hosts.config} {hosts.servers[0]}", file=sys.stderr, flush=True
+            )
+            signal.pause()
+    except KeyboardInterrupt:
+        return 0
+    except DBClusterError as error:
+        print(f"stand_ins: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
