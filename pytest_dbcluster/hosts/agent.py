@@ -23,11 +23,11 @@ from pytest_dbcluster.errors import ProvisionError
 
 # Requests: "hello", "begin NUMBER LINES [FILES]" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER",
 # "fall", "beat NUMBER". Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "wrote NUMBER out|err",
-# "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write, so answers do not mix. An empty line is
-# no request. A look writes what the kernel has counted into the file $figures, with one process: the shell reads byte
-# by byte, which takes a guest four times as long. With FILES, what the script wrote to FILES.out and FILES.err is said
-# before its end and removed; an output that is too long for that stays, and is said to be there. A beat is written to
-# the file $beat, where a host has a watchdog that looks for it.
+# "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write, so answers do not mix. An empty line
+# is no request. A look writes what the kernel has counted into the file $figures, with one process: the shell reads
+# byte by byte, which takes a guest four times as long. With FILES, what the script wrote to FILES.out and FILES.err is
+# said before its end and removed; an output that is too long for that stays, and is said to be there. A beat is written
+# to the file $beat, where a host has a watchdog that looks for it.
 PROGRAM = r"""
 leader=$(command -v setsid)
 link=/sys/class/net/vec0/statistics

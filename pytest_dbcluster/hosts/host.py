@@ -29,11 +29,11 @@ def through_socket(path: str) -> Connects:
     """Connections to whatever a socket of this machine leads to, whose path may be longer than 107 bytes (unix(7))."""
 
     def connected(address: str, port: int, seconds: float) -> socket.socket:
-        directory = os.open(os.path.dirname(path), os.O_PATH)
+        directory = os.open(Path(path).parent, os.O_PATH)
         stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             stream.settimeout(seconds)
-            stream.connect(f"/proc/self/fd/{directory}/{os.path.basename(path)}")
+            stream.connect(f"/proc/self/fd/{directory}/{Path(path).name}")
         except BaseException:
             stream.close()
             raise

@@ -207,5 +207,7 @@ def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
     }
     told = {name: value for name, value in given.items() if value}
     if told and provisioner != "ssh":
-        raise ConfigError(f"machines were given, but the provisioner {provisioner} uses none; take --db-provisioner ssh")
+        raise ConfigError(
+            f"machines were given, but the provisioner {provisioner} uses none; take --db-provisioner ssh"
+        )
     return told

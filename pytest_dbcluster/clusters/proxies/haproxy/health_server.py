@@ -194,9 +194,7 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
     servers = []
     for node in settings.nodes:
         through = through_socket(node.tunnel) if node.tunnel else None
-        endpoint = Endpoint(
-            node.address, node.port, settings.user, settings.password, tls=node.tls, connects=through
-        )
+        endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls, connects=through)
         state = State(node, Connection(node.name, endpoint, seconds=PATIENCE))
         try:
             servers.append(_Server((settings.listen, node.status_port), state))

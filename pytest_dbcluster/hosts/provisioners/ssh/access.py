@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, Unsupported
 
-BASE = "/var/tmp"  # noqa: S108  (a directory of our own is made in it, and its owner is checked)
+BASE = "/var/tmp"
 CONNECT_SECONDS = 15
 # Packets that keep a connection alive: one that is cut for good is known after 15 to 20 s, one of 8 s survives.
 ALIVE_SECONDS, ALIVE_MISSED = 5, 3
@@ -53,7 +53,8 @@ class Access:
                 raise ConfigError(f"{option} {file}: there is no such file")
         if not PATH.fullmatch(self.base):
             raise ConfigError(
-                f"--db-host-directory {self.base!r}: it takes an absolute path of letters, digits and _./+-, such as {BASE}"
+                f"--db-host-directory {self.base!r}: it takes an absolute path of letters, digits and _./+-, such as "
+                f"{BASE}"
             )
 
     def command(self, *more: str) -> list[str]:
@@ -85,8 +86,10 @@ def program() -> str:
     """The path of the OpenSSH client. Raises Unsupported without one."""
     path = shutil.which("ssh")
     if path is None:
-        raise Unsupported("the provisioner ssh needs the OpenSSH client `ssh`, which is not installed; on Debian and "
-                          "Ubuntu: apt-get install openssh-client")
+        raise Unsupported(
+            "the provisioner ssh needs the OpenSSH client `ssh`, which is not installed; on Debian and "
+            "Ubuntu: apt-get install openssh-client"
+        )
     return path
 
 

@@ -80,7 +80,9 @@ class SshHost(Host, Falls, EndsCommands):
         """That the machine is gone, where that ended a program."""
         return self.session.agent.gone
 
-    def _script(self, command: Sequence[str], directory: str, environment: Mapping[str, str] | None, **files: str) -> str:
+    def _script(
+        self, command: Sequence[str], directory: str, environment: Mapping[str, str] | None, **files: str
+    ) -> str:
         there = self._machine.there
         variables = {name: there(value) for name, value in {**self._environment, **(environment or {})}.items()}
         return agent.script([there(word) for word in command], directory=directory, environment=variables, **files)
@@ -154,7 +156,9 @@ class SshHost(Host, Falls, EndsCommands):
     def take_tree(self, source: str, target: Path) -> None:
         """Move a directory to this machine. Raises ProvisionError."""
         target.mkdir(parents=True)
-        self.session.receive(f"tar -C {shlex.quote(source)} --sparse -cf - .", f"tar -C {shlex.quote(str(target))} -xf -")
+        self.session.receive(
+            f"tar -C {shlex.quote(source)} --sparse -cf - .", f"tar -C {shlex.quote(str(target))} -xf -"
+        )
         self.remove_tree(source)
 
     def tree_size(self, path: str) -> int:

@@ -56,8 +56,8 @@ class Facts:
         here = shims.machine()
         if (known.get("system"), known.get("architecture")) != ("Linux", here):
             raise Unsupported(
-                f"the machine {target} is {known.get('system')} on {known.get('architecture')}; the programs of releases "
-                f"are those of this machine: Linux on {here}"
+                f"the machine {target} is {known.get('system')} on {known.get('architecture')}; the programs of "
+                f"releases are those of this machine: Linux on {here}"
             )
         address = known["address"].split()
         if len(address) < 3:
@@ -171,7 +171,7 @@ class Machine:
         taken = {int(port, 16) for port in re.findall(r": [0-9A-F]+:([0-9A-F]{4}) ", text)}
         with self._bringing:
             while True:
-                port = random.randint(LOWEST, HIGHEST)  # noqa: S311  (no secret)
+                port = random.randint(LOWEST, HIGHEST)
                 if not low <= port <= high and port not in taken and port not in self._ports:
                     self._ports.add(port)
                     return port

@@ -79,7 +79,9 @@ class SshProvisioner(Provisioner):
         base: str = BASE,
     ) -> None:
         if keep:
-            raise ConfigError("--db-keep: servers on machines of --db-host end with the run; they cannot be left running")
+            raise ConfigError(
+                "--db-keep: servers on machines of --db-host end with the run; they cannot be left running"
+            )
         if not machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
         self._targets = checked("--db-host", machines)
@@ -114,8 +116,8 @@ class SshProvisioner(Provisioner):
             if (machine := self._machines.get(target)) is not None:
                 facts = machine.facts
                 found[f"machine {target}"] = (
-                    f"{facts.cpus} x {facts.cpu or facts.architecture}, {gibibytes(facts.memory)}, Linux {facts.kernel}, "
-                    f"{facts.disk}, clock {facts.clocksource}"
+                    f"{facts.cpus} x {facts.cpu or facts.architecture}, {gibibytes(facts.memory)}, "
+                    f"Linux {facts.kernel}, {facts.disk}, clock {facts.clocksource}"
                 )
         if found:
             found["load"] = ", ".join(self._load_targets) or f"on {self._targets[-1]}, beside a server"
@@ -196,7 +198,9 @@ class SshProvisioner(Provisioner):
             while busy := self._connected():
                 if time.monotonic() - told >= TELL_SECONDS or told == began:
                     told = time.monotonic()
-                    self.progress(f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)")
+                    self.progress(
+                        f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)"
+                    )
                 time.sleep(WAIT_SECONDS)
             threading.Thread(target=self._beat, name="beats of machines", daemon=True).start()
             self._compare_clocks()
@@ -278,6 +282,6 @@ class SshProvisioner(Provisioner):
             if abs(seconds - usual) > CLOCK_SECONDS:
                 side = "ahead" if seconds > 0 else "behind"
                 self.progress(
-                    f"the clock of {target} is {duration(abs(seconds))} {side}; rounds are timed by one clock each, but "
-                    "times in its logs do not fit to ours"
+                    f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
+                    "but times in its logs do not fit to ours"
                 )

@@ -170,4 +170,4 @@ def any_shell(script: str) -> str:
 
 def environment(run_id: str, mark: str) -> Mapping[str, str]:
     """The variables by which a program of a host is known."""
-    return {RUN_VARIABLE: run_id, HOST_VARIABLE: mark, "LC_ALL": "C.UTF-8"}
+    return {RUN_VARIABLE: run_id, HOST_VARIABLE: mark, "LC_ALL": "C"}

@@ -122,8 +122,7 @@ class Session:
 
         Raises CommandFailed, and ProvisionError for a machine that is gone.
         """
-        with self._forwarding:
-            files = f".ask-{next(self._numbers)}"
+        files = f".ask-{next(self._numbers)}"
         status, output, errors = self.ended(f"{{ {script}\n}} >{files}.out 2>{files}.err", files, seconds)
         if status != 0:
             timeout = seconds if status is None else None
@@ -165,7 +164,9 @@ class Session:
     def push(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the machine, which has its permissions from the start. Raises CommandFailed."""
         target = shlex.quote(path)
-        script = f"umask 077; mkdir -p $(dirname {target}) && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
+        script = (
+            f"umask 077; mkdir -p $(dirname {target}) && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
+        )
         if len(content) <= SMALL:
             encoded = base64.b64encode(content).decode()
             lines = "\n".join(encoded[start : start + LINE] for start in range(0, len(encoded), LINE))
@@ -182,8 +183,7 @@ class Session:
         path: absolute, or relative to the agent's directory.
         """
         source = shlex.quote(path)
-        with self._forwarding:
-            files = f".ask-{next(self._numbers)}"
+        files = f".ask-{next(self._numbers)}"
         read = f"[ -e {source} ] || exit {MISSING}; exec tail -c +{offset + 1} {source} >{files}.out"
         number = self.agent.begin(read, files)
         status = self.agent.wait(number, ANSWER_SECONDS)
@@ -192,15 +192,22 @@ class Session:
         said = self.agent.said(number, "out")
         if said is not None:
             return said
-        absolute = self.ask(f"cd . && echo \"$PWD/{files}.out\"").strip()
+        absolute = self.ask(f'cd . && echo "$PWD/{files}.out"').strip()
         with tempfile.NamedTemporaryFile(dir=self._files.directory) as file:
-            self.receive(f"cat {shlex.quote(absolute)} && rm -f {shlex.quote(absolute)}", f"cat >{shlex.quote(file.name)}")
+            self.receive(
+                f"cat {shlex.quote(absolute)} && rm -f {shlex.quote(absolute)}", f"cat >{shlex.quote(file.name)}"
+            )
             return Path(file.name).read_bytes()
 
     def over(self, script: str) -> list[str]:
         """The command line that runs a shell script on the machine over this connection, with input and output."""
         return self._access.command(
-            "-o", "ControlMaster=no", "-o", f"ControlPath={self._control}", self.target, remote_programs.any_shell(script)
+            "-o",
+            "ControlMaster=no",
+            "-o",
+            f"ControlPath={self._control}",
+            self.target,
+            remote_programs.any_shell(script),
         )
 
     def send(self, local: str, script: str) -> None:
@@ -208,22 +215,20 @@ class Session:
 
         Raises CommandFailed.
         """
-        self._files.run(
-            ["/bin/sh", "-c", f"{{ {local}; }} | {shlex.join(self.over(script))}"], seconds=COPY_SECONDS
-        )
+        self._piped(local, shlex.join(self.over(script)))
 
     def receive(self, script: str, local: str) -> None:
         """Run a script on the machine, and a shell command of this machine on its output. Raises CommandFailed."""
-        with self._forwarding:
-            status = f"{self._files.directory}/status-{next(self._numbers)}"
-        over = shlex.join(self.over(script))
+        self._piped(shlex.join(self.over(script)), local)
+
+    def _piped(self, first: str, second: str) -> None:
+        """Run two shell commands of this machine, the second on the output of the first; both have to succeed."""
+        status = shlex.quote(f"{self._files.directory}/status-{next(self._numbers)}")
+        command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
         try:
-            self._files.run(
-                ["/bin/sh", "-c", f"{{ {over}; echo $? >{shlex.quote(status)}; }} | {{ {local}; }} && exit $(cat {shlex.quote(status)})"],
-                seconds=COPY_SECONDS,
-            )
+            self._files.run(["/bin/sh", "-c", command], seconds=COPY_SECONDS)
         finally:
-            Path(status).unlink(missing_ok=True)
+            Path(shlex.split(status)[0]).unlink(missing_ok=True)
 
     def connect(self, address: str, port: int, seconds: float) -> socket.socket:
         """A connection to a port of an address, as the machine sees it. Raises OSError."""
