@@ -46,7 +46,7 @@ class Settings:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
     limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
-    seconds of the whole run, None for no limit. elsewhere: the machines of the provisioner ssh and how they are reached.
+    seconds of the whole run, None for no limit. elsewhere: the machines of the provisioner ssh, how they are reached.
     seed: of the orders of rounds; fixed_seed: whether the user chose it.
     began: the run's start, by ``time.monotonic``.
     """
