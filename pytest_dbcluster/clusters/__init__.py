@@ -9,6 +9,7 @@ between clients and the nodes. A *dialect* is one vendor's names for programs, o
 - ``proxy``, ``proxies/``: the base class ``Proxy``, and one module for each proxy.
 - ``servers/``: one server: its my.cnf, process, connections and data template.
 - ``dialects/``: the vendors.
+- ``bringing``: programs of this machine to the hosts that run them.
 - ``kept``: clusters that outlive the run that started them.
 
 What a user's my.cnf becomes: ``servers.cnf_file`` reads it, ``servers.cnf_judge`` asks the release, and
@@ -22,4 +23,4 @@ A new topology is a module in ``topologies/``, a new proxy a module in ``proxies
 of the base classes. The optional power to restart one node is the protocol ``topology.Rejoins``.
 """
 
-__all__ = ["cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]
+__all__ = ["bringing", "cluster", "dialects", "kept", "proxy", "servers", "startup", "topology"]

@@ -164,7 +164,10 @@ class Cluster:
         hosts = {node.name: node.host for node in self.members}
         programs = list(self.proxy.processes) if self.proxy else []
         if self.proxy and self.proxy.host:
+            own = self.proxy.host.directory
             hosts[self.proxy.name] = self.proxy.host
+            places = self.proxy.places.items()
+            hosts |= {f"{self.proxy.name}-{name}": host for name, host in places if host.directory != own}
         logs.keep(self.spec.short_name, hosts, error, (*FILES, *(f"{program}.log" for program in programs)))
 
     def close(self) -> None:

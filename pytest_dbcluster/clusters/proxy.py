@@ -37,7 +37,7 @@ class Proxy(abc.ABC):
     ``bring_up`` starts the proxy after the nodes, and the cluster closes the proxy before the nodes.
 
     name: the main program's name; ``log()`` without a name is the log of this program.
-    host: None until ``acquire``. processes: the started programs by name, in start order.
+    host: None until ``acquire``. processes: the started programs by name, in start order. places: the host of each.
     """
 
     name = ""
@@ -48,6 +48,7 @@ class Proxy(abc.ABC):
         self.nodes = list(nodes)
         self.host: Host | None = None
         self.processes: dict[str, Process] = {}
+        self.places: dict[str, Host] = {}
 
     @classmethod
     def lacks(cls, release: Release) -> str:
@@ -103,32 +104,40 @@ class Proxy(abc.ABC):
     def spawn(
         self, name: str, settings: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
-        """Write ``settings`` to a file, and start a program with that file as last argument. Raises ProvisionError."""
-        assert self.host
-        path = f"{self.host.directory}/{name}.cfg"
-        self.host.push(settings.encode(), path)
-        self.launch(name, [*command, path], environment, host)
+        """Write ``settings`` to a file of the host where the program runs, and start it with the file as last argument.
+
+        host: by default the proxy's own. Raises ProvisionError.
+        """
+        place = self._place(host)
+        path = f"{place.directory}/{name}.cfg"
+        place.push(settings.encode(), path)
+        self.launch(name, [*command, path], environment, place)
+
+    def _place(self, host: Host | None) -> Host:
+        place = host or self.host
+        assert place
+        return place
 
     def launch(
         self, name: str, command: Sequence[str], environment: Mapping[str, str], host: Host | None = None
     ) -> None:
         """Start a program on ``host``; by default on the proxy's own host. Raises ProvisionError."""
-        assert self.host
-        self.processes[name] = (host or self.host).spawn(
-            command, log=self.log(name), directory=self.host.directory, environment=environment
+        self.places[name] = place = self._place(host)
+        self.processes[name] = place.spawn(
+            command, log=self.log(name), directory=place.directory, environment=environment
         )
 
     def log(self, name: str = "") -> str:
-        """Return the path of a program's log on the proxy's host; by default the main program's."""
-        return f"{self.host.directory if self.host else '.'}/{name or self.name}.log"
+        """Return the path of a program's log on the host where it runs; by default the main program's."""
+        place = self.places.get(name or self.name, self.host)
+        return f"{place.directory if place else '.'}/{name or self.name}.log"
 
     def alive(self) -> None:
         """Raise ProvisionError if a program has ended, with the end of its log (1500 characters)."""
         for name, process in self.processes.items():
             status = process.status()
             if status is not None:
-                assert self.host
-                output = self.host.pull(self.log(name)).decode("utf-8", "replace").strip()
+                output = self.places[name].pull(self.log(name)).decode("utf-8", "replace").strip()
                 raise ProvisionError(
                     f"{name} in front of {len(self.nodes)} node{'s' * (len(self.nodes) > 1)} ended with {status}; the "
                     f"end of its log ({self.log(name)}): {output[-1500:] or '(empty)'}"
@@ -171,6 +180,7 @@ class Proxy(abc.ABC):
         if self.host:
             self.provisioner.give_back([self.host])
             self.host = None
+        self.places = {}
 
 
 def proxy_class(name: str) -> type[Proxy]:

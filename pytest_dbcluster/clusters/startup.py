@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.proxy import Proxy
@@ -106,6 +107,7 @@ def _configured(
     hosts = provisioner.acquire(spec.on_release(release.asked))
     nodes: list[Node] = []
     try:
+        bring(release, hosts)
         nodes += [Node(host.name, host, release, host.port(3306), origin.password) for host in hosts]
         topology.place(str(origin.data), nodes, durable=start is not None)
         for node in nodes:  # every node of a cluster gets its my.cnf here
@@ -144,6 +146,7 @@ def _template(release: Release, provisioner: Provisioner, initial: Mapping[str, 
 
     def host() -> Host:
         borrowed.append(provisioner.workshop(ClusterSpec("standalone", release=release.asked, name="template")))
+        bring(release, borrowed)
         return borrowed[0]
 
     try:

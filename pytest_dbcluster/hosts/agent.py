@@ -8,6 +8,7 @@ Starting a program through the agent costs one message. The exec call of an engi
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import itertools
 import os
@@ -20,18 +21,36 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 
-# Requests: "hello", "begin NUMBER LINES" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER", "fall".
-# Answers: "ready", "began NUMBER PID", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write,
-# so answers do not mix. An empty line is no request. A look writes what the kernel has counted into the file $figures,
-# with one process: the shell reads byte by byte, which takes a guest four times as long.
+# Requests: "hello", "begin NUMBER LINES [FILES]" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER",
+# "fall", "beat NUMBER". Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "wrote NUMBER out|err",
+# "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write, so answers do not mix. An empty line
+# is no request. A look writes what the kernel has counted into the file $figures, with one process: the shell reads
+# byte by byte, which takes a guest four times as long. With FILES, what the script wrote to FILES.out and FILES.err is
+# said before its end and removed; an output that is too long for that stays, and is said to be there. A beat is written
+# to the file $beat, where a host has a watchdog that looks for it.
 PROGRAM = r"""
 leader=$(command -v setsid)
 link=/sys/class/net/vec0/statistics
+tell() {
+    for part in out err; do
+        [ -s "$2.$part" ] || { rm -f "$2.$part"; continue; }
+        if [ "$(wc -c <"$2.$part")" -gt 49152 ]; then
+            echo "wrote $1 $part"
+            continue
+        fi
+        base64 -w 3000 "$2.$part" | while IFS= read -r words; do echo "said $1 $part $words"; done
+        rm -f "$2.$part"
+    done
+    rm -f "$2.in"
+}
 while IFS= read -r line; do
     set -- $line
     case $1 in
     hello)
-        echo ready
+        printf '\nready\n'  # a login shell may have printed a line without an end
+        ;;
+    beat)
+        echo "$2" >"$beat"
         ;;
     begin)
         script= left=$3
@@ -45,7 +64,9 @@ while IFS= read -r line; do
             pid=$!
             echo "began $2 $pid"
             wait "$pid"
-            echo "ended $2 $?"
+            status=$?
+            [ -z "$4" ] || tell "$2" "$4"
+            echo "ended $2 $status"
         ) &
         ;;
     signal)
@@ -57,7 +78,8 @@ while IFS= read -r line; do
         echo "looked $2"
         ;;
     fall)
-        kill -s KILL -- -1  # all processes except the first one of the host, which is this shell
+        # All processes except the first one of the host, which is this shell; another shell says what to do instead.
+        eval "${fall:-kill -s KILL -- -1}"
         wait
         echo fell
         ;;
@@ -120,6 +142,9 @@ class Agent:
         self._figures = figures
         self._looks = 0
         self._looked = 0
+        self._beats = 0
+        self._said_by: dict[tuple[int, str], list[str]] = {}  # by number and part
+        self._wrote: set[tuple[int, str]] = set()
         self._sending = threading.RLock()
         self._news = threading.Condition()
         self._answers = False
@@ -138,13 +163,16 @@ class Agent:
             self._send("hello\n")
         self._until(lambda: self._answers, seconds, "its first word")
 
-    def begin(self, script: str) -> int:
-        """Start a script. Returns its number for the other methods. Raises ProvisionError when the host is gone."""
+    def begin(self, script: str, files: str = "") -> int:
+        """Start a script. Returns its number for the other methods. Raises ProvisionError when the host is gone.
+
+        files: a path of the host; what the script writes to ``FILES.out`` and ``FILES.err`` comes to us with its end.
+        """
         lines = script.split("\n")
         with self._sending:
             self._begun += 1
             number = self._begun
-            self._send(f"begin {number} {len(lines)}\n" + "".join(f"{line}\n" for line in lines))
+            self._send(f"begin {number} {len(lines)} {files}\n" + "".join(f"{line}\n" for line in lines))
         self._wake_nudger()
         return number
 
@@ -171,6 +199,21 @@ class Agent:
                     return None
                 self._news.wait(left)
         return self._ended[number]
+
+    def said(self, number: int, part: str) -> bytes | None:
+        """The output ``out`` or ``err`` of a script that has ended; None for one that is too long, and is in its file.
+
+        A second call returns nothing: the output is forgotten.
+        """
+        with self._news:
+            if (number, part) in self._wrote:
+                return None
+            return base64.b64decode("".join(self._said_by.pop((number, part), [])))
+
+    def beat(self) -> None:
+        """Say that we are there, to a host whose watchdog waits for it. Raises ProvisionError."""
+        self._beats += 1
+        self._send(f"beat {self._beats}\n")
 
     def signal(self, number: int, name: str) -> None:
         """Send a signal, such as ``TERM``, to a program and its children. Does nothing after its end.
@@ -301,6 +344,10 @@ class Agent:
                     self._pids[int(number)] = int(pid)
                     if name := self._early.pop(int(number), ""):
                         self._send_signal(name, int(pid))
+                case ["said", number, part, text]:
+                    self._said_by.setdefault((int(number), part), []).append(text)
+                case ["wrote", number, part]:
+                    self._wrote.add((int(number), part))
                 case ["ended", number, status]:
                     code = int(status)
                     # A shell reports 128 + N for a program that signal N ended.

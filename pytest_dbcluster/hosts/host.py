@@ -8,15 +8,40 @@ some hosts implement. Test for them with ``isinstance``.
 from __future__ import annotations
 
 import abc
+import concurrent.futures
 import dataclasses
+import os
+import shutil
 import socket
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
 DATA = "data"  # in the directory of a host: what its server keeps
+
+
+def through_socket(path: str) -> Connects:
+    """Connections to whatever a socket of this machine leads to, whose path may be longer than 107 bytes (unix(7))."""
+
+    def connected(address: str, port: int, seconds: float) -> socket.socket:
+        directory = os.open(Path(path).parent, os.O_PATH)
+        stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            stream.settimeout(seconds)
+            stream.connect(f"/proc/self/fd/{directory}/{Path(path).name}")
+        except BaseException:
+            stream.close()
+            raise
+        finally:
+            os.close(directory)
+        return stream
+
+    return connected
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,6 +65,15 @@ class Process(abc.ABC):
     def status(self) -> int | None:
         """The exit status: None while the program runs, negative for the signal that ended the program."""
 
+    def cpu_seconds(self) -> float | None:
+        """The CPU time of the program and its ended children so far, in seconds; None when it is unknown.
+
+        The default reads the process of this machine with the id ``pid``. Of a program that has ended it is None.
+        """
+        from pytest_dbcluster.system import processes  # psutil comes with it, which collecting tests does without
+
+        return processes.cpu_seconds(self.pid)
+
     @abc.abstractmethod
     def signal(self, number: int) -> None:
         """Send a signal to the program and its child processes. Does nothing after the program has ended."""
@@ -52,6 +86,8 @@ class Host(abc.ABC):
     to. ``connects``: how our own process connects to it, where it is in a network that this machine is not connected
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
     ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
+    ``machine``: the machine that the host is on, empty for this machine. Hosts of one machine have the same text.
+    ``python``: the Python, 3.11 or later, that runs Python programs of ours there.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
@@ -61,6 +97,8 @@ class Host(abc.ABC):
     directory: str
     root: bool
     patience: float = 1.0
+    machine: str = ""
+    python: str = sys.executable
 
     @abc.abstractmethod
     def run(
@@ -122,6 +160,23 @@ class Host(abc.ABC):
 
         return cache.size(Path(path))
 
+    def bring(self, tree: Path) -> None:  # noqa: B027  (most hosts see the files of this machine)
+        """Have a directory or file of this machine on the host, under the same path, for programs that run there.
+
+        It is there when this returns, and nobody changes it there. A second call for the same tree is cheap. The
+        default does nothing: the host sees the files of this machine. Raises ProvisionError.
+        """
+
+    def free_bytes(self) -> int:
+        """The free space where the host keeps its data, in bytes. The default is that of its directory here."""
+        return shutil.disk_usage(self.directory).free
+
+    def cores(self) -> float:
+        """How many CPUs the programs of the host may use; the default is what this machine lets us use."""
+        from pytest_dbcluster.system import probes
+
+        return probes.usable_cores()
+
     def flush_seconds(self) -> float:
         """The time of one flush to disk where the server of the host keeps its data, in seconds.
 
@@ -138,6 +193,13 @@ class Host(abc.ABC):
         call; no other run takes this port while this run lives.
         """
         return usual
+
+    def tunnel(self, port: int) -> str:
+        """The path of a socket of this machine that leads to a port of the host.
+
+        Empty where programs of this machine reach the host at its address. Raises OSError.
+        """
+        return ""
 
     def limit_reached(self) -> str:
         """Which limit of the host ended a program, as a clause for a message; empty when no limit did."""
@@ -160,6 +222,10 @@ class Host(abc.ABC):
 
         ``cpu_user``, ``cpu_system``, ``cpu_iowait``, ``cpu_idle`` in CPU seconds; ``disk_read_bytes``,
         ``disk_write_bytes``; ``network_received_bytes``, ``network_sent_bytes``.
+
+        With a ``machine`` it is of all of that machine, and has more where its kernel counts it: ``cpu_steal``,
+        ``disk_writes``, ``network_packets`` (sent), and ``pressure_cpu``, ``pressure_io``, ``pressure_memory`` in
+        seconds in which some task waited. It is empty when it cannot be read.
         """
         return {}
 
@@ -169,6 +235,19 @@ class Host(abc.ABC):
         Empty when the host has no programs of its own, or when this machine has no client program to reach the host.
         """
         return []
+
+
+def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequence[Host]) -> list[Answer]:
+    """Ask each item and return the answers in order. ``hosts``: those that the answers come from.
+
+    Where a host is on another machine, or in a network that this machine is not connected to, every item is asked in a
+    thread of its own: an answer takes a round trip. On this machine items are asked in turn: threads cost more CPU than
+    the answers wait. Raises the error of the first item that has one, after all have ended.
+    """
+    if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
+        return [ask(item) for item in items]
+    with concurrent.futures.ThreadPoolExecutor(len(items), thread_name_prefix="dbcluster-each") as threads:
+        return list(threads.map(ask, items))
 
 
 @runtime_checkable

@@ -209,16 +209,19 @@ class LocalHost(Host):
         directory: str,
         environment: Mapping[str, str] | None = None,
         inherits: Sequence[int] = (),
+        talks: bool = False,
     ) -> LocalProcess:
         """Start a program through the supervisor, under the limits of this host. It ends when our process ends.
 
         ``inherits``: numbers of open files of ours that the program gets; ``{0}``, ``{1}`` ... in ``command`` become
-        their numbers there. Without such files braces have no meaning in a command.
+        their numbers there. Without such files braces have no meaning in a command. ``talks``: the first of them is the
+        program's input and output.
         """
         answer = self._client.ask(
             "spawn",
             files=inherits,
             inherits=len(inherits),
+            talks=talks,
             argv=[*self.enters, *command],
             environment={**os.environ, **(environment or {})},
             directory=directory,

@@ -7,7 +7,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
@@ -36,11 +36,12 @@ class Provisioner(abc.ABC):
 
     ``run_id``: the id of the run that the hosts belong to, "-" without a run. ``brings_programs``: whether each host
     comes with the programs of one release. Then each release needs its own client host. ``logs``: where the logs of
-    failed clusters are kept; None keeps none.
+    failed clusters are kept; None keeps none. ``progress``: gets lines about what takes long.
     """
 
     run_id: str = "-"
     logs: KeptLogs | None = None
+    progress: Report = staticmethod(lambda _: None)
     brings_programs: bool = False
 
     @property
@@ -61,6 +62,10 @@ class Provisioner(abc.ABC):
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
         """New hosts, one for each node, in the order of the nodes. Raises ProvisionError or Unsupported."""
+
+    def client(self, spec: ClusterSpec) -> Host:
+        """A new host for the load generator; it is given back as any other. Raises ProvisionError or Unsupported."""
+        return self.acquire(spec)[0]
 
     def workshop(self, spec: ClusterSpec) -> Host:
         """A new host on which data of servers are made that other hosts copy; it is given back as any other.
@@ -189,3 +194,20 @@ def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
             )
         images[str(ReleaseName.parse(name))] = image
     return images
+
+
+def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
+    """The arguments of the provisioner ssh from parsed options. Raises ConfigError for those without it."""
+    given = {
+        "machines": tuple(option.db_host or ()),
+        "load_machines": tuple(option.db_load_host or ()),
+        "keys": option.db_host_keys and Path(option.db_host_keys),
+        "config": option.db_ssh_config and Path(option.db_ssh_config),
+        "base": option.db_host_directory,
+    }
+    told = {name: value for name, value in given.items() if value}
+    if told and provisioner != "ssh":
+        raise ConfigError(
+            f"machines were given, but the provisioner {provisioner} uses none; take --db-provisioner ssh"
+        )
+    return told

@@ -75,11 +75,13 @@ class Supervisor:
         keep: bool,
         joins: Sequence[str] = (),
         inherits: int = 0,
+        talks: bool = False,
     ) -> dict[str, Any]:
         """Start a program in its own process group and append its output to the file ``log``.
 
         ``joins``: the ``cgroup.procs`` files of control groups; the program joins these groups before it executes.
         ``inherits``: how many open files the owner has sent. ``{0}``, ``{1}`` ... in ``argv`` are then their numbers.
+        ``talks``: the first of them is the program's input and output, and ``log`` gets its errors.
         """
         with contextlib.ExitStack() as ends:
             files = socket.recv_fds(self.files, 1, inherits)[1] if inherits and self.files else []
@@ -92,9 +94,9 @@ class Supervisor:
                     argv,
                     env={**environment, RUN_VARIABLE: self.run},
                     cwd=directory,
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
+                    stdin=files[0] if talks else subprocess.DEVNULL,
+                    stdout=files[0] if talks else output,
+                    stderr=output,
                     start_new_session=True,
                     pass_fds=files,
                     preexec_fn=before_exec(None if keep else os.getpid(), joins),  # noqa: PLW1509  (no threads here)

@@ -2,12 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
+
+
+def add_ssh_options(add: Callable[..., None]) -> None:
+    """Add the options of the provisioner ssh."""
+    add(
+        "--db-host",
+        action="append",
+        metavar="USER@ADDRESS",
+        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too",
+    )
+    add(
+        "--db-load-host",
+        action="append",
+        metavar="USER@ADDRESS",
+        help="machine for the load generator and proxies (default: the last --db-host, beside a server)",
+    )
+    add(
+        "--db-host-keys",
+        metavar="FILE",
+        help="file with the host keys of the machines, as known_hosts has them (default: those that ssh knows)",
+    )
+    add("--db-ssh-config", metavar="FILE", help="configuration of ssh instead of ~/.ssh/config")
+    add(
+        "--db-host-directory",
+        metavar="DIR",
+        help="directory of the machines in which ours is made, with the servers' data (default /var/tmp)",
+    )
 
 
 def add_options(group: Any) -> None:
@@ -22,9 +50,11 @@ def add_options(group: Any) -> None:
     add(
         "--db-provisioner",
         metavar="NAME",
-        help="where clusters run: local, as processes of this machine, container, or vm; ec2 is planned (default: what "
-        f"the mark `provisioner` of all chosen tests names, else {DEFAULT_PROVISIONER})",
+        help="where clusters run: local, as processes of this machine, container, vm, or ssh, on the machines of "
+        "--db-host; ec2 is planned (default: what the mark `provisioner` of all chosen tests names, else "
+        f"{DEFAULT_PROVISIONER})",
     )
+    add_ssh_options(add)
     add(
         "--db-image",
         action="append",

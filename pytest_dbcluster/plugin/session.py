@@ -73,6 +73,7 @@ class DBSession:
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
         self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about, self.report.point_drawn)
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
+        self.provisioner.progress = self.report.line
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")
@@ -300,4 +301,4 @@ def _check(on: object, instances: object) -> None:
 
 def _chosen(settings: Settings) -> dict[str, Any]:
     """More arguments of the run's provisioner class."""
-    return {"chosen": dict(settings.images)} if settings.images else {}
+    return {"chosen": dict(settings.images)} if settings.images else dict(settings.elsewhere)

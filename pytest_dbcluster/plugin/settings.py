@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster import registry, storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioner import given_images
+from pytest_dbcluster.hosts.provisioner import given_images, given_machines
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 DEFAULT_PROVISIONER = "local"
 FLAGS = ("--db-keep", "--db-strict", "--db-resume", "--db-history-strict", "--db-github")  # options without a value
-PATHS, RELEASE = ("--db-cnf", "--db-cnf-root"), "--db-release"  # options with paths
+PATHS, RELEASE = ("--db-cnf", "--db-cnf-root", "--db-host-keys", "--db-ssh-config"), "--db-release"  # with paths
 OF_RUN = (
     "--db-results",
     "--db-resume",
@@ -46,7 +46,8 @@ class Settings:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
     limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
-    seconds of the whole run, None for no limit. seed: of the orders of rounds; fixed_seed: whether the user chose it.
+    seconds of the whole run, None for no limit. elsewhere: the machines of the provisioner ssh, how they are reached.
+    seed: of the orders of rounds; fixed_seed: whether the user chose it.
     began: the run's start, by ``time.monotonic``.
     """
 
@@ -67,6 +68,7 @@ class Settings:
     seed: int
     strict: bool
     keep: bool
+    elsewhere: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     moved: str = ""
     fixed_seed: bool = False
     fixed_budget: bool = False
@@ -113,6 +115,7 @@ class Settings:
             seed=random_seed() if option.db_seed is None else option.db_seed,
             strict=option.db_strict,
             keep=option.db_keep,
+            elsewhere=given_machines(option, provisioner),
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
             fixed_budget=option.db_budget is not None,
         )

@@ -64,6 +64,7 @@ def from_entry(entry: Path, manifest: cache.Manifest) -> Release:
         scripts=entry / "share/sysbench" if manifest.product == "sysbench" else None,
         wsrep_provider=None if tool else layout.wsrep_provider(entry),
         source=f"{manifest.source} (in {entry})",
+        trees=(entry,),
     )
 
 

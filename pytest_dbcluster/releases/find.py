@@ -164,9 +164,15 @@ def elsewhere(program: str, product: str) -> Path | None:
     installed = shutil.which(program, path=os.pathsep.join(map(str, local_programs.path_directories())))
     if installed:
         return Path(installed)
+    release = holder(program, product)
+    return release.bin / program if release else None
+
+
+def holder(program: str, product: str) -> Release | None:
+    """The newest cached release of this product that has a program; None when no release has it."""
     newest_first = [row.name for row in reversed(cached()) if row.name.startswith(f"{product}:")]
-    paths = (find(name).bin / program for name in newest_first)
-    return next((path for path in paths if path.exists()), None)
+    releases = (find(name) for name in newest_first)
+    return next((release for release in releases if (release.bin / program).exists()), None)
 
 
 def _name(product: str, version: str) -> str:

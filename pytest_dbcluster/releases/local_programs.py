@@ -22,6 +22,7 @@ _BINS = ("bin", "sbin", "scripts", "libexec")
 
 APPARMOR = Path("/sys/kernel/security/apparmor/profiles")
 PROFILES = Path("/etc/apparmor.d")
+SYSTEM = tuple(map(Path, ("/", "/usr", "/usr/local")))
 _SBIN = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -131,7 +132,16 @@ def _at_prefix(name: ReleaseName, directory: Path, prefix: Path, programs: dict[
     if own_loader and not (entry / "share").exists():
         fetched.link_prefix(entry)
     release = release_of(name, entry / "bin", prefix, str(directory))
+    release = dataclasses.replace(release, trees=_trees(entry, directory, programs))
     return with_prefix(release, entry) if own_loader else release
+
+
+def _trees(entry: Path, directory: Path, programs: Mapping[str, Path]) -> tuple[Path, ...]:
+    """The trees of a release in a directory; none if that is the system's, or has links to programs of the system."""
+    real = directory.resolve()
+    if real in SYSTEM or not all(path.resolve().is_relative_to(real) for path in programs.values()):
+        return ()
+    return tuple(dict.fromkeys([entry, real, directory]))
 
 
 def path_directories() -> list[Path]:

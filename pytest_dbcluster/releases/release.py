@@ -29,6 +29,8 @@ class Release:
     source: where we found it, for messages ("bookworm from the system's apt sources", "/opt/mariadb-11.4").
     image: the id of the container image with the programs; empty when they are on the disk of this machine.
     files: the paths of all programs, plugins and libraries in the image; None when they are on this machine.
+    trees: the directories that hold everything the programs need; a machine with copies of them at the same paths can
+    run the release. Empty for programs that are installed in the system, or lie in an image.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Release:
     source: str = ""
     image: str = ""
     files: frozenset[str] | None = None
+    trees: tuple[Path, ...] = ()
 
     @property
     def asked(self) -> ReleaseName:

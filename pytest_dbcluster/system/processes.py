@@ -50,6 +50,14 @@ def user_name(uid: int) -> str:
         return str(uid)
 
 
+def cpu_seconds(pid: int) -> float | None:
+    """The CPU time of a process and of its ended children so far, in seconds; None where there is no such process."""
+    try:
+        return float(sum(psutil.Process(pid).cpu_times()[:4])) if pid > 0 else None
+    except (psutil.Error, OverflowError):
+        return None
+
+
 def running_children_seconds() -> float:
     """The CPU time of the running child processes of this process and their children, in seconds.
 

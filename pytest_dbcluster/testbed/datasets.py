@@ -244,8 +244,8 @@ def populate(
     settings.progress(
         f"populating {workload.data_set} on a lone {release.name} {release.version}, once: it stays in the cache"
     )
-    roomy = vendor.roomy if _free_bytes(workload, template, settings) > ROOMY else {}
     spec = ClusterSpec("standalone", release=release.asked, name="populating")
+    roomy = vendor.roomy if _free_bytes(workload, template, spec, settings) > ROOMY else {}
     pool = str(_pool_bytes(settings.provisioner.node_memory(spec, settings.provisioner.memory().available)))
     fast = {**vendor.alone, **vendor.populating, **roomy, "innodb_buffer_pool_size": pool, **options}
     resolved = ResolvedCluster(spec, release, topology(spec.topology), None, fast)
@@ -267,22 +267,58 @@ def populate(
         settings.provisioner.give_back(cluster.hosts)
 
 
-def _free_bytes(workload: HasDataSet, template: Template, settings: PopulateSettings) -> int:
+@dataclasses.dataclass(frozen=True)
+class Disk:
+    """A disk that copies of data go to. host: one that keeps its data there. needed: bytes of all copies together."""
+
+    host: Host
+    copies: int
+    needed: int
+
+    def __str__(self) -> str:
+        return f"the disk of {self.host.directory}" + (f" on {self.host.machine}" if self.host.machine else "")
+
+
+@contextlib.contextmanager
+def disks(provisioner: Provisioner, client: Host, copies: Sequence[tuple[ClusterSpec, int]]) -> Iterator[list[Disk]]:
+    """The disks that the nodes of new clusters keep their data on, one of each machine.
+
+    client: the host of the load generator; on this machine it has the same disk as the nodes. On other machines the
+    nodes get hosts for as long as the block runs. copies: each cluster, and the bytes that each of its nodes takes.
+    """
+    if not client.machine:
+        total = sum(spec.nodes * size for spec, size in copies)
+        yield [Disk(client, sum(spec.nodes for spec, _ in copies), total)]
+        return
+    found: dict[str, Disk] = {}
+    lent: list[Host] = []
+    try:
+        for spec, size in copies:
+            hosts = provisioner.acquire(spec)
+            lent += hosts
+            for host in hosts:
+                known = found.get(host.machine, Disk(host, 0, 0))
+                found[host.machine] = Disk(known.host, known.copies + 1, known.needed + size)
+        yield list(found.values())
+    finally:
+        provisioner.give_back(lent)
+
+
+def _free_bytes(workload: HasDataSet, template: Template, spec: ClusterSpec, settings: PopulateSettings) -> int:
     """The free bytes of the disk that the server populates on.
 
     Raises Unsupported when that disk, or the cache on another disk, has less room than the data set needs.
     """
-    directory = settings.client.directory
-    free = shutil.disk_usage(directory).free
     needed = cache.size(template.data) + workload.data_set_bytes
+    with disks(settings.provisioner, settings.client, [(spec, needed)]) as (disk,):
+        free = disk.host.free_bytes()
+        other_disk = bool(disk.host.machine) or not _on_one_disk(cache.root(), Path(disk.host.directory))
     if free < needed:
         raise Unsupported(
-            f"no room on the disk of {directory} to populate {workload.data_set}: {formatting.size(free)} free, "
+            f"no room on {disk} to populate {workload.data_set}: {formatting.size(free)} free, "
             f"{formatting.size(needed)} needed; {WAYS_OUT}"
         )
     root = cache.root()
-    root.mkdir(parents=True, exist_ok=True)
-    other_disk = root.stat().st_dev != Path(directory).stat().st_dev
     if other_disk and (cache_free := shutil.disk_usage(root).free) < needed:
         raise Unsupported(
             f"no room in the cache {root} to keep {workload.data_set}: {formatting.size(cache_free)} free, "
@@ -290,6 +326,11 @@ def _free_bytes(workload: HasDataSet, template: Template, settings: PopulateSett
             "another disk with XDG_CACHE_HOME"
         )
     return free
+
+
+def _on_one_disk(root: Path, directory: Path) -> bool:
+    root.mkdir(parents=True, exist_ok=True)
+    return root.stat().st_dev == directory.stat().st_dev
 
 
 def check(workload: HasDataSet, cluster: Cluster) -> None:
@@ -351,7 +392,7 @@ def _populate_errors(workload: HasDataSet, release: Release, node: Node) -> Iter
         raise
     except (DBClusterError, OSError) as error:
         text = f"could not populate {workload.data_set} on {release.name}: {error}"
-        if (free := shutil.disk_usage(node.host.directory).free) < FULL:
+        if (free := node.host.free_bytes()) < FULL:
             grown = formatting.size(node.host.tree_size(node.data))
             text += (
                 f"\nthe disk of {node.host.directory} is full: {formatting.size(free)} are left, and the "

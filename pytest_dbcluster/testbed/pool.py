@@ -5,11 +5,11 @@ from __future__ import annotations
 import concurrent.futures
 import dataclasses
 import queue
-import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters import bringing
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.data_template import Template
 from pytest_dbcluster.clusters.startup import bring_up
@@ -21,7 +21,7 @@ from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import TOOLS, ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.system.machine_lock import Turns
-from pytest_dbcluster.testbed.datasets import dataset_template
+from pytest_dbcluster.testbed.datasets import dataset_template, disks
 from pytest_dbcluster.testbed.resolution import Resolution
 from pytest_dbcluster.testbed.variants import Switch, Variant
 from pytest_dbcluster.workloads.workload import HasDataSet
@@ -54,6 +54,7 @@ class Pool:
         self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
         self._clients: dict[ReleaseName | None, Host] = {}
+        self._brought: set[tuple[Host, str]] = set()  # hosts, and the keys of the releases that they have
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)
 
     def running(self, variants: Sequence[Variant]) -> list[Running]:
@@ -91,7 +92,7 @@ class Pool:
             with self.turns.admitting():  # while this run populated, another one may have taken the memory
                 self._admit(list(missing.values()), keys)
                 if templates:
-                    copies = [(missing[key].spec.nodes, template) for key, template in templates.items()]
+                    copies = [(missing[key], template) for key, template in templates.items()]
                     self._admit_copies(copies, keys)
                 self._start(missing, templates)
 
@@ -156,20 +157,26 @@ class Pool:
                 f"{wanted / 2**20:.0f} MiB needed; free some, or compare fewer variants that need servers of their own"
             )
 
-    def _admit_copies(self, copies: Sequence[tuple[int, Template]], needed: Sequence[tuple[object, ...]]) -> None:
-        """End unused clusters until the disk has room for the copies. Raises Unsupported when it has none then either.
+    def _admit_copies(self, copies: Sequence[tuple[Variant, Template]], needed: Sequence[tuple[object, ...]]) -> None:
+        """End unused clusters until all disks have room for the copies. Raises Unsupported when one has none then.
 
-        copies: the number of nodes that start from each template.
+        copies: the variant of each cluster, and the template that its nodes start from.
         """
-        directory = next(iter(self._clients.values())).directory
-        nodes = sum(count for count, _ in copies)
-        wanted = sum(count * (cache.size(template.data) + GROWTH) for count, template in copies)
-        if (free := self._made_free(lambda: shutil.disk_usage(directory).free, wanted, needed)) < wanted:
-            raise Unsupported(
-                f"no room on the disk of {directory} for {nodes} copies of data sets, which go with their servers: "
-                f"{free / 2**20:.0f} MiB free, {wanted / 2**20:.0f} MiB needed; free some, or take another disk with "
-                "DBCLUSTER_DATA_DIR=DIRECTORY"
-            )
+        client = next(iter(self._clients.values()))
+        sizes = [
+            (variant.spec.on_release(variant.release.asked), cache.size(template.data) + GROWTH)
+            for variant, template in copies
+        ]
+        with disks(self.provisioner, client, sizes) as found:
+            self._made_free(lambda: min(disk.host.free_bytes() - disk.needed for disk in found), 0, needed)
+            for disk in found:
+                if (free := disk.host.free_bytes()) < disk.needed:
+                    other = "another disk with DBCLUSTER_DATA_DIR=DIRECTORY"
+                    raise Unsupported(
+                        f"no room on {disk} for {disk.copies} copies of data sets, which go with their servers: "
+                        f"{free / 2**20:.0f} MiB free, {disk.needed / 2**20:.0f} MiB needed; free some, or take "
+                        f"{'a host with more room' if disk.host.machine else other}"
+                    )
 
     def _made_free(self, free: Callable[[], int], wanted: int, needed: Sequence[tuple[object, ...]]) -> int:
         """Bytes that are free, after ending unused clusters until ``wanted`` bytes are free or none is left to end."""
@@ -198,9 +205,15 @@ class Pool:
         """
         asked = release.asked if self.provisioner.brings_programs else None
         if asked not in self._clients or self._clients[asked].lost():
-            spec = ClusterSpec("standalone", release=asked, name="client")
-            self._clients[asked] = self.provisioner.acquire(spec)[0]
+            self._clients[asked] = self.provisioner.client(ClusterSpec("standalone", release=asked, name="client"))
+        self.bring(release, self._clients[asked])
         return self._clients[asked]
+
+    def bring(self, release: Release, host: Host) -> None:
+        """Have the programs of a release on a host that outlives the rounds; once for each. Raises ProvisionError."""
+        if (host, release.key) not in self._brought:
+            bringing.bring(release, [host])
+            self._brought.add((host, release.key))
 
     def data_host(self, variant: Variant, client: Release) -> Host:
         """A host with the disk on which a variant keeps its data; that of the load generator if no cluster runs now."""

@@ -154,6 +154,7 @@ class Testbed(RoundSource):
     def _setting(self, running: Running) -> Setting:
         path = running.cluster.path
         client = path.host(CLIENT) if path and path.has_host(CLIENT) else self._pool.client(self.client)
+        self._pool.bring(self.client, client)
         return Setting(running.cluster, client, self.client, self._profile, self._progress)
 
     def _ready(self, variant: int, instance: int) -> Running:

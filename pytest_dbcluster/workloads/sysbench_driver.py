@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
@@ -62,7 +63,7 @@ class Call:
 
 def sysbench(setting: Setting) -> Release:
     """The sysbench to use. Raises Unsupported for an old one, and what ``releases.find.find`` raises for none."""
-    tool = find.find("sysbench", progress=setting.progress)
+    tool = _brought(setting)
     program = str(tool.program("sysbench"))
     output = setting.client.run([program, "--version"], environment=tool.environment).stdout.strip()
     version = re.search(r"(\d+)\.(\d+)", output)
@@ -73,6 +74,14 @@ def sysbench(setting: Setting) -> Release:
         )
     if tool.scripts is None:
         raise Unsupported(f"{tool.name} {tool.version} ({tool.source}) came without its scripts (share/sysbench)")
+    return tool
+
+
+def _brought(setting: Setting) -> Release:
+    """The release of sysbench, which the host of the load generator has then, with our scripts."""
+    tool = find.find("sysbench", progress=setting.progress)
+    bring(tool, [setting.client])
+    setting.client.bring(LUA)
     return tool
 
 
@@ -133,7 +142,7 @@ def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
 
 
 def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], seconds: float) -> str:
-    tool = find.find("sysbench", progress=setting.progress)
+    tool = _brought(setting)
     secret = f"{setting.client.directory}/sysbench.cnf"
     user, password = call.endpoints[0].user, call.endpoints[0].password
     setting.client.push(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+
 import pytest
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost
-from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
+from pytest_dbcluster.system import probes
+
+NOBODY = 2**22 + 1  # more than any kernel gives (proc(5), pid_max)
 
 
 class Plain(Host):
@@ -51,6 +58,32 @@ def test_a_plain_host_has_the_defaults_of_all_optional_methods():
     assert plain.limit_reached() == ""
     assert plain.cpu_seconds() is None
     assert plain.typed(["mysql"]) == []
+    assert plain.machine == ""
+
+
+def test_a_host_of_this_machine_sees_its_files_and_has_its_disk_and_cpus(tmp_path):
+    """It needs nothing brought, has the free space of the disk of its directory, and the CPUs that we may use."""
+    plain = Plain()
+    plain.directory = str(tmp_path)
+
+    plain.bring(tmp_path / "never-made")
+
+    assert 0 < plain.free_bytes() <= shutil.disk_usage(tmp_path).total
+    assert plain.cores() == probes.usable_cores()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_cpu_time_of_a_program_is_that_of_its_process_here():
+    """It grows while the program works; a program that this machine cannot see has none that we know."""
+
+    class Seen(FakeProcess):
+        cpu_seconds = Process.cpu_seconds
+
+    before = Seen(os.getpid()).cpu_seconds()
+    wait.until(lambda: [] if Seen(os.getpid()).cpu_seconds() > before else ["no CPU time"], "this process", seconds=30)
+
+    assert Seen(0).cpu_seconds() is None
+    assert Seen(NOBODY).cpu_seconds() is None
 
 
 @pytest.mark.parametrize("base", [Host, Process])

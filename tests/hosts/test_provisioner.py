@@ -10,7 +10,7 @@ from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerP
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases import find
-from pytest_dbcluster.spec import ReleaseName
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 
 class Plain(Provisioner):
@@ -40,6 +40,14 @@ def test_the_memory_of_hosts_is_that_of_this_machine_unless_they_are_elsewhere()
     memory = Plain().memory()
 
     assert 0 < memory.available < memory.total == psutil.virtual_memory().total
+
+
+def test_the_load_generator_has_a_host_as_nodes_have():
+    """Unless a provisioner has other hosts for it."""
+    provisioner = FakeProvisioner()
+    client = provisioner.client(ClusterSpec("standalone", name="client"))
+
+    assert provisioner.hosts == [client]
 
 
 def test_programs_are_those_of_this_machine_unless_the_hosts_bring_them(monkeypatch):

@@ -108,6 +108,22 @@ def test_a_tarball_of_mysql_is_taken_with_its_router(mysql_tarball):
     assert {path.name for path in found.bin.iterdir()} == {"mysqld", "mysql", "mysqlslap", "mysqlrouter", "mysqlsh"}
 
 
+def test_a_directory_goes_to_other_machines_with_the_links_to_it(tarball, tmp_path):
+    """The directory as it was named, where it is, and our own with its programs."""
+    (tmp_path / "latest").symlink_to(tarball)
+    found = find.find(f"mariadb:11.4={tmp_path / 'latest'}")
+
+    assert found.trees == (found.bin.parent, tarball, tmp_path / "latest")
+
+
+def test_a_directory_with_programs_of_the_system_goes_to_no_other_machine(tarball):
+    """Another machine does not have what its links lead to."""
+    (tarball / "bin/mariadb").unlink()
+    (tarball / "bin/mariadb").symlink_to("/bin/true")
+
+    assert find.find(f"mariadb:11.4={tarball}").trees == ()
+
+
 def test_both_names_of_a_program_are_there(tarball):
     """What the vendor calls mariadb-slap is mysqlslap too."""
     found = find.find(f"mariadb:11.4={tarball}")

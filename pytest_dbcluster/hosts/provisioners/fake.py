@@ -7,6 +7,7 @@ import fnmatch
 import shlex
 import types
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from pytest_dbcluster.hosts.host import Completed, Host, Process
 from pytest_dbcluster.hosts.provisioner import Provisioner
@@ -17,15 +18,20 @@ FIRST_PORT = 20_001
 
 @dataclasses.dataclass
 class FakeProcess(Process):
-    """A program that was never started. ``ends``: its exit status, None while it "runs"."""
+    """A program that was never started. ``ends``: its exit status, None while it "runs". ``cpu``: its CPU seconds."""
 
     pid: int = 1
     ends: int | None = None
+    cpu: float | None = None
     signals: list[int] = dataclasses.field(default_factory=list)
 
     def status(self) -> int | None:
         """The value of ``ends``."""
         return self.ends
+
+    def cpu_seconds(self) -> float | None:
+        """The value of ``cpu``."""
+        return self.cpu
 
     def signal(self, number: int) -> None:
         """Record the signal and end the program with it."""
@@ -37,7 +43,8 @@ class FakeHost(Host):
     """Records commands and keeps files in a dictionary.
 
     ``answers``: a pattern for a whole command line (``*--only-print``) -> the output of the command, or an exception
-    that ``run`` raises. A command that matches no pattern prints nothing.
+    that ``run`` raises. A command that matches no pattern prints nothing. ``brought``: what ``bring`` was given.
+    ``free``: the free bytes of its disk.
     """
 
     root = False
@@ -57,6 +64,8 @@ class FakeHost(Host):
         self.commands: list[list[str]] = []
         self.spawned: list[list[str]] = []
         self.files: dict[str, bytes] = {}
+        self.brought: list[Path] = []
+        self.free = 2**40
         self.next_port = FIRST_PORT
         self.next_process = FakeProcess(1)
 
@@ -99,6 +108,14 @@ class FakeHost(Host):
             return self.files[path][offset:]
         except KeyError:
             raise FileNotFoundError(path) from None
+
+    def bring(self, tree: Path) -> None:
+        """Record the tree."""
+        self.brought.append(tree)
+
+    def free_bytes(self) -> int:
+        """The value of ``free``."""
+        return self.free
 
     def port(self, usual: int) -> int:
         """Consecutive ports, from FIRST_PORT on."""

@@ -15,6 +15,7 @@ import pytest
 
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 from pytest_dbcluster.system import cache
 from pytest_dbcluster.testbed import datasets
@@ -155,6 +156,29 @@ def test_a_disk_without_room_for_the_copies_is_named_before_a_server_starts(pool
     assert str(caught.value).startswith("no room on the disk of /")
     assert " for 1 copies of data sets, which go with their servers: 5 MiB free, " in str(caught.value)
     assert said == []
+
+
+def test_each_machine_needs_room_for_the_copies_of_its_nodes(tmp_path):
+    """The host of the load generator is none of them; its own disk does not matter, and the hosts are given back."""
+
+    class Elsewhere(FakeProvisioner):
+        def acquire(self, spec):
+            hosts = super().acquire(spec)
+            for number, host in enumerate(hosts):
+                host.machine, host.free = f"10.0.0.{number % 2}", 10**9 * (number + 1)
+            return hosts
+
+    provisioner, client = Elsewhere(), FakeHost("client")
+    client.machine, client.free = "10.0.0.9", 0
+    spec = ClusterSpec("galera", nodes=3)
+    with datasets.disks(provisioner, client, [(spec, 100), (ClusterSpec("standalone"), 50)]) as found:
+        assert [(disk.host.free_bytes(), disk.copies, disk.needed) for disk in found] == [
+            (10**9, 3, 250),
+            (2 * 10**9, 1, 100),
+        ]
+        assert str(found[1]) == "the disk of /fake/1/node2 on 10.0.0.1"
+        assert len(provisioner.hosts) == 4
+    assert provisioner.hosts == []
 
 
 def test_one_that_was_not_used_for_long_goes_when_another_is_made(keep, said, own_data_sets):

@@ -12,6 +12,8 @@ import pytest
 
 from pytest_dbcluster.errors import ConfigError, Unsupported, WorkloadError
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProvisioner
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import datasets
 from tests.testbed.datasets.words import Words
 
@@ -139,17 +141,21 @@ def test_a_cache_on_another_disk_needs_room_too(tmp_path, monkeypatch):
     if shared.stat().st_dev == tmp_path.stat().st_dev:
         pytest.skip("/dev/shm and the temporary directory are one file system")
     (tmp_path / "data").mkdir()
-    client, made = types.SimpleNamespace(directory=str(shared)), types.SimpleNamespace(data=tmp_path / "data")
+    client, made = FakeHost(directory=str(shared)), types.SimpleNamespace(data=tmp_path / "data")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "small"))
-    free = {str(shared): 10**9}
-    usage = lambda place: types.SimpleNamespace(free=free.get(str(place), 5_000_000))  # noqa: E731
-    monkeypatch.setattr(shutil, "disk_usage", usage)
+    client.free = 10**9
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: types.SimpleNamespace(free=5_000_000))
 
     class Large(Words):
         data_set_bytes = 10**8
 
     with pytest.raises(Unsupported) as caught:
-        datasets._free_bytes(Large(), made, types.SimpleNamespace(client=client))
+        datasets._free_bytes(
+            Large(),
+            made,
+            ClusterSpec("standalone"),
+            types.SimpleNamespace(client=client, provisioner=FakeProvisioner()),
+        )
     assert str(caught.value).startswith(f"no room in the cache {tmp_path}/small/pytest-dbcluster to keep ")
     assert ": 5 MB free, 100 MB needed; " in str(caught.value)
     assert str(caught.value).endswith("or take another disk with XDG_CACHE_HOME")

@@ -12,6 +12,7 @@ import pytest
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.workloads import sysbench_driver
@@ -129,6 +130,14 @@ def test_an_old_or_bare_sysbench_is_refused(says, scripts, words, standalone, cl
 
     with pytest.raises(Unsupported, match=words):
         sysbench_driver.sysbench(setting_of(standalone, client))
+
+
+def test_the_host_of_the_load_generator_gets_sysbench_and_our_scripts():
+    """It may be on another machine, which has neither."""
+    host = FakeHost("client", answers={"*--version": "sysbench 1.0.20"})
+    tool = sysbench_driver.sysbench(SimpleNamespace(client=host, progress=print))
+
+    assert host.brought == [tool.bin.parent, sysbench_driver.LUA]
 
 
 def test_a_missing_sysbench_is_said_with_the_ways_out(standalone, client, tmp_path, monkeypatch):

@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.health import Health
+from pytest_dbcluster.hosts.host import through_socket
 
 FRESH = 0.09  # seconds; just below 100 ms, the shortest interval of a proxy's checks
 PATIENCE = 2.0  # seconds; timeout of the server, and the longest time of a connection of an HTTP client
@@ -34,7 +35,10 @@ PATHS = {"reader": "/", "writer": "/writer"}
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """One node: its address and port, its health conditions, and the port on which we report its health."""
+    """One node: its address and port, its health conditions, and the port on which we report its health.
+
+    tunnel: the path of a socket that leads to the node; empty where its address can be reached.
+    """
 
     name: str
     address: str
@@ -42,6 +46,7 @@ class Watched:
     status_port: int
     health: Health = dataclasses.field(default_factory=Health)
     tls: bool = False
+    tunnel: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -188,7 +193,8 @@ def serve(settings: HealthSettings) -> list[socketserver.TCPServer]:
     """
     servers = []
     for node in settings.nodes:
-        endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls)
+        through = through_socket(node.tunnel) if node.tunnel else None
+        endpoint = Endpoint(node.address, node.port, settings.user, settings.password, tls=node.tls, connects=through)
         state = State(node, Connection(node.name, endpoint, seconds=PATIENCE))
         try:
             servers.append(_Server((settings.listen, node.status_port), state))

@@ -12,11 +12,9 @@ import contextlib
 import csv
 import http.client
 import io
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
-from pytest_dbcluster import registry
+from pytest_dbcluster.clusters.bringing import bring, bring_modules
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
@@ -85,11 +83,12 @@ class HAProxy(Proxy):
             ours = self.provisioner.beside(host)
             watched = self._watched(ours)
             self._tracked = tracked(watched)
+            bring(release, [host])
             self.spawn(
                 "status_port",
                 health_server.HealthSettings(ours.address, *self.account, watched).text(),
-                [sys.executable, "-P", health_server.__file__],
-                {"PYTHONPATH": str(Path(registry.__file__).parents[1])},
+                [ours.python, "-P", health_server.__file__],
+                {"PYTHONPATH": bring_modules(ours)},
                 ours,
             )
             self.spawn(
@@ -111,6 +110,7 @@ class HAProxy(Proxy):
                 host.port(FIRST_STATUS_PORT + n),
                 self.topology.health(node, self.nodes),
                 node.endpoint.tls,
+                node.host.tunnel(node.port),
             )
             for n, node in enumerate(self.nodes)
         ]

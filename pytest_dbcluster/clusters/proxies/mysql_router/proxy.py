@@ -12,11 +12,13 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pytest_dbcluster.clusters.bringing import brought
 from pytest_dbcluster.clusters.proxies.mysql_router import innodb_cluster
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topology import Topology
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.releases.find import elsewhere
 from pytest_dbcluster.releases.release import Release
@@ -69,6 +71,7 @@ class MySQLRouter(Proxy):
         self._ports = dict(zip(STRATEGIES, PORTS, strict=True))
         self._routes: dict[str, list[Node]] = {}
         self._shell: Path | None = None
+        self._router: Path | None = None
 
     @classmethod
     def lacks(cls, release: Release) -> str:
@@ -93,8 +96,13 @@ class MySQLRouter(Proxy):
 
     def start(self) -> None:
         """Take a host and ports. ``follow`` starts the router once the nodes are ready. Raises ProvisionError."""
-        self._shell = innodb_cluster.shell(self.nodes[0].release) if self.topology.adoption else None
         host = self.acquire()
+        release = self.nodes[0].release
+        self._router = brought(PROGRAM, "mysql", release, host) if host.machine else router(release)
+        if self.topology.adoption and host.machine:
+            self._shell = brought(innodb_cluster.SHELL, "mysql", release, host)
+        elif self.topology.adoption:
+            self._shell = innodb_cluster.shell(release)
         self._ports = {role: host.port(usual) for role, usual in zip(STRATEGIES, PORTS, strict=True)}
 
     def follow(self) -> None:
@@ -102,8 +110,13 @@ class MySQLRouter(Proxy):
         routes = self.roles()
         if routes == self._routes or not self.host:
             return
-        program = router(self.nodes[0].release)
-        assert program
+        program = self._router
+        if program is None:
+            raise ProvisionError(
+                f"no {PROGRAM} to bring to host {self.host.name} on {self.host.machine}: neither "
+                f"{self.nodes[0].release.name} nor a release of MySQL in the cache has one; "
+                f"`dbcluster fetch {BRINGS_ONE}` brings one"
+            )
         if not self._shell:
             self.end()
             text = configuration(program, self.host.directory, self.host.address, self._ports, routes)

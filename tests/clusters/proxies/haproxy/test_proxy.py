@@ -16,6 +16,7 @@ from pytest_dbcluster.clusters.proxy import through
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.find import find
 from pytest_dbcluster.spec import ClusterSpec
@@ -275,6 +276,24 @@ def test_close_ends_both_processes_and_may_be_called_twice(cluster, provisioner)
     assert not any(process.is_running() for process in processes)
     assert not directory.exists()
     assert proxy.problems() == ["haproxy has not been started"]
+
+
+def test_each_program_has_its_settings_and_log_where_it_runs(cluster, provisioner, monkeypatch):
+    """The health server may run on another host than haproxy, and needs none of its programs."""
+    own, beside = FakeHost("proxy", directory="/own"), FakeHost("beside", address="10.0.0.9", directory="/beside")
+    proxy = HAProxy(provisioner, cluster.topology, cluster.nodes)
+    monkeypatch.setattr(provisioner, "acquire", lambda spec: [own])
+    monkeypatch.setattr(provisioner, "beside", lambda host: beside)
+    proxy.start()
+
+    assert (sorted(own.files), sorted(beside.files)) == (["/own/haproxy.cfg"], ["/beside/status_port.cfg"])
+    assert (proxy.log(), proxy.log("status_port")) == ("/own/haproxy.log", "/beside/status_port.log")
+    assert (own.spawned[0][-1], beside.spawned[0][-1]) == ("/own/haproxy.cfg", "/beside/status_port.cfg")
+    assert own.brought == [find("haproxy").bin.parent]
+    beside.files["/beside/status_port.log"] = b"no more memory"
+    proxy.processes["status_port"] = FakeProcess(ends=1)
+    with pytest.raises(ProvisionError, match=r"^status_port .* log \(/beside/status_port.log\): no more memory"):
+        proxy.alive()
 
 
 def test_a_failed_start_leaves_nothing(cluster, provisioner, monkeypatch):

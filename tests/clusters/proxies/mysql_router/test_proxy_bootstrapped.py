@@ -18,6 +18,7 @@ from pytest_dbcluster.clusters.topology import Topology, topology
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.releases import find
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support.clusters import bring_up
 from tests.support.sockets import beyond_this_machine, open_ports
@@ -129,6 +130,31 @@ def test_among_several_writers_the_router_chooses(router, monkeypatch):
 
     assert router.writer().nodes == ("node3",)
     assert [problem for problem in found if "writer" in problem] == []
+
+
+def test_a_router_on_another_machine_has_its_programs_brought(mysql, host, monkeypatch):
+    """Those of the release, and MySQL Shell only from the cache: what is on PATH is not there."""
+    host.machine = "elsewhere"
+    monkeypatch.setattr(innodb_cluster, "shell", lambda release: SHELL)
+    made = MySQLRouter(OneHost(host), Roles(), [Node("node1", FakeHost("node1"), mysql, 3301, "secret")])
+    made.start()
+
+    assert host.brought == [mysql.bin.parent]
+    assert made._router == mysql.bin / "mysqlrouter"
+    assert made._shell is None
+
+
+def test_a_router_that_cannot_be_brought_is_said_with_the_way_out(mariadb, host, monkeypatch):
+    """Neither MariaDB nor the cache has one."""
+    host.machine = "elsewhere"
+    monkeypatch.setattr(find, "holder", lambda program, product: None)
+    made = MySQLRouter(OneHost(host), Roles(), [Node("node1", FakeHost("node1"), mariadb, 3301, "secret")])
+    made.start()
+
+    with pytest.raises(
+        ProvisionError, match=r"^no mysqlrouter to bring to host router on elsewhere: .*fetch mysql:9\.7"
+    ):
+        made.follow()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Bring programs of this machine to the hosts that run them. Hosts of this machine see them already."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster import registry
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.host import Host, at_once
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.releases.release import Release
+
+
+def bring(release: Release, hosts: Sequence[Host]) -> None:
+    """Have the programs of a release on every host, under the same paths as on this machine.
+
+    Raises ProvisionError, also for a release that is installed in this machine's system where a host is on another one.
+    """
+    elsewhere = next((host for host in hosts if host.machine), None)
+    if elsewhere and not (release.trees or release.image):
+        raise ProvisionError(
+            f"cannot bring {release.name} to host {elsewhere.name} on {elsewhere.machine}: its programs belong to the "
+            f"system of this machine ({release.source or release.bin}); take a release that `dbcluster fetch` fetches "
+            "(`dbcluster releases` lists them), or name the directory of an unpacked one: --db-release NAME=DIRECTORY"
+        )
+
+    def carry(host: Host) -> None:
+        for tree in release.trees:
+            host.bring(tree)
+
+    at_once(hosts, carry, hosts)
+
+
+def brought(program: str, product: str, release: Release, host: Host) -> Path | None:
+    """The path of a program that a host of another machine has then: of the release, else of a cached one of a product.
+
+    None where no release has it. Programs of this machine's system are never brought. Raises ProvisionError.
+    """
+    owner = release if release.beside(program) else find.holder(program, product)
+    if owner is None:
+        return None
+    bring(owner, [host])
+    return owner.beside(program)
+
+
+def bring_modules(host: Host) -> str:
+    """Have our package and the control connection's driver on a host, and return the PYTHONPATH for both.
+
+    A host of this machine starts our own Python, which finds the driver by itself. Raises ProvisionError.
+    """
+    package = Path(registry.__file__).parent
+    host.bring(package)
+    if not host.machine:
+        return str(package.parent)
+    driver = importlib.util.find_spec("mysql.connector")
+    assert driver
+    assert driver.origin
+    host.bring(Path(driver.origin).parent)
+    return os.pathsep.join([str(package.parent), str(Path(driver.origin).parents[2])])

@@ -1,0 +1,106 @@
+"""How machines elsewhere are reached: the OpenSSH client, its options, and the names that users give."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError, Unsupported
+
+BASE = "/var/tmp"
+CONNECT_SECONDS = 15
+# Packets that keep a connection alive: one that is cut for good is known after 15 to 20 s, one of 8 s survives.
+ALIVE_SECONDS, ALIVE_MISSED = 5, 3
+TARGET = re.compile(r"(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.@\\-]*)@)?(?P<address>[A-Za-z0-9_.:%][A-Za-z0-9_.:%-]*)")
+PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
+FINGERPRINT = re.compile(r"Server host key: (\S+ \S+)")
+FIXED = (
+    "-T",
+    *("-o", "BatchMode=yes"),
+    *("-o", "StrictHostKeyChecking=yes"),
+    *("-o", "RemoteCommand=none"),
+    *("-o", "PermitLocalCommand=no"),
+    *("-o", "ForwardAgent=no"),
+    *("-o", "ForwardX11=no"),
+    *("-o", "ControlPersist=no"),
+    *("-o", "ExitOnForwardFailure=no"),
+    *("-o", f"ConnectTimeout={CONNECT_SECONDS}"),
+    *("-o", f"ServerAliveInterval={ALIVE_SECONDS}"),
+    *("-o", f"ServerAliveCountMax={ALIVE_MISSED}"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Access:
+    """The options of a run that say how its machines are reached.
+
+    config: the file that ssh reads instead of the user's; None for ``~/.ssh/config``. keys: a file of known hosts, None
+    for the user's. base: the directory of the machines in which ours is made.
+    """
+
+    config: Path | None = None
+    keys: Path | None = None
+    base: str = BASE
+
+    def __post_init__(self) -> None:
+        for option, file in (("--db-ssh-config", self.config), ("--db-host-keys", self.keys)):
+            if file is not None and not file.is_file():
+                raise ConfigError(f"{option} {file}: there is no such file")
+        if not PATH.fullmatch(self.base):
+            raise ConfigError(
+                f"--db-host-directory {self.base!r}: it takes an absolute path of letters, digits and _./+-, such as "
+                f"{BASE}"
+            )
+
+    def command(self, *more: str) -> list[str]:
+        """The command line of ssh with the options of every connection, and ``more`` after them."""
+        files: list[str] = []
+        if self.config is not None:
+            files += ["-F", str(self.config.absolute())]
+        if self.keys is not None:
+            files += ["-o", f"UserKnownHostsFile={self.keys.absolute()}", "-o", "GlobalKnownHostsFile=none"]
+        return [program(), *files, *FIXED, *more]
+
+    def fingerprint(self, target: str) -> str:
+        """The type and fingerprint of the key that a machine shows, for a message; empty when it shows none."""
+        shown = subprocess.run(
+            self.command("-v", "-o", "ControlPath=none", "-o", "PreferredAuthentications=none", target, "true"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=2 * CONNECT_SECONDS,
+            check=False,
+        ).stderr
+        found = FINGERPRINT.search(shown)
+        return found[1] if found else ""
+
+
+@functools.cache
+def program() -> str:
+    """The path of the OpenSSH client. Raises Unsupported without one."""
+    path = shutil.which("ssh")
+    if path is None:
+        raise Unsupported(
+            "the provisioner ssh needs the OpenSSH client `ssh`, which is not installed; on Debian and "
+            "Ubuntu: apt-get install openssh-client"
+        )
+    return path
+
+
+def checked(option: str, targets: Sequence[str]) -> tuple[str, ...]:
+    """The machines of an option, each as ``USER@ADDRESS``, ``ADDRESS`` or a name of ssh's configuration.
+
+    Raises ConfigError for one that is none, such as a word that ssh would take for an option, and for a repeated one.
+    """
+    for target in targets:
+        if not TARGET.fullmatch(target):
+            raise ConfigError(f"{option} {target!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config")
+    if repeated := next((target for target in targets if targets.count(target) > 1), ""):
+        raise ConfigError(f"{option} {repeated}: it is named twice; name each machine once")
+    return tuple(targets)

@@ -1,0 +1,188 @@
+"""Machine: one computer that is reached over ssh, and what the hosts on it share: programs, data to copy, ports."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import random
+import re
+import shlex
+import shutil
+import threading
+import time
+from pathlib import Path
+
+from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import Report
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+from pytest_dbcluster.hosts.provisioners.ssh.session import Session
+from pytest_dbcluster.releases import shims
+from pytest_dbcluster.system.ports import HIGHEST, LOWEST
+
+PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
+
+
+@dataclasses.dataclass(frozen=True)
+class Facts:
+    """What a machine says of itself. memory: bytes. clock_ahead: seconds that its clock is ahead of ours.
+
+    root: our directory there. address: the one at which ssh arrived, which its peers use. ephemeral: the first and last
+    port that its kernel assigns by itself.
+    """
+
+    name: str
+    user: int
+    architecture: str
+    kernel: str
+    cpu: str
+    cpus: int
+    memory: int
+    disk: str
+    clocksource: str
+    clock_ahead: float
+    zstd: bool
+    root: str
+    address: str
+    ephemeral: tuple[int, int]
+
+    @classmethod
+    def read(cls, text: str, target: str, ours: float) -> Facts:
+        """The facts from the lines of ``remote_programs.FACTS``. ours: our clock. Raises ProvisionError, Unsupported.
+
+        A machine of another architecture or system is Unsupported: the releases have programs for this machine's.
+        """
+        known = {name: value.strip() for name, _, value in (line.partition(" ") for line in text.splitlines())}
+        here = shims.machine()
+        if (known.get("system"), known.get("architecture")) != ("Linux", here):
+            raise Unsupported(
+                f"the machine {target} is {known.get('system')} on {known.get('architecture')}; the programs of "
+                f"releases are those of this machine: Linux on {here}"
+            )
+        address = known["address"].split()
+        if len(address) < 3:
+            raise ProvisionError(f"the machine {target} does not say at which address ssh reached it (SSH_CONNECTION)")
+        low, high = known["ephemeral"].split()
+        return cls(
+            name=known["name"],
+            user=int(known["user"]),
+            architecture=known["architecture"],
+            kernel=known["kernel"],
+            cpu=known["cpu"],
+            cpus=int(known["cpus"]),
+            memory=int(known["memory"]) * 1024,
+            disk=known["disk"],
+            clocksource=known["clocksource"],
+            clock_ahead=float(known["clock"]) - ours,
+            zstd=bool(known["zstd"]),
+            root=known["root"],
+            address=address[2],
+            ephemeral=(int(low), int(high)),
+        )
+
+
+class Machine:
+    """A machine of the run. ``session``: our own connection to it, which holds the machine's lock.
+
+    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts.
+    """
+
+    def __init__(self, session: Session, progress: Report) -> None:
+        self.target = session.target
+        self.session = session
+        self._progress = progress
+        self._bringing = threading.RLock()
+        self._brought: dict[str, str] = {}  # path here -> path there
+        self._ports: set[int] = set()
+        began = time.time()
+        text = session.ask(remote_programs.FACTS)
+        self.facts = Facts.read(text, self.target, (began + time.time()) / 2)
+
+    @property
+    def directory(self) -> str:
+        """The directory of our own session, which goes at the end of the run."""
+        return f"{self.facts.root}/{self.session.name}"
+
+    def there(self, text: str) -> str:
+        """The same text with the paths that brought trees have on the machine."""
+        for here, there in self._brought.items():
+            text = text.replace(here, there)
+        return text
+
+    def bring(self, tree: Path) -> None:
+        """Send a file tree of programs, unless the machine has it from before. Raises ProvisionError."""
+        with self._bringing:
+            if str(tree) in self._brought or any(str(tree).startswith(f"{known}/") for known in self._brought):
+                return
+            place = f"{self.facts.root}/{PROGRAMS}/{identity(tree)}"
+            if not self._has(place):
+                self._progress(f"sending {tree.name} to {self.target}")
+                self._send(tree, place)
+            self._brought[str(tree)] = place
+
+    def data(self, tree: Path) -> str:
+        """The path of a copy of a directory of this machine, which hosts copy from; it goes at the end of the run."""
+        with self._bringing:
+            place = f"{self.directory}/data/{identity(tree)}"
+            if not self._has(place):
+                self._send(tree, place)
+            return place
+
+    def _has(self, place: str) -> bool:
+        return self.session.ask(f"[ -e {shlex.quote(place)} ] && echo yes; true").strip() == "yes"
+
+    def _send(self, tree: Path, place: str) -> None:
+        """Send a tree to a place that appears when it is complete."""
+        part = shlex.quote(f"{place}.part-{self.session.name}")
+        pack, unpack = ("zstd -q -1 -T0", "zstd -q -d") if self.facts.zstd and shutil.which("zstd") else ("cat", "cat")
+        name = "." if tree.is_dir() else shlex.quote(tree.name)
+        source = shlex.quote(str(tree if tree.is_dir() else tree.parent))
+        target = part if tree.is_dir() else f"{part}/{shlex.quote(tree.name)}"
+        script = (
+            f"umask 077; mkdir -p {part} && {unpack} | tar -C {part} --no-same-owner -xf - && "
+            f"mv -T {target} {shlex.quote(place)} && rm -rf {part}"
+        )
+        try:
+            self.session.send(f"tar -C {source} --sparse -cf - {name} | {pack}", script)
+        except CommandFailed as error:
+            with contextlib.suppress(ProvisionError):
+                self.session.ask(f"rm -rf {part}")
+            raise ProvisionError(
+                f"cannot send {tree} to {place} on {self.target}: {error}; there is {self._room()}"
+            ) from None
+
+    def _room(self) -> str:
+        with contextlib.suppress(ProvisionError):
+            return f"{self.free_bytes() / 2**20:.0f} MiB free"
+        return "no answer any more"
+
+    def free_bytes(self) -> int:
+        """The space that is free where our directory lies, in bytes. Raises ProvisionError."""
+        return 1024 * int(self.session.ask(FREE))
+
+    def available_memory(self) -> int:
+        """The memory that programs could have now, in bytes. Raises ProvisionError."""
+        return 1024 * int(self.session.ask(r"sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo"))
+
+    def port(self) -> int:
+        """A port that no program of the machine listens on now, and that it was not asked for before."""
+        low, high = self.facts.ephemeral
+        text = self.session.ask("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; true")
+        taken = {int(port, 16) for port in re.findall(r": [0-9A-F]+:([0-9A-F]{4}) ", text)}
+        with self._bringing:
+            while True:
+                port = random.randint(LOWEST, HIGHEST)
+                if not low <= port <= high and port not in taken and port not in self._ports:
+                    self._ports.add(port)
+                    return port
+
+
+# In the agent's directory.
+FREE = "df -P -k . | awk 'NR == 2 { print $4 }'"  # KiB
+
+
+def identity(tree: Path) -> str:
+    """A name for a tree as it is now: that of the tree, with its number and time of change on this machine's disk."""
+    state = tree.stat()
+    digest = hashlib.sha256(f"{tree}:{state.st_ino}:{state.st_mtime_ns}".encode()).hexdigest()[:12]
+    return f"{re.sub('[^A-Za-z0-9_.-]', '-', tree.name)}-{digest}"

@@ -1,0 +1,287 @@
+"""Provisioner for machines elsewhere: ``--db-provisioner ssh --db-host USER@ADDRESS`` (repeated).
+
+Each node of a cluster is on a machine of its own; the nodes of another cluster lie on the same machines, so that
+variants share hardware. The load generator runs on a machine of its own if one is named. A run uses its machines alone:
+it holds a lock on each of them, so other runs and other workers of pytest-xdist wait, or take other machines.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import getpass
+import itertools
+import platform
+import shutil
+import statistics
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import duration, gibibytes
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.local_host import LocalHost
+from pytest_dbcluster.hosts.local_run import LocalRun
+from pytest_dbcluster.hosts.provisioner import NO_DISKS, Memory, Provisioner
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
+from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
+from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
+from pytest_dbcluster.spec import ClusterSpec
+
+SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
+WAIT_SECONDS = 1.0  # between two looks whether machines have become free
+TELL_SECONDS = 60.0
+PORT_TRIES = 5
+CLOCK_SECONDS = 5.0  # by which clocks may differ before it is said
+OWN = "the machines of --db-host are used as they are"
+
+
+class TunnelledHost(LocalHost):
+    """A directory of this machine. Its ports are those of 127.0.0.1 on the machine of a session too."""
+
+    def __init__(self, name: str, directory: Path, run: LocalRun, session: Session) -> None:
+        super().__init__(name, directory, run.client, run.ports)
+        self._session = session
+
+    def port(self, usual: int) -> int:
+        """A port that is free here and there. Raises ProvisionError."""
+        for attempt in range(1, PORT_TRIES + 1):
+            port = super().port(usual)
+            try:
+                self._session.offer(port)
+            except OSError as error:
+                if attempt == PORT_TRIES:
+                    raise ProvisionError(f"{error}; the sshd of the machine has to permit AllowTcpForwarding") from None
+            else:
+                return port
+        raise AssertionError("unreachable")
+
+
+class SshProvisioner(Provisioner):
+    """Hosts on machines that ssh reaches.
+
+    machines: ``USER@ADDRESS`` or names of ssh's configuration, of nodes and of load generators. config, keys, base: as
+    in ``Access``. Raises ConfigError.
+    """
+
+    def __init__(
+        self,
+        *,
+        keep: bool = False,
+        machines: Sequence[str] = (),
+        load_machines: Sequence[str] = (),
+        config: Path | None = None,
+        keys: Path | None = None,
+        base: str = BASE,
+    ) -> None:
+        if keep:
+            raise ConfigError(
+                "--db-keep: servers on machines of --db-host end with the run; they cannot be left running"
+            )
+        if not machines:
+            raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
+        self._targets = checked("--db-host", machines)
+        self._load_targets = checked("--db-load-host", load_machines)
+        if both := set(self._targets) & set(self._load_targets):
+            raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
+        self._access = Access(config, keys, base)
+        self._run = LocalRun()
+        self.run_id, self.directory = self._run.run_id, self._run.directory
+        self._machines: dict[str, Machine] = {}
+        self._sessions: dict[str, Session] = {}  # of hosts, by directory
+        self._numbers = itertools.count(1)
+        self._beginning = threading.RLock()
+        self._over = threading.Event()
+        self._files: LocalHost | None = None
+
+    @property
+    def offers(self) -> frozenset[str]:
+        """No limits: machines are used as they are."""
+        return frozenset()
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why limits and disks are not offered: power -> a clause with the reason."""
+        return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What figures depend on, for the fingerprint: the machines that this run uses, and where the load runs."""
+        found = {}
+        for target in (*self._targets, *self._load_targets):
+            if (machine := self._machines.get(target)) is not None:
+                facts = machine.facts
+                found[f"machine {target}"] = (
+                    f"{facts.cpus} x {facts.cpu or facts.architecture}, {gibibytes(facts.memory)}, "
+                    f"Linux {facts.kernel}, {facts.disk}, clock {facts.clocksource}"
+                )
+        if found:
+            found["load"] = ", ".join(self._load_targets) or f"on {self._targets[-1]}, beside a server"
+        return found
+
+    @property
+    def disk(self) -> str:
+        """The file system of the machines' data."""
+        return next((machine.facts.disk for machine in self._machines.values()), "")
+
+    def memory(self) -> Memory:
+        """The memory of the smallest machine, as often as there are machines."""
+        self._begin()
+        nodes = [self._machines[target] for target in self._targets if target in self._machines]
+        free = min(machine.available_memory() for machine in nodes)
+        return Memory(min(machine.facts.memory for machine in nodes) * len(nodes), free * len(nodes))
+
+    def node_memory(self, spec: ClusterSpec, machine: int) -> int:
+        """The memory of one node, in bytes: its machine has servers of as many clusters as run side by side."""
+        nodes = [self._machines[target] for target in self._targets if target in self._machines]
+        return (min(one.facts.memory for one in nodes) if nodes else machine) // SIDE_BY_SIDE
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
+        """A host on a machine of its own for each node. The first call connects to all machines.
+
+        Raises Unsupported for more nodes than machines, and ProvisionError.
+        """
+        if spec.nodes > len(self._targets):
+            raise Unsupported(
+                f"cluster {spec} has {spec.nodes} nodes, each on a machine of its own, and --db-host names "
+                f"{len(self._targets)}"
+            )
+        self._begin()
+        return self._hosts(spec, self._targets[: spec.nodes])
+
+    def client(self, spec: ClusterSpec) -> SshHost:
+        """A host on the machine of --db-load-host; without one on the last machine of --db-host."""
+        self._begin()
+        return self._hosts(spec, [*self._load_targets, self._targets[-1]][:1])[0]
+
+    def workshop(self, spec: ClusterSpec) -> LocalHost:
+        """A host of this machine: the programs are the same, and what is made here is sent to each machine once."""
+        return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
+
+    def beside(self, host: Host) -> Host:
+        """A host of this machine, whose ports the machine of ``host`` reaches through a tunnel."""
+        session = self._sessions[host.directory]
+        return TunnelledHost(host.name, self.directory / "beside" / session.name, self._run, session)
+
+    def give_back(self, hosts: Sequence[Host]) -> None:
+        """End every program of these hosts, and remove their directories."""
+        with self._beginning:
+            ended = [session for host in hosts if (session := self._sessions.pop(host.directory, None))]
+        closed(ended)
+        for host in hosts:
+            if isinstance(host, LocalHost):
+                shutil.rmtree(host.directory, ignore_errors=True)
+
+    def close(self) -> None:
+        """End every program of the run on all machines, remove what is ours there, and give the machines free."""
+        self._over.set()
+        with self._beginning:
+            sessions = [*self._sessions.values()]
+            own = [machine.session for machine in self._machines.values()]
+            self._sessions.clear()
+            self._machines.clear()
+        closed(sessions)
+        closed(own)
+        self._run.close()
+
+    def _begin(self) -> None:
+        """Connect to every machine, each with its lock. Another run that has one of them is waited for."""
+        with self._beginning:
+            if self._machines:
+                return
+            self._files = self._run.host("ssh", self._run.directory / "ssh")
+            began = told = time.monotonic()
+            while busy := self._connected():
+                if time.monotonic() - told >= TELL_SECONDS or told == began:
+                    told = time.monotonic()
+                    self.progress(
+                        f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)"
+                    )
+                time.sleep(WAIT_SECONDS)
+            threading.Thread(target=self._beat, name="beats of machines", daemon=True).start()
+            self._compare_clocks()
+
+    def _connected(self) -> list[str]:
+        """Connect to all machines at once. Returns those that another run uses; then none is connected.
+
+        Raises ProvisionError or Unsupported; then none is connected.
+        """
+        targets = (*self._targets, *self._load_targets)
+        with concurrent.futures.ThreadPoolExecutor(len(targets)) as threads:
+            futures = {target: threads.submit(self._machine, target) for target in targets}
+        made = {target: future.result() for target, future in futures.items() if not future.exception()}
+        errors = [error for future in futures.values() if (error := future.exception())]
+        if not errors:
+            self._machines = made
+            return []
+        closed([machine.session for machine in made.values()])
+        for error in errors:
+            if not isinstance(error, MachineBusy):
+                raise error
+        return [target for target, future in futures.items() if future.exception()]
+
+    def _machine(self, target: str) -> Machine:
+        session = self._session(target, "machine", exclusive=True)
+        try:
+            return Machine(session, self.progress)
+        except BaseException:
+            session.close()
+            raise
+
+    def _session(self, target: str, what: str, *, exclusive: bool = False) -> Session:
+        assert self._files
+        number = next(self._numbers)
+        name = f"{self.run_id}-{number}-{what}"
+        command = remote_programs.session(
+            base=self._access.base, name=name, owner=self._owner(), mark=name, exclusive=exclusive
+        )
+        return Session(self._access, target, self._files, number, name, command)
+
+    def _owner(self) -> str:
+        return f"{self.run_id} {getpass.getuser()}@{platform.node()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
+
+    def _hosts(self, spec: ClusterSpec, targets: Sequence[str]) -> list[SshHost]:
+        """A host on each of these machines, connected at once. Raises ProvisionError; then none is left."""
+        names = [f"node{number}" for number in range(1, len(targets) + 1)]
+        with concurrent.futures.ThreadPoolExecutor(len(targets)) as threads:
+            futures = [threads.submit(self._host, name, target) for name, target in zip(names, targets, strict=True)]
+        hosts = [future.result() for future in futures if not future.exception()]
+        if failure := next((error for future in futures if (error := future.exception())), None):
+            self.give_back(hosts)
+            raise failure
+        return hosts
+
+    def _host(self, name: str, target: str) -> SshHost:
+        machine = self._machines[target]
+        if machine.session.agent.gone:
+            raise ProvisionError(machine.session.agent.gone)
+        session = self._session(target, name)
+        host = SshHost(name, machine, session, self.run_id)
+        with self._beginning:
+            self._sessions[host.directory] = session
+        return host
+
+    def _beat(self) -> None:
+        """Tell every agent again and again that we are there."""
+        while not self._over.wait(remote_programs.BEAT_SECONDS):
+            with self._beginning:
+                sessions = [*self._sessions.values(), *(machine.session for machine in self._machines.values())]
+            for session in sessions:
+                with contextlib.suppress(ProvisionError):
+                    session.agent.beat()
+
+    def _compare_clocks(self) -> None:
+        """Say which clock is wrong: times in logs and results would not fit together."""
+        ahead = {target: machine.facts.clock_ahead for target, machine in self._machines.items()}
+        usual = statistics.median([0.0, *ahead.values()])
+        for target, seconds in ahead.items():
+            if abs(seconds - usual) > CLOCK_SECONDS:
+                side = "ahead" if seconds > 0 else "behind"
+                self.progress(
+                    f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
+                    "but times in its logs do not fit to ours"
+                )

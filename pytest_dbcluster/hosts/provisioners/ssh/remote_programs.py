@@ -1,0 +1,173 @@
+"""What runs on a machine elsewhere: shell programs, because nothing of ours is installed there.
+
+``session`` is the command of an ssh session that carries an agent. It makes the host's directory, starts the agent in
+its own PID namespace where the machine permits one, watches that we are still there, and at the end, for any reason,
+ends every program of the host and removes the directory.
+"""
+
+from __future__ import annotations
+
+import base64
+import shlex
+from collections.abc import Mapping
+
+from pytest_dbcluster.hosts import agent
+from pytest_dbcluster.hosts.supervisor import RUN_VARIABLE
+
+BEAT_SECONDS = 5  # between two beats of ours, and between two looks of the watchdog
+MISSED = 8  # beats; the programs end 40 to 45 s after the link has gone
+HOST_VARIABLE = "DBCLUSTER_HOST"  # the mark of a host's programs, where no namespace holds them together
+OWNER = "owner"  # in a host's directory: who uses it, for `dbcluster ps`
+BUSY = "dbcluster: busy"
+REFUSED = "dbcluster: "  # begins the last words of a session that gives up
+
+# The shell reads a script from its command line; what comes over the input is for the agent alone.
+_SESSION = r"""
+umask 077
+export LC_ALL=C
+root=$base/pytest-dbcluster-$(id -u)
+directory=$root/$name
+lock=${exclusive:+$base/pytest-dbcluster.lock}
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+give_up() { echo "dbcluster: $*" >&2; exit 1; }
+mkdir -p "$root" 2>/dev/null && cd "$root" 2>/dev/null ||
+    give_up "cannot make the directory $root: $(mkdir -p "$root" 2>&1)"
+[ -O "$root" ] && [ ! -L "$root" ] || give_up "$root belongs to another user"
+chmod 700 "$root"
+printf '#!/bin/sh\n' >"$root/try" && chmod 700 "$root/try" ||
+    give_up "cannot write to $root: $(df -P "$root" | tail -n 1)"
+"$root/try" 2>/dev/null || give_up "$root lies on a file system that is mounted noexec"
+rm -f "$root/try"
+mkdir -p "$directory" && echo "$owner" >"$directory/owner" && [ -s "$directory/owner" ] ||
+    give_up "cannot write to $directory: $(df -P "$root" | tail -n 1)"
+echo "$$ $(cut -d ' ' -f 22 /proc/$$/stat)" >"$directory/session"
+beat=$directory/beat
+echo 0 >"$beat"
+if [ -n "$lock" ] && command -v flock >/dev/null; then
+    [ -e "$lock" ] || (umask 0 && : >>"$lock") 2>/dev/null
+    exec 9<"$lock" && flock -n 9 || {
+        rm -rf -- "$directory"
+        give_up "busy"
+    }
+fi
+end_marked() {
+    tries=0
+    while found=$(grep -lszxF -e "DBCLUSTER_HOST=$mark" /proc/[0-9]*/environ 2>/dev/null); [ -n "$found" ]; do
+        for file in $found; do
+            process=${file#/proc/}
+            kill -s KILL "${process%/environ}" 2>/dev/null
+        done
+        tries=$((tries + 1))
+        [ "$tries" -lt 200 ] || break
+        sleep 0.05
+    done
+}
+as_user=
+[ "$(id -u)" = 0 ] || as_user="--user --map-current-user"
+inside="unshare $as_user --fork --pid --kill-child --mount-proc"
+fall=
+if ! $inside true >/dev/null 2>&1; then
+    inside=
+    fall=end_marked
+fi
+cd "$directory" || exit
+exec 3<&0
+export program="$(printf %s "$agent" | base64 -d)" mark beat fall
+$inside sh -c 'text=$program; unset program; eval "$text"' dbcluster-agent <&3 3<&- 9<&- &
+unset program
+agent=$!
+exec 3<&- </dev/null
+(
+    last= missed=0
+    while sleep "$every"; do
+        now=
+        read -r now <"$beat"
+        if [ "$now" = "$last" ]; then missed=$((missed + 1)); else missed=0 last=$now; fi
+        [ "$missed" -lt "$most" ] || break
+    done
+    kill -s KILL "$agent"
+) >/dev/null 2>&1 9<&- &
+watchdog=$!
+wait "$agent"
+kill -s KILL "$watchdog" 2>/dev/null
+end_marked
+cd / && rm -rf -- "$directory"
+"""
+
+_END_MARKED = r"""
+end_marked() {
+    for file in $(grep -lszxF -e "DBCLUSTER_HOST=$mark" /proc/[0-9]*/environ 2>/dev/null); do
+        process=${file#/proc/}
+        kill -s KILL "${process%/environ}" 2>/dev/null
+    done
+}
+"""
+
+# What a machine says of itself, one line each.
+FACTS = r"""
+echo "user $(id -u)"
+echo "architecture $(uname -m)"
+echo "system $(uname -s)"
+echo "kernel $(uname -r)"
+echo "name $(uname -n)"
+echo "cpus $(getconf _NPROCESSORS_ONLN 2>/dev/null || nproc)"
+echo "cpu $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1)"
+echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB/\1/p' /proc/meminfo)"
+echo "ephemeral $(cat /proc/sys/net/ipv4/ip_local_port_range)"
+echo "clock $(date +%s.%N)"
+echo "clocksource $(cat /sys/devices/system/clocksource/clocksource0/current_clocksource 2>/dev/null)"
+echo "disk $(stat -f -c %T .) on $(df -P . | tail -n 1 | cut -d ' ' -f 1)"
+echo "root ${PWD%/*}"
+echo "zstd $(command -v zstd)"
+echo "address ${SSH_CONNECTION:-}"
+"""
+
+# What the kernel has counted, in the words of its own files.
+USAGE = r"""
+cat /proc/stat | grep '^cpu '
+sed 's/^/disk /' /proc/diskstats
+sed -n 's/:/ /; s/^ */net /p' /proc/net/dev
+for resource in cpu io memory; do
+    sed -n "s/^some.*total=/pressure $resource /p" "/proc/pressure/$resource" 2>/dev/null
+done
+if [ -n "$fall" ]; then
+    for file in $(grep -lszxF -e "DBCLUSTER_HOST=$mark" /proc/[0-9]*/environ 2>/dev/null) "/proc/$$/environ"; do
+        sed 's/^/process /' "${file%environ}stat" 2>/dev/null
+    done
+else
+    sed 's/^/process /' /proc/[0-9]*/stat 2>/dev/null
+fi
+true
+"""
+
+
+def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> str:
+    """The command of an ssh session that carries an agent, for whatever login shell the user has there.
+
+    base: the directory in which each user has one for our files. name: of the host's directory in that. owner: a line
+    that says who uses it. mark: of the host's programs. exclusive: it uses the machine alone among such sessions of all
+    users; a second one gives up with ``BUSY``.
+    """
+    values = {
+        "base": base,
+        "name": name,
+        "owner": owner,
+        "mark": mark,
+        "exclusive": "yes" if exclusive else "",
+        "every": str(BEAT_SECONDS),
+        "most": str(MISSED),
+        "agent": base64.b64encode((_END_MARKED + agent.PROGRAM).encode()).decode(),
+    }
+    lines = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
+    return any_shell("\n".join([*lines, _SESSION]))
+
+
+def any_shell(script: str) -> str:
+    """A command line that runs a script with /bin/sh, from any shell: some change what stands between quotes."""
+    encoded = base64.b64encode(script.encode()).decode()
+    return f"exec /bin/sh -c 'eval \"$(printf %s {encoded} | base64 -d)\"'"
+
+
+def environment(run_id: str, mark: str) -> Mapping[str, str]:
+    """The variables by which a program of a host is known."""
+    return {RUN_VARIABLE: run_id, HOST_VARIABLE: mark, "LC_ALL": "C"}

@@ -1,0 +1,274 @@
+"""Session: one ssh connection that carries an agent, with what OpenSSH can do over the same connection.
+
+The session's process is the control master of its connection: when it ends, for any reason, everything that goes over
+it ends too, and the machine ends the programs of the host (``remote_programs.session``).
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import shlex
+import signal
+import socket
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.hosts.agent import Agent
+from pytest_dbcluster.hosts.host import through_socket
+from pytest_dbcluster.hosts.local_host import LocalHost
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access
+
+READY_SECONDS = 4.0 * CONNECT_SECONDS  # a jump host, and a machine that is busy
+END_SECONDS = 15.0  # a machine ends the programs of its host first, and removes its files
+ANSWER_SECONDS = 60.0
+KILLED_SECONDS = 1.0  # to wait for the end of a killed script
+SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
+LINE = 1000  # characters
+MISSING = 44  # the status of a script that found no file
+COPY_SECONDS = 1800.0  # for a release over a slow link
+ADVICE = {
+    "permission denied": "the machine accepts no key of yours: try `ssh {target} true`",
+    "could not resolve hostname": "there is no machine of this name: check --db-host, or ~/.ssh/config",
+}
+
+
+class MachineBusy(ProvisionError):
+    """Another run uses the machine."""
+
+
+class Session:
+    """A connection to a machine, and the agent at its other end.
+
+    files: the host of this machine that starts ssh; control sockets lie in its directory, by relative paths, since an
+    absolute one may be longer than a socket's path may be. number: differs between the sessions of a run. name: of the
+    agent's directory. command: what starts the agent.
+    """
+
+    def __init__(self, access: Access, target: str, files: LocalHost, number: int, name: str, command: str) -> None:
+        self.target = target
+        self.name = name
+        self._access = access
+        self._files = files
+        self._control = f"c{number}"
+        self._log = f"{files.directory}/ssh-{number}.log"
+        self._forwards: dict[tuple[str, int], str] = {}
+        self._forwarding = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._commands: set[int] = set()  # the numbers of those that run
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = files.spawn(
+                    access.command("-o", "ControlMaster=yes", "-o", f"ControlPath={self._control}", target, command),
+                    log=self._log,
+                    directory=files.directory,
+                    inherits=[theirs.fileno()],
+                    talks=True,
+                )
+            except BaseException:
+                ours.close()
+                raise
+        self.agent = Agent(ours, f"machine {target}", ended="cannot be reached any more", console=self.words)
+        try:
+            self.agent.wait_ready(READY_SECONDS)
+        except ProvisionError as error:
+            self.close()
+            raise self._explained(error) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def words(self) -> str:
+        """What ssh and the machine have said, for messages; the last 1000 characters."""
+        with contextlib.suppress(OSError):
+            return Path(self._log).read_text(errors="replace").strip()[-1000:]
+        return ""
+
+    def _explained(self, error: ProvisionError) -> ProvisionError:
+        """The error of a connection that was not made, with what to do next."""
+        words = self.words()
+        own = [line for line in words.splitlines() if line.startswith(remote_programs.REFUSED)]
+        if remote_programs.BUSY in own:
+            return MachineBusy(f"another run uses the machine {self.target}")
+        if own:
+            return ProvisionError(f"{self.target}: {own[-1].removeprefix(remote_programs.REFUSED)}")
+        if "Host key verification failed" in words:
+            return ProvisionError(self._strange_key(words))
+        advice = next((text for sign, text in ADVICE.items() if sign in words.lower()), "")
+        advice = advice.format(target=shlex.quote(self.target)) or f"try `ssh {shlex.quote(self.target)} true`"
+        return ProvisionError(f"cannot use the machine {self.target} over ssh: {words or error}; {advice}")
+
+    def _strange_key(self, words: str) -> str:
+        with contextlib.suppress(OSError):
+            key = self._access.fingerprint(self.target)
+        shown = f" It shows {key}." if key else ""
+        changed = "IDENTIFICATION HAS CHANGED" in words
+        what = "another host key than the known one" if changed else "a host key that is not known"
+        return (
+            f"the machine {self.target} has {what}: nothing was sent to it.{shown} Compare this with the key of the "
+            "machine (on it: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add it to ~/.ssh/known_hosts or to "
+            "the file of --db-host-keys"
+        )
+
+    def ask(self, script: str, seconds: float = ANSWER_SECONDS) -> str:
+        """The output of a short script that the agent itself runs in its directory: one round trip.
+
+        Raises CommandFailed, and ProvisionError for a machine that is gone.
+        """
+        files = f".ask-{next(self._numbers)}"
+        status, output, errors = self.ended(f"{{ {script}\n}} >{files}.out 2>{files}.err", files, seconds)
+        if status != 0:
+            timeout = seconds if status is None else None
+            raise CommandFailed(["sh", "-c", script], status, output, errors, host=self.target, seconds=timeout)
+        return output
+
+    def ended(self, script: str, files: str, seconds: float) -> tuple[int | None, str, str]:
+        """Run a script of ``agent.script``. Returns its status, None after ``seconds``, its output and its errors.
+
+        files: to which it writes these, relative to the agent's directory or absolute. The script is killed when
+        waiting for it ends, for any reason. Raises ProvisionError.
+        """
+        number, status = self.agent.begin(script, files), None
+        self._commands.add(number)
+        try:
+            status = self.agent.wait(number, seconds)
+        finally:
+            self._commands.discard(number)
+            if status is None:
+                with contextlib.suppress(ProvisionError):
+                    self.agent.signal(number, "KILL")
+                    self.agent.wait(number, KILLED_SECONDS)
+        return status, self._output(number, files, "out"), self._output(number, files, "err")
+
+    def _output(self, number: int, files: str, part: str) -> str:
+        said = self.agent.said(number, part)
+        if said is None:
+            path = f"{files}.{part}"
+            said = self.pull(path)
+            self.agent.begin(f"rm -f {shlex.quote(path)}")
+        return said.decode("utf-8", "replace")
+
+    def end_commands(self) -> None:
+        """Kill the scripts whose end somebody waits for."""
+        with contextlib.suppress(ProvisionError):
+            for number in tuple(self._commands):
+                self.agent.signal(number, "KILL")
+
+    def push(self, content: bytes, path: str, mode: int) -> None:
+        """Write a file on the machine, which has its permissions from the start. Raises CommandFailed."""
+        target = shlex.quote(path)
+        script = (
+            f"umask 077; mkdir -p $(dirname {target}) && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
+        )
+        if len(content) <= SMALL:
+            encoded = base64.b64encode(content).decode()
+            lines = "\n".join(encoded[start : start + LINE] for start in range(0, len(encoded), LINE))
+            self.ask(f"{script}base64 -d >{target} <<'END'\n{lines}\nEND")
+            return
+        with tempfile.NamedTemporaryFile(dir=self._files.directory) as file:
+            file.write(content)
+            file.flush()
+            self.send(f"cat {shlex.quote(file.name)}", f"{script}cat >{target}")
+
+    def pull(self, path: str, offset: int = 0) -> bytes:
+        """The content of a file of the machine from byte ``offset`` (0-based). Raises FileNotFoundError.
+
+        path: absolute, or relative to the agent's directory.
+        """
+        source = shlex.quote(path)
+        files = f".ask-{next(self._numbers)}"
+        read = f"[ -e {source} ] || exit {MISSING}; exec tail -c +{offset + 1} {source} >{files}.out"
+        number = self.agent.begin(read, files)
+        status = self.agent.wait(number, ANSWER_SECONDS)
+        if status == MISSING:
+            raise FileNotFoundError(f"{path} on {self.target}")
+        said = self.agent.said(number, "out")
+        if said is not None:
+            return said
+        absolute = self.ask(f'cd . && echo "$PWD/{files}.out"').strip()
+        with tempfile.NamedTemporaryFile(dir=self._files.directory) as file:
+            self.receive(
+                f"cat {shlex.quote(absolute)} && rm -f {shlex.quote(absolute)}", f"cat >{shlex.quote(file.name)}"
+            )
+            return Path(file.name).read_bytes()
+
+    def over(self, script: str) -> list[str]:
+        """The command line that runs a shell script on the machine over this connection, with input and output."""
+        return self._access.command(
+            "-o",
+            "ControlMaster=no",
+            "-o",
+            f"ControlPath={self._control}",
+            self.target,
+            remote_programs.any_shell(script),
+        )
+
+    def send(self, local: str, script: str) -> None:
+        """Run a script on the machine whose input is the output of a shell command of this machine.
+
+        Raises CommandFailed.
+        """
+        self._piped(local, shlex.join(self.over(script)))
+
+    def receive(self, script: str, local: str) -> None:
+        """Run a script on the machine, and a shell command of this machine on its output. Raises CommandFailed."""
+        self._piped(shlex.join(self.over(script)), local)
+
+    def _piped(self, first: str, second: str) -> None:
+        """Run two shell commands of this machine, the second on the output of the first; both have to succeed."""
+        status = shlex.quote(f"{self._files.directory}/status-{next(self._numbers)}")
+        command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
+        try:
+            self._files.run(["/bin/sh", "-c", command], seconds=COPY_SECONDS)
+        finally:
+            Path(shlex.split(status)[0]).unlink(missing_ok=True)
+
+    def connect(self, address: str, port: int, seconds: float) -> socket.socket:
+        """A connection to a port of an address, as the machine sees it. Raises OSError."""
+        return through_socket(self.forwarded(address, port))(address, port, seconds)
+
+    def forwarded(self, address: str, port: int) -> str:
+        """The path of a socket of this machine that leads to a port of the machine. Raises OSError."""
+        with self._forwarding:
+            if (address, port) not in self._forwards:
+                name = f"{self._control}-{next(self._numbers)}"
+                self._ask("forward", "-L", f"./{name}:{address}:{port}")  # a name without a slash would be a host
+                self._forwards[address, port] = f"{self._files.directory}/{name}"
+            return self._forwards[address, port]
+
+    def offer(self, port: int) -> None:
+        """Lead a port of the machine, on its address 127.0.0.1, to the same port of this machine. Raises OSError."""
+        self._ask("forward", "-R", f"127.0.0.1:{port}:127.0.0.1:{port}")
+
+    def _ask(self, request: str, *what: str) -> None:
+        command = self._access.command("-o", f"ControlPath={self._control}", "-O", request, *what, self.target)
+        try:
+            self._files.run(command, seconds=CONNECT_SECONDS)
+        except CommandFailed as error:
+            why = self.agent.gone or str(error)
+            raise ConnectionError(f"no connection through {self.target}: {why}") from None
+
+    def close(self) -> None:
+        """End the connection; the machine ends the programs of the host. One that has ended already is no error."""
+        self.agent.close()
+        with contextlib.suppress(ProvisionError):  # the supervisor has ended, and ssh with it
+            limit = time.monotonic() + END_SECONDS
+            while self._process.status() is None and time.monotonic() < limit:
+                time.sleep(0.005)
+            self._process.signal(signal.SIGKILL)
+
+
+def closed(sessions: Sequence[Session]) -> None:
+    """Close these sessions at once: each waits until its machine has ended the programs of its host."""
+    threads = [threading.Thread(target=session.close) for session in sessions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

@@ -1,0 +1,108 @@
+"""What the kernel of a machine elsewhere has counted, from the text of ``remote_programs.USAGE``."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Mapping, Sequence
+
+SECTOR = 512  # bytes, in /proc/diskstats (Documentation/admin-guide/iostats.rst of Linux)
+TICKS = 100  # a second, of CPU times for programs (USER_HZ, time(7))
+PARTITION = re.compile(r"(nvme\d+n\d+|mmcblk\d+)p\d+|(sd|hd|vd|xvd)[a-z]+\d+")
+VIRTUAL = ("loop", "ram", "zram", "dm-", "md")  # whose blocks are those of other disks, or memory
+
+
+@dataclasses.dataclass(frozen=True)
+class Ran:
+    """A process. cpu: its time and that of its ended children, in seconds."""
+
+    number: int
+    parent: int
+    cpu: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """machine: figures of the whole machine, by the names of ``Host.usage``. processes: those of the host."""
+
+    machine: Mapping[str, float]
+    processes: Sequence[Ran]
+
+    def of_all(self) -> float | None:
+        """The CPU seconds of all processes of the host so far; None without an answer."""
+        return sum(one.cpu for one in self.processes) if self.processes else None
+
+    def of_program(self, number: int) -> float | None:
+        """The CPU seconds of a process and what it started; None when it is not among them."""
+        if all(one.number != number for one in self.processes):
+            return None
+        family = {number}
+        for _ in self.processes:
+            more = {one.number for one in self.processes if one.parent in family} - family
+            if not more:
+                break
+            family |= more
+        return sum(one.cpu for one in self.processes if one.number in family)
+
+
+def read(text: str) -> Usage:
+    """The figures of a text. A line that is not understood is left out."""
+    figures: dict[str, float] = {}
+    processes = []
+    for line in text.splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind == "cpu":
+            figures |= _cpu([int(word) for word in rest.split()])
+        elif kind == "disk":
+            _add(figures, _disk(rest.split()))
+        elif kind == "net":
+            _add(figures, _network(rest.split()))
+        elif kind == "pressure":
+            resource, total = rest.split()
+            figures[f"pressure_{resource}"] = int(total) / 1e6
+        elif kind == "process":
+            processes.append(_process(rest))
+    return Usage(figures, processes)
+
+
+def _add(figures: dict[str, float], more: Mapping[str, float]) -> None:
+    for name, value in more.items():
+        figures[name] = figures.get(name, 0.0) + value
+
+
+def _cpu(ticks: Sequence[int]) -> dict[str, float]:
+    """The CPU time by kind: user nice system idle iowait irq softirq steal (proc(5))."""
+    user, nice, system, idle, iowait, irq, soft, steal = (*ticks, 0)[:8]
+    seconds = {"user": user + nice, "system": system + irq + soft, "iowait": iowait, "idle": idle, "steal": steal}
+    return {f"cpu_{name}": value / TICKS for name, value in seconds.items()}
+
+
+def _disk(words: Sequence[str]) -> dict[str, float]:
+    """Bytes and writes of a disk; of a partition nothing, because its disk counts them too."""
+    name = words[2]
+    if name.startswith(VIRTUAL) or PARTITION.fullmatch(name):
+        return {}
+    read_sectors, writes, written_sectors = int(words[5]), int(words[7]), int(words[9])
+    return {
+        "disk_read_bytes": read_sectors * SECTOR,
+        "disk_write_bytes": written_sectors * SECTOR,
+        "disk_writes": writes,
+    }
+
+
+def _network(words: Sequence[str]) -> dict[str, float]:
+    if words[0] == "lo" or not words[1].isdigit():  # the second: the table's head
+        return {}
+    return {
+        "network_received_bytes": int(words[1]),
+        "network_sent_bytes": int(words[9]),
+        "network_packets": int(words[10]),
+    }
+
+
+def _process(text: str) -> Ran:
+    """A line of /proc/PID/stat; its second field, the program's name, may have spaces and brackets."""
+    number, _, rest = text.partition(" ")
+    words = rest.rpartition(")")[2].split()
+    parent, ticks = int(words[1]), sum(int(word) for word in words[11:15])
+    return Ran(int(number), parent, ticks / TICKS)

@@ -1,0 +1,95 @@
+"""Programs of this machine on hosts of other ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pytest_dbcluster.clusters import bringing
+from pytest_dbcluster.clusters.proxies.haproxy import health_server
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.releases import find
+from pytest_dbcluster.releases.release import Release
+
+INSTALLED = Release("mariadb:path", "mariadb", "10.11.6", Path("/usr/sbin"), source="PATH (/usr/sbin/mariadbd)")
+
+
+def elsewhere(name="node1"):
+    """A host of another machine."""
+    host = FakeHost(name)
+    host.machine = "10.0.0.7"
+    return host
+
+
+def test_a_fetched_release_is_its_entry_in_the_cache(mariadb):
+    """Every host gets it."""
+    hosts = [elsewhere("node1"), elsewhere("node2")]
+    bringing.bring(mariadb, hosts)
+
+    assert [host.brought for host in hosts] == [[mariadb.bin.parent]] * 2
+
+
+def test_programs_of_this_machines_system_stay_here():
+    """The error names the release, the host, and what can be brought."""
+    with pytest.raises(ProvisionError) as raised:
+        bringing.bring(INSTALLED, [FakeHost("node1"), elsewhere("node2")])
+
+    assert str(raised.value) == (
+        "cannot bring mariadb:path to host node2 on 10.0.0.7: its programs belong to the system of this machine (PATH "
+        "(/usr/sbin/mariadbd)); take a release that `dbcluster fetch` fetches (`dbcluster releases` lists them), or "
+        "name the directory of an unpacked one: --db-release NAME=DIRECTORY"
+    )
+
+
+@pytest.mark.parametrize("host", [FakeHost(), elsewhere()])
+def test_programs_that_a_host_sees_need_not_be_brought(host):
+    """Those of this machine on its own hosts, and those of an image anywhere."""
+    release = dataclasses.replace(INSTALLED, image="sha256:1") if host.machine else INSTALLED
+    bringing.bring(release, [host])
+
+    assert host.brought == []
+
+
+def test_a_program_that_a_release_lacks_comes_from_another_one(mariadb, mysql):
+    """From the cache alone: what is installed here is not there."""
+    host = elsewhere()
+
+    assert (
+        bringing.brought("mysqlrouter", "mysql", mariadb, host)
+        == find.holder("mysqlrouter", "mysql").bin / "mysqlrouter"
+    )
+    assert host.brought == [find.holder("mysqlrouter", "mysql").bin.parent]
+    assert bringing.brought("no-such-program", "mysql", mariadb, host) is None
+
+
+def test_our_programs_run_with_what_is_brought_alone(tmp_path):
+    """The health server finds its modules and the driver, and then complains of its settings."""
+    host = elsewhere()
+    path = bringing.bring_modules(host)
+    for tree in host.brought:
+        parent = next(Path(one) for one in path.split(os.pathsep) if tree.is_relative_to(one))
+        copy = tmp_path / "copy" / tree.relative_to(parent)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.symlink_to(tree)
+    done = subprocess.run(
+        [sys.executable, "-S", "-P", health_server.__file__, os.devnull],
+        env={"PYTHONPATH": str(tmp_path / "copy")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert "JSONDecodeError" in done.stderr
+
+
+def test_a_host_of_this_machine_needs_our_package_alone():
+    """Our own Python finds the driver by itself."""
+    host = FakeHost()
+
+    assert bringing.bring_modules(host) == str(Path(bringing.__file__).parents[2])
