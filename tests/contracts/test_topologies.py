@@ -40,7 +40,7 @@ QUICK = {"standalone"}  # in guests and on machines elsewhere the others take th
 
 
 def cases():
-    """Each topology on each release of its vendors, with one, two and three nodes; each in containers, guests and elsewhere."""
+    """Each topology on each release of its vendors, with one, two and three nodes; each wherever else hosts can be."""
     for name in NAMES:
         if name in STANDS_BY:
             continue

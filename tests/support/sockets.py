@@ -14,7 +14,6 @@ import psutil
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.runs import Run
 
-
 PROGRAM = re.compile(r'users:\(\("([^"]*)"')
 
 
