@@ -138,8 +138,12 @@ class SshProvisioner(Provisioner):
 
     @property
     def disk(self) -> str:
-        """The file system of the machines' data."""
-        return next((machine.facts.disk for machine in self._machines.values()), "")
+        """The file system of the machines' data, their CPUs and their memory; servers choose options by these.
+
+        The first call takes a machine. Raises what ``acquire`` raises.
+        """
+        facts = self._take(1)[0].facts
+        return f"{facts.disk}, {facts.cpus} CPUs, {facts.memory} bytes of memory"
 
     def memory(self) -> Memory:
         """The memory of the smallest machine, as often as there are machines."""
@@ -214,8 +218,8 @@ class SshProvisioner(Provisioner):
                 while busy := self._taken(nodes - len(have), load=not self._machines):
                     if self._machines:
                         raise Unsupported(
-                            f"a cluster of {nodes} nodes needs {nodes - len(have)} more machines than this process has, "
-                            f"and others use {', '.join(busy)}: name more machines with --db-host, or take fewer "
+                            f"a cluster of {nodes} nodes needs {nodes - len(have)} more machines than this process "
+                            f"has, and others use {', '.join(busy)}: name more machines with --db-host, or take fewer "
                             "workers (-n)"
                         )
                     if reason := self.over():
