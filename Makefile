@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests suites drbd benchmarks report lint clean
+.PHONY: help setup images bench test guests remote suites drbd benchmarks report lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -44,6 +44,8 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 		$(BIN)/dbcluster image build $(IMAGES) 2>&1 | tee $(UNTESTED) && rm $(UNTESTED) || [[ -z $${CI:-} ]]; fi
 # Without the kernel of guests their tests are skipped, each with the reason; CI requires it.
 	@$(BIN)/dbcluster fetch vm || [[ -z $${CI:-} ]]
+# Without stand-in hosts, which take root, and ssh their tests are skipped, each with the reason; CI requires both.
+	@{ $(BIN)/dbcluster fetch stand-in && scripts/ssh_client.sh; } || [[ -z $${CI:-} ]]
 # Without Chromium the tests that open the page are skipped, each with the command that installs it.
 	@scripts/browser.sh || true
 # Without Allure the tests of its page are skipped, each with the reason.
@@ -60,6 +62,13 @@ guests: setup ## fetch the kernel of guests, and run the tests and a claim in vi
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) mysql:9.7 haproxy vm
 	$(BIN)/pytest tests -m guests
 	$(BIN)/pytest suites/galera -k "flush and write" --db-provisioner vm --db-results $(RESULTS)/guests $(ARGS)
+
+remote: setup ## run the tests and claims on hosts elsewhere, on stand-in hosts: machines with an ssh server that are namespaces of this one
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy stand-in
+	@scripts/ssh_client.sh
+	$(BIN)/pytest tests -m remote
+	$(BIN)/python -m tests.support.stand_ins run --hosts 3 --load 1 -- $(BIN)/pytest suites/galera -k flush --db-provisioner ssh \
+		--db-results $(RESULTS)/remote $(ARGS)
 
 suites: setup ## run all claims of suites/ that need no guests
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy

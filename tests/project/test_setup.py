@@ -122,15 +122,21 @@ def test_what_is_set_up_is_left_alone(checkout, tmp_path):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-@pytest.fixture
-def browser(tmp_path):
-    """``browser(uid, chromium=...)``: runs the browser script where only the programs given exist."""
+INSTALLED = {  # script -> the program that it provides, its package, and the tests that need it
+    "browser": ("chromium", "chromium", "tests of the page"),
+    "ssh_client": ("ssh", "openssh-client", "tests on hosts with ssh"),
+}
+
+
+@pytest.fixture(params=INSTALLED)
+def provides(request, tmp_path):
+    """``provides(uid, chromium=...)``: runs a script that installs a program, where only the programs given exist."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name in ("bash", "sh", "dirname"):
         (programs / name).symlink_to(shutil.which(name))
     (tmp_path / "scripts").mkdir()
-    for name in ("browser.sh", "root.sh"):
+    for name in (f"{request.param}.sh", "root.sh"):
         shutil.copy(ROOT / "scripts" / name, tmp_path / "scripts")
 
     def run(uid, **stubs):
@@ -138,32 +144,34 @@ def browser(tmp_path):
             program = programs / name.replace("_", "-")
             program.write_text(f"#!{shutil.which('bash')}\n{body}\n")
             program.chmod(0o755)
-        command = [tmp_path / "scripts" / "browser.sh"]
+        command = [tmp_path / "scripts" / f"{request.param}.sh"]
         return subprocess.run(command, env={"PATH": str(programs)}, capture_output=True, text=True, check=False)
 
+    run.script = request.param
+    run.program, run.package, run.tests = INSTALLED[request.param]
     return run
 
 
-def test_a_browser_that_is_there_is_left_alone(browser):
+def test_a_program_that_is_there_is_left_alone(provides):
     """The script does nothing then."""
-    done = browser(0, chromium="exit 9", apt_get="exit 9")
+    done = provides(0, **{provides.program: "exit 9"}, apt_get="exit 9")
 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_root_gets_the_browser(browser, tmp_path):
+def test_root_gets_the_program(provides, tmp_path):
     """Debian's package, without what it recommends."""
-    assert browser(0, apt_get=APT).returncode == 0
+    assert provides(0, apt_get=APT).returncode == 0
     asked = (tmp_path / "bin" / "asked").read_text()
-    assert asked == "apt-get install --yes --no-install-recommends chromium\n"
+    assert asked == f"apt-get install --yes --no-install-recommends {provides.package}\n"
 
 
-def test_a_user_without_root_gets_the_command_for_the_browser(browser):
-    """The tests of the page are skipped then."""
-    done = browser(1000, apt_get=APT)
+def test_a_user_without_root_gets_the_command_for_the_program(provides):
+    """The tests that need it are skipped then."""
+    done = provides(1000, apt_get=APT)
 
     assert done.returncode == 1
     assert done.stderr == (
-        "browser: chromium missing, and installing it needs root. For tests of the page run:  su -c "
-        "'DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends chromium'\n"
+        f"{provides.script}: {provides.program} missing, and installing it needs root. For {provides.tests} run:  "
+        f"su -c 'DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends {provides.package}'\n"
     )

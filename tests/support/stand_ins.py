@@ -5,6 +5,7 @@ with this machine; with ``private`` they have a second one that this machine doe
 alone. They end with the process that made them, however that ends.
 
     python -m tests.support.stand_ins up --hosts 3 --load 1
+    python -m tests.support.stand_ins run --hosts 3 -- pytest suites/galera -k flush --db-provisioner ssh
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
+import psutil
+
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import DBClusterError, ProvisionError
 from pytest_dbcluster.hosts import subnets
@@ -34,13 +37,13 @@ from pytest_dbcluster.hosts.network.namespaces import Namespace
 from pytest_dbcluster.releases import fetched, find, shims
 from pytest_dbcluster.releases.catalogue import STAND_IN_SYSTEM
 from pytest_dbcluster.releases.release import Release
-from tests.support import stand_in_init
+from tests.support import slow_line, stand_in_init
 
 SECONDS = 20.0  # until a host is there, and for a command on it
 LOAD = "load"
 PLAIN = "plain"  # a user of each host who is not root
 FIRST_ID, SLOTS = 2**20, 60_000  # user ids of this machine that are root on hosts: one in 65536 of them
-BRIDGE, PRIVATE_BRIDGE = "hosts", "private"
+BRIDGES = ("control", "private")
 HOST_KEY = "etc/ssh/ssh_host_ed25519_key"
 DIRECTORIES = ("dev", "home/plain/.ssh", "opt", "proc", "root/.ssh", "run", "srv", "sys", "tmp", "usr", "var/empty",
                "var/lib", "var/log", "var/tmp")  # fmt: skip
@@ -62,6 +65,8 @@ PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PrintMotd no
+# The default costs a tenth of a second of CPU more for each connection.
+KexAlgorithms curve25519-sha256
 Subsystem sftp /usr/lib/openssh/sftp-server
 """,
 }
@@ -129,9 +134,17 @@ class StandIn:
         self.reload()
 
     def reload(self) -> None:
-        """Let the server read its files again; connections stay. Returns when it shows its present key."""
-        os.kill(next(pid for pid, words in self.processes().items() if "[listener]" in words), signal.SIGHUP)
-        wait.until(self.problems, f"the ssh server of {self.name}", seconds=SECONDS)
+        """Let the server read its files again; connections stay. Returns when it has done so and shows its key."""
+        log, listening = self.root / "var/log/sshd.log", "Server listening on 0.0.0.0"
+        before = log.read_text().count(listening)
+        (server,) = [one for one in psutil.Process(self.pid).children() if one.name() == "sshd"]
+        server.send_signal(signal.SIGHUP)
+
+        def problems() -> list[str]:
+            again = log.read_text().count(listening) > before
+            return self.problems() if again else ["it has not begun again"]
+
+        wait.until(problems, f"the ssh server of {self.name}", seconds=SECONDS)
 
     def problems(self) -> list[str]:
         """Why nobody can log in yet; empty when the server shows its present key."""
@@ -154,8 +167,9 @@ class StandIn:
 
     def heal(self) -> None:
         """Connect the host again."""
-        bridges = (BRIDGE, PRIVATE_BRIDGE)
-        self.hub.batch("ip", [f"link set dev {name} master {bridges[n]}" for n, name in enumerate(self.ports)])
+        self.hub.batch("ip", [f"link set dev {name} master {BRIDGES[n]}" for n, name in enumerate(self.ports)])
+        if len(self.ports) > 1:  # the first network leads to this machine alone
+            self.hub.batch("ip", [f"link set dev {self.name} type bridge_slave isolated on"])
 
     @property
     def ports(self) -> list[str]:
@@ -191,10 +205,19 @@ class StandIns:
     """Hosts ``host1`` to ``hostN``, and ``load``, or ``load1`` and more. They end with this process.
 
     directory: where the client's files are: ``config`` for ``ssh -F``, ``key``, ``known_hosts``; without one they are
-    removed at the end too. Raises ProvisionError.
+    removed at the end too. round_trip: seconds that ssh takes longer for a question and its answer; the hosts stay near
+    each other. Raises ProvisionError.
     """
 
-    def __init__(self, directory: Path | None = None, count: int = 1, *, load: int = 0, private: bool = False) -> None:
+    def __init__(
+        self,
+        directory: Path | None = None,
+        count: int = 1,
+        *,
+        load: int = 0,
+        private: bool = False,
+        round_trip: float = 0.0,
+    ) -> None:
         if reason := missing():
             raise ProvisionError(reason)
         self._run = LocalRun()
@@ -202,6 +225,7 @@ class StandIns:
         self.servers = [f"host{number}" for number in range(1, count + 1)]
         self.loads = [LOAD] if load == 1 else [f"{LOAD}{number}" for number in range(1, load + 1)]
         self.hosts: dict[str, StandIn] = {}
+        self._round_trip = round_trip
         try:
             assert self._run.client
             self.directory = directory or self._run.directory / "client"
@@ -245,8 +269,9 @@ class StandIns:
         self._system = find.find(STAND_IN_SYSTEM)
         self._files = self._run.host("hub", self._run.directory / "hub")
         self._hub = Namespace(self._files, "hub")
-        control, inner = subnets.free_subnet().subnets()
-        self._link(control, private)
+        subnet = subnets.free_subnet()
+        control, inner = subnet.subnets()
+        self._link(subnet, private)
         make_key(self._system, self.directory / "key")
         first_ids = FIRST_ID + secrets.randbelow(SLOTS) * stand_in_init.IDS
         names = [*self.servers, *self.loads]
@@ -259,20 +284,20 @@ class StandIns:
         for host in self:
             wait.until(host.problems, f"the ssh server of {host.name}", seconds=SECONDS)
 
-    def _link(self, control: ipaddress.IPv4Network, private: bool) -> None:
-        """Make the bridges, and a cable from this machine to the first one."""
+    def _link(self, subnet: ipaddress.IPv4Network, private: bool) -> None:
+        """Make the bridges, and a cable from this machine to the first one, where it looks for both networks."""
         ours = f"st{self.run_id}"
         self._hub.batch(
             "ip",
             [
                 "link set dev lo up",
-                *(f"link add {name} type bridge" for name in (BRIDGE, PRIVATE_BRIDGE)[: 1 + private]),
-                *(f"link set dev {name} addrgenmode none up" for name in (BRIDGE, PRIVATE_BRIDGE)[: 1 + private]),
+                *(f"link add {name} type bridge" for name in BRIDGES[: 1 + private]),
+                *(f"link set dev {name} addrgenmode none up" for name in BRIDGES[: 1 + private]),
                 f"link add machine type veth peer name {ours} netns {os.getpid()}",
-                f"link set dev machine master {BRIDGE} addrgenmode none up",
+                f"link set dev machine master {BRIDGES[0]} addrgenmode none up",
             ],
         )
-        up = [f"address add {control[1]}/{control.prefixlen} dev {ours}", f"link set dev {ours} addrgenmode none up"]
+        up = [f"address add {subnet[1]}/{subnet.prefixlen} dev {ours}", f"link set dev {ours} addrgenmode none up"]
         self._hub.batch_here("ip", up)
 
     def _host(self, name: str, addresses: Sequence[str], first_id: int) -> StandIn:
@@ -330,31 +355,25 @@ class StandIns:
     def _connect(self, host: StandIn, size: int) -> None:
         """Give a host its interfaces and addresses."""
         inside = Namespace(self._files, host.name, of=host.pid)
-        addresses = list(dict.fromkeys([host.address, host.private_address]))
-        for number, port in enumerate(host.ports):
-            self._hub.batch(
-                "ip",
-                [f"link add {port} type veth peer name eth{number} netns {host.pid}", f"link set dev {port} up"],
-            )
-        inside.batch(
-            "ip",
-            [
-                "link set dev lo up",
-                *(f"address add {address}/{size} dev eth{number}" for number, address in enumerate(addresses)),
-                *(f"link set dev eth{number} up" for number in range(len(addresses))),
-            ],
-        )
+        inside.set("ipv4/conf/all/arp_ignore", "1")  # an address is that of one network, not of the whole host
+        inside.batch("ip", ["link set dev lo up"])
+        addresses = dict.fromkeys([host.address, host.private_address])
+        for number, (port, address) in enumerate(zip(host.ports, addresses, strict=True)):
+            cable = f"link add {port} type veth peer name eth{number} netns {host.pid}"
+            self._hub.batch("ip", [cable, f"link set dev {port} addrgenmode none up"])
+            inside.batch("ip", [f"address add {address}/{size} dev eth{number}", f"link set dev eth{number} up"])
         host.heal()
 
     def write_config(self) -> None:
         """Write ssh's configuration, and the keys of the hosts as they are now."""
         known = self.directory / "known_hosts"
         known.write_text("".join(f"{host.name},{host.address} {host.host_key}\n" for host in self))
-        self.config.write_text("".join(client_config(host, self.directory / "key", known) for host in self))
+        key, way = self.directory / "key", self._round_trip
+        self.config.write_text("".join(client_config(host, key, known, way) for host in self))
 
 
-def client_config(host: StandIn, key: Path, known_hosts: Path) -> str:
-    """What ssh is told about a host."""
+def client_config(host: StandIn, key: Path, known_hosts: Path, round_trip: float = 0.0) -> str:
+    """What ssh is told about a host. round_trip: seconds there and back, beside those that it takes anyway."""
     lines = {
         "HostName": host.address,
         "Port": "22",
@@ -365,6 +384,9 @@ def client_config(host: StandIn, key: Path, known_hosts: Path) -> str:
         "GlobalKnownHostsFile": "/dev/null",
         "StrictHostKeyChecking": "yes",
     }
+    if round_trip:
+        line = [sys.executable, "-I", slow_line.__file__, "%h", "%p", str(round_trip / 2)]
+        lines["ProxyCommand"] = shlex.join(line)
     return f"Host {host.name}\n" + "".join(f"    {name} {value}\n" for name, value in lines.items())
 
 
@@ -383,23 +405,36 @@ def run(*command: str | Path) -> str:
     return done.stdout
 
 
-def main(words: Sequence[str] | None = None) -> int:
-    """``up``: hold hosts until Ctrl-C, and print the options of a run on them."""
+def arguments(words: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.stand_ins", description="Hosts to try ssh out.")
-    up = parser.add_subparsers(required=True).add_parser("up", help="hold hosts until Ctrl-C")
-    up.add_argument("--hosts", type=int, default=3, metavar="N", help="how many (default: 3)")
-    up.add_argument("--load", type=int, default=1, metavar="N", help="how many for the load (default: 1)")
-    given = parser.parse_args(words)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    commands = parser.add_subparsers(required=True)
+    up = commands.add_parser("up", help="hold hosts until Ctrl-C, and print the options of a run on them")
+    up.set_defaults(command=[])
+    run = commands.add_parser("run", help="run a command, with these options after its own, and end the hosts")
+    for command in (up, run):
+        command.add_argument("--hosts", type=int, default=3, metavar="N", help="how many (default: 3)")
+        command.add_argument("--load", type=int, default=1, metavar="N", help="how many for the load (default: 1)")
+        command.add_argument("--round-trip", type=float, default=0, metavar="MS", help="of ssh, in ms (default: 0)")
+    run.add_argument("command", nargs="+", metavar="COMMAND")
+    return parser.parse_args(words)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Hold hosts until Ctrl-C, or until a command has ended, whose status it returns; 2 where there can be none."""
+    given = arguments(words)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with StandIns(count=given.hosts, load=given.load) as hosts:
+        with StandIns(count=given.hosts, load=given.load, round_trip=given.round_trip / 1000) as hosts:
+            if given.command:
+                return subprocess.run([*given.command, *hosts.options], check=False).returncode
             print(shlex.join(hosts.options), flush=True)
             print(
                 f"Ctrl-C ends them. Log in with: ssh -F {hosts.config} {hosts.servers[0]}", file=sys.stderr, flush=True
             )
             signal.pause()
     except KeyboardInterrupt:
-        return 0
+        return 128 + signal.SIGINT
     except DBClusterError as error:
         print(f"stand_ins: {error}", file=sys.stderr)
         return 2
