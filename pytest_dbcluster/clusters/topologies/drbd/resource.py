@@ -15,7 +15,7 @@ from typing import TypeVar
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import size
-from pytest_dbcluster.hosts.host import BlockDevice, Host
+from pytest_dbcluster.hosts.host import BlockDevice, Host, replication_address
 
 T = TypeVar("T")
 NAME = "r0"
@@ -112,7 +112,7 @@ class Resource:
         self._on_all(self._load)
         names = self._on_all(lambda host: host.run(["uname", "-n"]).stdout.strip())
         lines = [
-            HOST.format(name=name, disk=block_device(host).device, address=host.address, port=PORT)
+            HOST.format(name=name, disk=block_device(host).device, address=replication_address(host), port=PORT)
             for host, name in zip(self.hosts, names, strict=True)
         ]
         self._lines = "".join(lines)

@@ -31,6 +31,7 @@ class Drbd(Topology):
 
     needs = frozenset({"block-devices"})
     minimum_nodes = 2
+    replication_link = True
     alike = "standalone"
     settings: Mapping[str, Sequence[str]] = {PROTOCOL: ("C", "B", "A"), IS_CONNECTED: ("ON", "OFF")}
 
