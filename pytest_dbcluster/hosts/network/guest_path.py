@@ -5,6 +5,7 @@ Nodes that have a link for replication alone are apart on that link, and near on
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -99,8 +100,8 @@ class GuestPath(NetworkPath):
     def shape(self, needs: NetworkNeeds) -> None:
         """Tell every guest, whatever its queues are now."""
         self._needs = needs
-        for end in self.ends:
-            self._tc(end, self._queues("change", end, needs))
+        with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
+            list(threads.map(lambda end: self._tc(end, self._queues("change", end, needs)), self.ends))
 
     def host(self, end: str) -> Host:
         """The guest of an end."""
