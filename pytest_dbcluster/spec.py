@@ -79,8 +79,9 @@ class HostNeeds:
     cores: CPUs. memory: bytes. iops: write operations/s of the data device. rtt: seconds to a peer and back; 0 is the
     same path without a delay. loss, jitter, rate, links: as in ``network.NetworkNeeds``; links may be a mapping.
     storage: the storage profile that gives ``iops``, empty for none. disk: bytes of a disk of the host's own, a block
-    device. Raises ConfigError for values out of range, for an
-    unknown end of a link, and for an unknown storage profile.
+    device. replication_link: whether the nodes have a second network among themselves, for their replication alone; the
+    topology asks for it, not the spec. Raises ConfigError for values out of range, for an unknown end of a link, and
+    for an unknown storage profile.
     """
 
     cores: float | None = None
@@ -93,6 +94,7 @@ class HostNeeds:
     rate: float | None = None
     links: Links = ()
     disk: int | None = None
+    replication_link: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in (("cores", "a number of CPUs"), ("rate", "bits a second")):

@@ -104,7 +104,8 @@ def _configured(
     """Return the cluster with copied data and a my.cnf on every node; no server runs yet."""
     spec, release, topology = resolved.spec, resolved.release, resolved.topology.for_cluster()
     origin = start or ready_template(release, provisioner, resolved.options, progress)
-    hosts = provisioner.acquire(spec.on_release(release.asked))
+    needs = dataclasses.replace(spec.needs, replication_link=topology.replication_link)
+    hosts = provisioner.acquire(dataclasses.replace(spec, needs=needs).on_release(release.asked))
     nodes: list[Node] = []
     try:
         bring(release, hosts)

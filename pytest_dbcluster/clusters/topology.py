@@ -49,6 +49,7 @@ class Topology(abc.ABC):
     replicates: whether a node may lag behind another node.
     settings: options of the topology itself, which no server knows: name -> its values, of which the first is the
         default. Specs set them as they set server options; ``apply`` changes them while the servers run.
+    replication_link: whether its hosts have a second network among themselves, which replication alone uses.
     alike: a topology whose servers have the same variables, with fewer hosts; empty for none.
     adoption: options of MySQL Shell's dba.create_cluster. With them MySQL Shell adopts the running cluster, and a
         router can then ask the cluster for the roles of its nodes. Empty: MySQL Shell cannot adopt this topology.
@@ -58,6 +59,7 @@ class Topology(abc.ABC):
     minimum_nodes: int = 1
     replicates: bool = True
     settings: Mapping[str, Sequence[str]] = {}
+    replication_link: bool = False
     alike: str = ""
     adoption: Mapping[str, object] = {}
 

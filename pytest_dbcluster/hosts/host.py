@@ -314,6 +314,21 @@ class BlockDevice(Protocol):
 
 
 @runtime_checkable
+class ReplicationLink(Protocol):
+    """An optional power: a second network interface, towards the other nodes of the cluster, for replication alone.
+
+    ``replication_address``: of that interface; empty for a host of a cluster whose topology does not ask for one.
+    """
+
+    replication_address: str
+
+
+def replication_address(host: Host) -> str:
+    """The address under which the other nodes of a cluster replicate with a host: of a link for that, if it has one."""
+    return (host.replication_address if isinstance(host, ReplicationLink) else "") or host.address
+
+
+@runtime_checkable
 class EndsCommands(Protocol):
     """An optional power: end the commands that ``run`` has begun and that have not ended yet, from another thread."""
 

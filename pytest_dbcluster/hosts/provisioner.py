@@ -37,11 +37,13 @@ class Provisioner(abc.ABC):
     ``run_id``: the id of the run that the hosts belong to, "-" without a run. ``brings_programs``: whether each host
     comes with the programs of one release. Then each release needs its own client host. ``logs``: where the logs of
     failed clusters are kept; None keeps none. ``progress``: gets lines about what takes long.
+    ``over``: returns why the run must wait for nothing more, such as its used time; empty while it may.
     """
 
     run_id: str = "-"
     logs: KeptLogs | None = None
     progress: Report = staticmethod(lambda _: None)
+    over: Callable[[], str] = staticmethod(lambda: "")
     brings_programs: bool = False
 
     @property

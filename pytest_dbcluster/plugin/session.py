@@ -73,7 +73,7 @@ class DBSession:
         self._claimed: dict[str, set[tuple[str, str]]] = {}  # by test
         self._curves = Curves(self._tell_curve, self.report.keep_curve, self._about, self.report.point_drawn)
         self.provisioner = provisioner_class(settings.provisioner)(keep=settings.keep, **_chosen(settings))
-        self.provisioner.progress = self.report.line
+        self.provisioner.progress, self.provisioner.over = self.report.line, settings.run_over
         self.provisioner.logs = self._logs = KeptLogs(settings.results / results_directory.LOGS)
         if settings.keep and not isinstance(self.provisioner, Keeps):
             raise ConfigError(f"--db-keep: the provisioner {settings.provisioner} cannot leave servers running")

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import psutil
 
 from pytest_dbcluster import formatting
-from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, upper
+from pytest_dbcluster.claims.cluster_difference import ASSUMED, LEAST_PAIRS, ClusterDifference, together, upper
 from pytest_dbcluster.hosts.provisioner import Provisioner, name_of
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import cache, probes
@@ -187,3 +188,19 @@ def machine() -> str:
     """The key of this machine: its CPUs and memory."""
     memory = formatting.gibibytes(psutil.virtual_memory().total)
     return f"{psutil.cpu_count()} x {probes.cpu_model()}, {memory}"
+
+
+def apart(numbers: Sequence[int], variants: Sequence[Variant]) -> list[tuple[int, int]]:
+    """The neighbours among these variants, by their numbers, that run on clusters of their own."""
+    return [(a, b) for a, b in itertools.pairwise(numbers) if variants[a].cluster_key != variants[b].cluster_key]
+
+
+def largest(
+    neighbours: Sequence[tuple[int, int]],
+    variants: Sequence[Variant],
+    workloads: Sequence[Workload],
+    provisioner: Provisioner,
+) -> ClusterDifference:
+    """The largest difference of such neighbours, each variant with its workload."""
+    one = [of(variant, workload, provisioner) for variant, workload in zip(variants, workloads, strict=True)]
+    return max((together(one[a], one[b]) for a, b in neighbours), key=lambda known: known.log_ratio)

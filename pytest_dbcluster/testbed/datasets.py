@@ -341,8 +341,13 @@ def check(workload: HasDataSet, cluster: Cluster) -> None:
         raise WorkloadError(f"the data set fails its own check: {'; '.join(violations)}")
 
 
-def read_whole(cluster: Cluster, tables: Sequence[str]) -> None:
-    """Read every index of these tables, ``schema.table`` each, once on each server, so that its caches have them."""
+def read_whole(clusters: Sequence[Cluster], tables: Sequence[str], progress: Report) -> None:
+    """Read every index of these tables, ``schema.table`` each, once on each server, so that its caches have them.
+
+    All servers do it at once: one in a guest reads with its one CPU, and would leave the others of this machine idle.
+    """
+    nodes = [node for cluster in clusters for node in cluster.nodes]
+    progress(f"reading all data of {' and '.join(str(cluster.spec) for cluster in clusters)} into their caches")
 
     def read(node: Node) -> None:
         for table in tables:
@@ -350,8 +355,8 @@ def read_whole(cluster: Cluster, tables: Sequence[str]) -> None:
             for (index,) in node.query(INDEXES.format(schema=schema, table=name)):
                 node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)")
 
-    with concurrent.futures.ThreadPoolExecutor(len(cluster.nodes)) as reading:
-        list(reading.map(read, cluster.nodes))
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as reading:
+        list(reading.map(read, nodes))
 
 
 def _pool_bytes(memory: int) -> int:

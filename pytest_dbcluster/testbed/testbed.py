@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import functools
@@ -15,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.claims import block_order, cluster_difference
+from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.galera_options import differing
@@ -160,6 +161,7 @@ class Testbed(RoundSource):
     def _ready(self, variant: int, instance: int) -> Running:
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
         alike = [number for number, other in enumerate(self._workloads) if comparability.tables(other) == tables]
+        cold: list[Cluster] = []
         for number, running in enumerate(self._pool.running(self._needed(variant))):
             # A cluster that starts with the data set of another workload never runs this one.
             serves = self.in_turns or number % len(self.variants) in alike
@@ -170,10 +172,14 @@ class Testbed(RoundSource):
                     running.cluster.topology.apply({}, running.cluster.nodes)
                     workload.prepare(self._setting(running))
                     if running.prepared is None and not self.in_turns and shared_unequally(self.variants):
-                        self._progress(f"reading all data of {workload} into the caches of {running.cluster.spec}")
-                        read_whole(running.cluster, workload.tables)
+                        cold.append(running.cluster)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
                 running.prepared = tables
+        if cold:
+            with self._pool.turns.building(), contextlib.ExitStack() as marked:
+                for cluster in cold:
+                    marked.enter_context(self._marked_when_ended(cluster))
+                read_whole(cold, workload.tables, self._progress)
         return self._serving(variant, instance)
 
     def round(self, variant: int, *, block: int, position: int) -> Round:
@@ -295,10 +301,9 @@ class Testbed(RoundSource):
         late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        measured: Callable[..., Round] = functools.partial(
-            round_runner.measured, workload, setting, timeline=self._timeline
-        )
-        measured = functools.partial(round_runner.unmeasured, late) if late else measured
+        measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late)
+        if not late:
+            measured = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
         if void := done.void:
@@ -361,8 +366,7 @@ class Testbed(RoundSource):
         if self.in_turns:  # each turn has checked its cluster, and only the last cluster still runs
             return
         with self._pool.turns.finishing():
-            for running in {id(running): running for running in self._pool.running(self._everywhere)}.values():
-                self._check(running)
+            self._check(*{id(running): running for running in self._pool.running(self._everywhere)}.values())
 
     def end(self) -> None:
         """End the thread that samples every second; the next round starts it again."""
@@ -373,10 +377,17 @@ class Testbed(RoundSource):
         """The samples of every second of these rounds as CSV (``timeline.Timeline.as_csv``); empty without rounds."""
         return self._timeline.as_csv(rounds) if self._timeline else ""
 
-    def _check(self, running: Running) -> None:
+    def _check(self, *several: Running) -> None:
+        """Check clusters: the delays first, while nothing else runs, then all clusters at once."""
+        for running in several:
+            with self._logs_kept(running.cluster):
+                self._network.after(running.cluster.path)
+        with concurrent.futures.ThreadPoolExecutor(len(several)) as threads:
+            list(threads.map(self._check_one, several))
+
+    def _check_one(self, running: Running) -> None:
         cluster, workloads = running.cluster, dict.fromkeys(map(comparability.tables, self._workloads))
         with self._logs_kept(cluster):
-            self._network.after(cluster.path)
             cluster.check(comparability.left_tables(workloads, self._profile))
             for workload in workloads:
                 if violations := workload.violations(cluster):
@@ -408,17 +419,11 @@ class Testbed(RoundSource):
         The largest one of all neighbours. None for clusters that take turns: each turn is a fresh cluster, so their
         differences are part of the noise that the interval shows.
         """
-        neighbours = [
-            pair for pair in itertools.pairwise(numbers) if len({self.variants[n].cluster_key for n in pair}) > 1
-        ]
+        neighbours = cluster_differences.apart(numbers, self.variants)
         if not neighbours or self.in_turns:
             return None
-        one = [
-            cluster_differences.of(variant, workload, self._pool.provisioner)
-            for variant, workload in zip(self.variants, self._workloads, strict=True)
-        ]
-        both = (cluster_difference.together(one[a], one[b]) for a, b in neighbours)
-        return dataclasses.replace(max(both, key=lambda known: known.log_ratio), instances=self.instances)
+        known = cluster_differences.largest(neighbours, self.variants, self._workloads, self._pool.provisioner)
+        return dataclasses.replace(known, instances=self.instances)
 
     def blind_spot(self, kind: str, *numbers: int) -> str:
         """Why this machine cannot decide a claim of this kind about these variants (0-based); empty where it can.
@@ -480,9 +485,8 @@ class Testbed(RoundSource):
         networks = (measured_back.line(self.names[n], self.variants[n].network, self.delays(n)) for n in numbers)
         lines = [f"durability: {labels}", *shapes_line(specs), *hosts_line(needs), *filter(None, networks)]
         for candidate, baseline in itertools.pairwise(numbers):
-            differ = self.differences(candidate, baseline)
-            lines.append(differing_line(self.names[baseline], self.names[candidate], differ))
-            lines += filter(None, [self.data_fits(candidate, baseline)])
+            differ, names = self.differences(candidate, baseline), (self.names[baseline], self.names[candidate])
+            lines += [differing_line(*names, differ), *filter(None, [self.data_fits(candidate, baseline)])]
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
         return lines

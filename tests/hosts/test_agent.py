@@ -269,14 +269,18 @@ def test_a_look_that_is_not_answered_is_said(host, shell):
 
 
 def test_what_a_look_has_written_is_read():
-    """Disk and link are missing where a host has none; a file that is written anew says nothing."""
+    """Links add up. Disk and links are missing where a host has none; a file that is written anew says nothing."""
     cpu, rest = "cpu  10 1 20 300 5 2 3 0 0 0\ncpu0 10 1 20 300 5 2 3 0 0 0\n", "softirq 9 1\n"
-    disk, link = "   7   0   56   1   9   0   72   1   0   1   1\n", "1000\n2000\n30\n"
+    disk = "   7   0   56   1   9   0   72   1   0   1   1\n"
+    link = "Inter-|   Receive  |  Transmit\n face |bytes packets |bytes packets\n" + "".join(
+        f"{name:>6}: {received:7} 9 0 0 0 0 0 0 {sent:8} {packets:7} 0 0 0 0 0 0\n"
+        for name, received, sent, packets in (("vec1", 1, 2, 3), ("lo", 7, 7, 7), ("vec0", 1000, 2000, 30))
+    )
     counted = agent._counted(cpu + rest + disk + link)
 
     assert dict(counted) == {
-        "user": 11, "system": 25, "iowait": 5, "idle": 300, "read": 56, "written": 72, "received": 1000, "sent": 2000,
-        "packets": 30,
+        "user": 11, "system": 25, "iowait": 5, "idle": 300, "read": 56, "written": 72, "received": 1001, "sent": 2002,
+        "packets": 33,
     }  # fmt: skip
     assert "packets" not in agent._counted(cpu + rest + disk)
     assert agent._counted(cpu + rest + link)["written"] == 0

@@ -175,6 +175,27 @@ def test_a_load_has_conditions_of_its_own(pool):
     assert cluster.dirty
 
 
+def test_clusters_are_checked_at_the_same_time(pool):
+    """Each of them, also where another one fails: both are dropped here."""
+    both = threading.Barrier(2)
+
+    class Unbalanced(Failing):
+        """A load whose check of one cluster waits for that of the other."""
+
+        def violations(self, cluster):
+            """A sentence."""
+            both.wait(60)
+            return ["the books do not balance"]
+
+    made = source(pool, Unbalanced("", None, writes=False), ONE, instances=2)
+    for block in range(2):
+        made.round(0, block=block, position=0)
+
+    with pytest.raises(SeriesVoid, match="the books do not balance"):
+        made.check()
+    assert [bool(cluster.dirty) for cluster in pool.clusters] == [True, True]
+
+
 def test_a_round_waits_until_the_cluster_is_fit_again(pool, monkeypatch):
     """What made a round void may still go on; when it never ends the problem is said, and the cluster is dropped."""
     made = source(pool, WRITE, ONE)

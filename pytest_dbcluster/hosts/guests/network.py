@@ -1,4 +1,7 @@
-"""A network of guests: a network namespace with a bridge, and a port of the bridge for each guest.
+"""A network of guests: a network namespace with bridges, and a port of a bridge for each interface of a guest.
+
+There are two bridges. One connects the guests with each other and with this machine. The other one is for interfaces
+that carry replication alone: it has a subnet of its own, and this machine has no address there.
 
 A process that sleeps holds the namespace. When it ends with the run, the kernel removes the namespace and everything in
 it, and the end of the pair of interfaces that is in this machine's own namespace. Without root there is no such pair:
@@ -25,7 +28,7 @@ from pytest_dbcluster.releases.release import Release
 BEGIN_SECONDS = 10.0
 DIRECTORY = "network"
 LOG = "network.log"
-BRIDGE = "bridge0"
+BRIDGE, REPLICATION_BRIDGE = "bridge0", "bridge1"
 UPLINK = "uplink"
 MAC = "02:00:00:00:00:01"  # locally administered
 
@@ -47,9 +50,9 @@ class Network:
         self._host = run.host("network", run.directory / DIRECTORY)
         self._numbering = threading.Lock()
         self._ports = 0
-        self.subnet = free_subnet()
-        self._free = list(self.subnet.hosts())
-        self.gateway = self._address()
+        self.subnet, self.replication_subnet = free_subnet().subnets()
+        self._free = {subnet: list(subnet.hosts()) for subnet in (self.subnet, self.replication_subnet)}
+        self.gateway = self._address(self.subnet)
         self._ours = f"dbc{run.run_id}"
         self._namespace: UserNamespace | None = None
         if user_namespace.root():
@@ -95,8 +98,11 @@ class Network:
         self._batch(
             self.enter,
             "link set lo up",
-            f"link add {BRIDGE} type bridge",
-            f"link set {BRIDGE} addrgenmode none up",
+            *(
+                f"link {does.format(bridge)}"
+                for bridge in (BRIDGE, REPLICATION_BRIDGE)
+                for does in ("add {} type bridge", "set {} addrgenmode none up")
+            ),
         )
 
     def _connect(self) -> None:
@@ -109,17 +115,21 @@ class Network:
         )
         self._batch(self.enter, f"link set {UPLINK} master {BRIDGE} addrgenmode none up")
 
-    def attach(self) -> tuple[str, ipaddress.IPv4Interface]:
-        """A new port: the interface that a guest takes, and the guest's address. Raises ProvisionError."""
+    def attach(self, *, replication: bool = False) -> tuple[str, ipaddress.IPv4Interface]:
+        """A new port: the interface that a guest takes, and the guest's address. Raises ProvisionError.
+
+        replication: on the bridge for replication alone.
+        """
+        bridge, subnet = (REPLICATION_BRIDGE, self.replication_subnet) if replication else (BRIDGE, self.subnet)
         with self._numbering:
             self._ports += 1
-            number, address = self._ports, self._address()
+            number, address = self._ports, self._address(subnet)
         # The kernel of this machine must not answer for a guest: without ARP it takes no packet of the interface.
         self._batch(
             self.enter,
             f"link add {_port(number)} type veth peer name {_guest(number)}",
             f"link set {_guest(number)} arp off addrgenmode none up",
-            f"link set {_port(number)} master {BRIDGE} addrgenmode none up",
+            f"link set {_port(number)} master {bridge} addrgenmode none up",
         )
         return _guest(number), address
 
@@ -128,15 +138,15 @@ class Network:
         with contextlib.suppress(ProvisionError):
             self._batch(self.enter, f"link delete {interface}")
         with self._numbering:
-            self._free.append(address.ip)
+            self._free[address.network].append(address.ip)
 
-    def cut(self, interface: str) -> None:
-        """Cut a guest off from all others and from this machine. Raises ProvisionError."""
-        self._batch(self.enter, f"link set {_peer(interface)} down")
+    def cut(self, interfaces: Sequence[str]) -> None:
+        """Cut a guest off from all that it reaches over these interfaces. Raises ProvisionError."""
+        self._batch(self.enter, *(f"link set {_peer(interface)} down" for interface in interfaces))
 
-    def join(self, interface: str) -> None:
+    def join(self, interfaces: Sequence[str]) -> None:
         """Connect a guest again. Raises ProvisionError."""
-        self._batch(self.enter, f"link set {_peer(interface)} up")
+        self._batch(self.enter, *(f"link set {_peer(interface)} up" for interface in interfaces))
 
     def close(self, *, keep: bool = False) -> None:
         """Disconnect this machine. The kernel does it, a little later, when nobody is in the namespace any more.
@@ -149,8 +159,8 @@ class Network:
             with contextlib.suppress(ProvisionError):
                 self._batch([], f"link delete {self._ours}")
 
-    def _address(self) -> ipaddress.IPv4Interface:
-        return ipaddress.IPv4Interface(f"{self._free.pop(0)}/{self.subnet.prefixlen}")
+    def _address(self, subnet: ipaddress.IPv4Network) -> ipaddress.IPv4Interface:
+        return ipaddress.IPv4Interface(f"{self._free[subnet].pop(0)}/{subnet.prefixlen}")
 
     def _batch(self, enter: Sequence[str], *lines: str) -> None:
         """Run commands of the program ip. Raises ProvisionError."""

@@ -1,20 +1,24 @@
-"""A path between guests of this machine: each guest delays, on its own link, what it sends to its peers."""
+"""A path between guests of this machine: each guest delays, on its own link, what it sends to its peers.
+
+Nodes that have a link for replication alone are apart on that link, and near on the other one.
+"""
 
 from __future__ import annotations
 
+import concurrent.futures
 import math
 import re
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.host import Host, replication_address
 from pytest_dbcluster.hosts.network import router
 from pytest_dbcluster.hosts.network.path import NetworkPath, OnPath, RoundTrips
 from pytest_dbcluster.hosts.network.router import BANDS
 from pytest_dbcluster.hosts.network.traffic import Burst, Pings
 from pytest_dbcluster.network import BESIDE_NODES, REST, NetworkNeeds, Pair
 
-LINK = "vec0"  # the link of a guest
+LINK, REPLICATION_LINK = "vec0", "vec1"  # the links of a guest
 LOAD = """
 for name in sch_prio sch_netem cls_u32; do
     test -e /sys/module/$name || insmod /usr/lib/uml/modules/$name.ko || exit
@@ -61,21 +65,31 @@ class GuestPath(NetworkPath):
         """Give the kernel of a guest its queues, as they are now. Raises ProvisionError."""
         self._hosts[end].run(["/bin/sh", "-c", LOAD], seconds=SECONDS)
         last = " ".join([str(BANDS - 1)] * 16)
-        lines = [f"qdisc replace dev {LINK} root handle 1: prio bands {BANDS} priomap {last}"]
+        ways = {peer: self._way(end, peer) for _, peer in self._bands(end)}
+        lines = [
+            f"qdisc replace dev {link} root handle 1: prio bands {BANDS} priomap {last}"
+            for link in sorted({link for link, _ in ways.values()})
+        ]
         lines += self._queues("add", end, self._needs)
         lines += [
-            f"filter add dev {LINK} parent 1: protocol ip prio 1 u32 match ip dst {self._hosts[peer].address}/32 "
+            f"filter add dev {ways[peer][0]} parent 1: protocol ip prio 1 u32 match ip dst {ways[peer][1]}/32 "
             f"flowid 1:{band:x}"
             for band, peer in self._bands(end)
         ]
         self._tc(end, lines)
+
+    def _way(self, end: str, peer: str) -> tuple[str, str]:
+        """The link of an end towards a peer that is delayed, and the address of the peer there."""
+        near, far = self._hosts[end], self._hosts[peer]
+        own = all(replication_address(host) != host.address for host in (near, far))
+        return (REPLICATION_LINK, replication_address(far)) if own else (LINK, far.address)
 
     def _bands(self, end: str) -> list[tuple[int, str]]:
         return list(enumerate((peer for peer in self.ends if peer != end), start=1))
 
     def _queues(self, does: str, end: str, needs: NetworkNeeds) -> list[str]:
         return [
-            f"qdisc {does} dev {LINK} parent 1:{band:x} handle {band + 0x10:x}: "
+            f"qdisc {does} dev {self._way(end, peer)[0]} parent 1:{band:x} handle {band + 0x10:x}: "
             f"{router.netem(needs.between(end, peer), router.GUEST_LATE)}"
             for band, peer in self._bands(end)
         ]
@@ -86,8 +100,8 @@ class GuestPath(NetworkPath):
     def shape(self, needs: NetworkNeeds) -> None:
         """Tell every guest, whatever its queues are now."""
         self._needs = needs
-        for end in self.ends:
-            self._tc(end, self._queues("change", end, needs))
+        with concurrent.futures.ThreadPoolExecutor(len(self.ends)) as threads:
+            list(threads.map(lambda end: self._tc(end, self._queues("change", end, needs)), self.ends))
 
     def host(self, end: str) -> Host:
         """The guest of an end."""
@@ -120,7 +134,7 @@ class GuestPath(NetworkPath):
 
     def _pinged(self, pair: Pair, *options: str, script: str = "") -> str:
         """What pings from the first end print. Raises ProvisionError when none comes back."""
-        arguments = ["-n", *options, self._hosts[pair[1]].address]
+        arguments = ["-n", *options, self._way(*pair)[1]]
         command = ["/bin/sh", "-c", script, "ping", *arguments] if script else ["/bin/ping", *arguments]
         try:
             return self._hosts[pair[0]].run(command, seconds=PINGS_SECONDS).stdout

@@ -46,7 +46,10 @@ class TestRow:
 
 
 def sentence(sources: Sequence[Source]) -> str:
-    """``58 of 60 claims hold, 1 is refuted: flush_2 is not faster than galera3 (update); 1 test is broken``."""
+    """``58 of 60 claims hold, 1 is refuted: flush_2 is not faster than galera3 (update); 1 test is broken``.
+
+    Of runs without a claim it says how many curves were drawn.
+    """
     asserted = [record for source in sources for record in source.claims if record.asserted]
     by_state = {state: [record for record in asserted if words.state(record) == state] for state in words.SYMBOLS}
     parts = []
@@ -58,6 +61,8 @@ def sentence(sources: Sequence[Source]) -> str:
             parts.append(f"{words.plural(len(open_), 'is', 'are')} inconclusive")
     else:
         parts.append("No claim was decided")
+        if drawn := sum(len(source.curves) for source in sources):
+            parts.append(words.plural(drawn, "curve was drawn", "curves were drawn"))
     broken = sum(len(source.tests("broken")) for source in sources)
     if broken:
         parts.append(words.plural(broken, "test is broken", "tests are broken"))

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_dbcluster.reporting.page import sources, summary
 from tests.support.records import failed, record, undecided
-from tests.support.results import results
+from tests.support.results import a_sweep, results
 from tests.support.run_documents import CUT_SHORT, MACHINE, TESTS
 
 
@@ -35,6 +35,21 @@ def source(tmp_path, monkeypatch):
 def test_one_sentence_says_it_all(source, made, sentence):
     """How many claims hold, and what the refuted ones say."""
     assert summary.sentence([source(made, tests=TESTS[:3])]) == sentence
+
+
+@pytest.mark.parametrize(
+    ("claims", "drawn", "sentence"),
+    [
+        ([], 1, "No claim was decided; 1 curve was drawn."),
+        ([], 2, "No claim was decided; 2 curves were drawn."),
+        ([record()], 2, "The only claim holds."),
+    ],
+)
+def test_curves_are_named_where_no_claim_is(source, claims, drawn, sentence):
+    """A run may only draw."""
+    made = dataclasses.replace(source(claims, tests=TESTS[:3]), curves=(a_sweep(),) * drawn)
+
+    assert summary.sentence([made]) == sentence
 
 
 def test_broken_tests_are_counted(source):

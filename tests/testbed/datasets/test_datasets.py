@@ -317,7 +317,8 @@ def test_reading_whole_tables_fills_the_cache_of_a_server(pool):
     """After a start it has none of the pages that only rounds read; afterwards it has them all."""
     (node,) = started(pool, ONE, load := Words(rows=20_000)).nodes
     ((before,),) = node.query(CACHED)
-    datasets.read_whole(types.SimpleNamespace(nodes=[node]), load.tables)
+    said = []
+    datasets.read_whole([types.SimpleNamespace(nodes=[node], spec=ONE)], load.tables, said.append)
     ((after,),) = node.query(CACHED)
 
     ((leaves,),) = node.query(
@@ -325,6 +326,7 @@ def test_reading_whole_tables_fills_the_cache_of_a_server(pool):
     )
     assert before < leaves / 2
     assert after >= leaves
+    assert said == [f"reading all data of {ONE} into their caches"]
 
 
 SHARED = ONE.with_options(lock_wait_timeout=40).named("shared")  # a running server can be switched to it
@@ -334,22 +336,21 @@ OWN = ONE.with_options(innodb_log_buffer_size="32M").named("own")
 @pytest.mark.parametrize(
     ("specs", "read"),
     [
-        ([OWN, ONE, SHARED], ["own", "standalone1"]),
+        ([OWN, ONE, SHARED], ["reading all data of own and standalone1 into their caches"]),
         ([ONE, OWN], []),
         ([ONE, SHARED], []),
     ],
     ids=["one of its own, two share", "each of its own", "all share"],
 )
 def test_a_cluster_with_more_variants_is_not_the_warmer_one(pool, said, specs, read):
-    """Where some clusters run more variants than others, each reads all data once, before its first round."""
+    """Where some clusters run more variants than others, all read all data once, at once, before the first round."""
     on = [pool.resolution.resolve(spec) for spec in specs]
     made = Testbed(Words(), on, pool, "quick", said.append)
     for block in range(2):
         for number in range(len(on)):
             made.round(number, block=block, position=number)
 
-    lines = [line.rpartition(" ")[2] for line in said if line.startswith("reading all data of ")]
-    assert lines == read
+    assert [line for line in said if line.startswith("reading all data of ")] == read
 
 
 def test_testbeds_continue_each_other_where_the_load_alone_differs(pool, said):

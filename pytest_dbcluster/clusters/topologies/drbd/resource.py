@@ -15,7 +15,7 @@ from typing import TypeVar
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import size
-from pytest_dbcluster.hosts.host import BlockDevice, Host
+from pytest_dbcluster.hosts.host import BlockDevice, Host, replication_address
 
 T = TypeVar("T")
 NAME = "r0"
@@ -112,22 +112,21 @@ class Resource:
         self._on_all(self._load)
         names = self._on_all(lambda host: host.run(["uname", "-n"]).stdout.strip())
         lines = [
-            HOST.format(name=name, disk=block_device(host).device, address=host.address, port=PORT)
+            HOST.format(name=name, disk=block_device(host).device, address=replication_address(host), port=PORT)
             for host, name in zip(self.hosts, names, strict=True)
         ]
         self._lines = "".join(lines)
         self._configuration = {host.name: f"{host.directory}/drbd.conf" for host in self.hosts}
-        self._configure("C")
+        self._on_all(lambda host: self._configure(host, "C"))
         self._on_all(self._create)
         wait.until(lambda: self._unlike("connection", CONNECTED), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
         self.run(self.hosts[0], "new-current-uuid", "--clear-bitmap")
         wait.until(lambda: self._unlike("disk", UP_TO_DATE), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
 
-    def _configure(self, protocol: str) -> None:
-        """Write the files that drbdadm reads. A host that starts again is refused by one with another protocol."""
+    def _configure(self, host: Host, protocol: str) -> None:
+        """Write the file that drbdadm reads. A host that starts again is refused by one with another protocol."""
         text = CONFIGURATION.format(name=NAME, device=DEVICE, protocol=protocol, hosts=self._lines)
-        for host in self.hosts:
-            host.push(text.encode(), self._configuration[host.name])
+        host.push(text.encode(), self._configuration[host.name])
 
     @property
     def _names(self) -> str:
@@ -212,11 +211,19 @@ class Resource:
         return f"drbdadm -c {self._configuration[host.name]} {words} {NAME}"
 
     def backlog(self) -> list[str]:
-        """What the hosts have still to send, write or answer, one line each; nothing of a host that has ended."""
+        """What the hosts have still to send, write or answer, one line each.
+
+        Nothing where a host has ended, or was started again without the resource: waiting would not make it less. The
+        readings of a round say that it is gone.
+        """
+        states = self._on_all(self._state_if_there)
+        there = [state for state in states if state]
+        if len(there) < len(states):
+            return []
         return [
             f"{host.name}: DRBD has {state.pending} requests pending and {size(state.out_of_sync)} to copy"
-            for host, state in zip(self.hosts, self._on_all(self._state_if_there), strict=True)
-            if state and (state.pending or state.out_of_sync)
+            for host, state in zip(self.hosts, there, strict=True)
+            if state.pending or state.out_of_sync
         ]
 
     def _state_if_there(self, host: Host) -> State | None:
@@ -235,7 +242,10 @@ class Resource:
                 self.run(host, "connect")
 
     def wait_equal(self) -> None:
-        """Wait until the hosts are connected and what differed has been copied. Raises ProvisionError, NotReady."""
+        """Connect the hosts, and wait until what differed has been copied. Raises ProvisionError, NotReady."""
+        if not self.problems(connected=True):
+            return
+        self.connect()
         wait.until(
             lambda: self.problems(connected=True), f"the resync of {self._names}", seconds=RESYNC_SECONDS, poll=0.05
         )
@@ -252,9 +262,12 @@ class Resource:
 
     def use_protocol(self, protocol: str) -> None:
         """Let writes wait for the standby as a protocol says: A, B or C. The hosts are connected."""
-        self._configure(protocol)
-        for host in self.hosts:
+
+        def use(host: Host) -> None:
+            self._configure(host, protocol)
             self.run(host, "net-options", f"--protocol={protocol}")
+
+        self._on_all(use)
         wait.until(lambda: self._unlike("protocol", protocol), f"DRBD of {self._names}", seconds=CONNECT_SECONDS)
 
     def promote(self, host: Host) -> None:
@@ -275,17 +288,18 @@ class Resource:
 
     def readings(self) -> Mapping[str, str]:
         """What a round must not change, by name: the state on each host, and how often it has changed."""
-        found = {}
-        for host in self.hosts:
-            try:
-                state = self.state(host)
-            except ProvisionError as error:
-                found[f"DRBD on {host.name}"] = f"unknown: {str(error).splitlines()[0]}"
-                continue
-            found[f"DRBD on {host.name}"] = f"{state}, protocol {state.protocol}" if state else "gone"
-            changes = state.changes if state else []
-            found[f"changes on {host.name}"] = f"{len(changes)}, the last: {changes[-1] if changes else 'none'}"
-        return found
+        return {name: text for readings in self._on_all(self._reading) for name, text in readings.items()}
+
+    def _reading(self, host: Host) -> Mapping[str, str]:
+        try:
+            state = self.state(host)
+        except ProvisionError as error:
+            return {f"DRBD on {host.name}": f"unknown: {str(error).splitlines()[0]}"}
+        changes = state.changes if state else []
+        return {
+            f"DRBD on {host.name}": f"{state}, protocol {state.protocol}" if state else "gone",
+            f"changes on {host.name}": f"{len(changes)}, the last: {changes[-1] if changes else 'none'}",
+        }
 
 
 def _outdated(state: State | None) -> bool:

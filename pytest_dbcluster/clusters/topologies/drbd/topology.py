@@ -31,6 +31,7 @@ class Drbd(Topology):
 
     needs = frozenset({"block-devices"})
     minimum_nodes = 2
+    replication_link = True
     alike = "standalone"
     settings: Mapping[str, Sequence[str]] = {PROTOCOL: ("C", "B", "A"), IS_CONNECTED: ("ON", "OFF")}
 
@@ -114,7 +115,6 @@ class Drbd(Topology):
         wanted = {name: settings.get(name, values[0]) for name, values in self.settings.items()}
         self._now = wanted
         if self._connected:
-            self._resource.connect()
             self._resource.wait_equal()
             self._resource.use_protocol(wanted[PROTOCOL])
         else:

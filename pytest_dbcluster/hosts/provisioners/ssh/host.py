@@ -16,6 +16,7 @@ from pytest_dbcluster.hosts.agent import Agent
 from pytest_dbcluster.hosts.host import Completed, EndsCommands, Falls, Host, Process
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.machine import FREE, Machine
+from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import Session
 from pytest_dbcluster.hosts.provisioners.ssh.usage import Usage, read
 
@@ -56,7 +57,7 @@ class SshHost(Host, Falls, EndsCommands):
     ``session``: the connection; it is the host's own, so what becomes of one host concerns no other.
     """
 
-    def __init__(self, name: str, machine: Machine, session: Session, run_id: str) -> None:
+    def __init__(self, name: str, machine: Machine, session: Session, programs: Programs, run_id: str) -> None:
         facts = machine.facts
         self.name = name
         self.address = facts.address
@@ -66,6 +67,7 @@ class SshHost(Host, Falls, EndsCommands):
         self.session = session
         self.connects = session.connect
         self._machine = machine
+        self._programs = programs
         self._environment = remote_programs.environment(run_id, session.name)
         self._numbers = itertools.count(1)
         self._looking = threading.Lock()
@@ -138,7 +140,7 @@ class SshHost(Host, Falls, EndsCommands):
 
     def bring(self, tree: Path) -> None:
         """Send programs to the machine, unless it has them. Commands go on to use the paths of this machine."""
-        self._machine.bring(tree)
+        self._programs.bring(tree, self._machine)
 
     def copy_tree(self, source: str, target: str, *, durable: bool = False) -> None:
         """Copy a directory of this machine, or of the host itself, to the host. It is sent once to each machine."""

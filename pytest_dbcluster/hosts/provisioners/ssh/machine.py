@@ -14,12 +14,12 @@ import time
 from pathlib import Path
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import Session
 from pytest_dbcluster.releases import shims
 from pytest_dbcluster.system.ports import HIGHEST, LOWEST
 
+COMPILED = "__pycache__"  # not sent: it changes without its sources
 PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
 
 
@@ -87,11 +87,10 @@ class Machine:
     Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts.
     """
 
-    def __init__(self, session: Session, progress: Report) -> None:
+    def __init__(self, session: Session) -> None:
         self.target = session.target
         self.session = session
-        self._progress = progress
-        self._bringing = threading.RLock()
+        self._sending = threading.Lock()
         self._brought: dict[str, str] = {}  # path here -> path there
         self._ports: set[int] = set()
         began = time.time()
@@ -109,20 +108,29 @@ class Machine:
             text = text.replace(here, there)
         return text
 
-    def bring(self, tree: Path) -> None:
-        """Send a file tree of programs, unless the machine has it from before. Raises ProvisionError."""
-        with self._bringing:
-            if str(tree) in self._brought or any(str(tree).startswith(f"{known}/") for known in self._brought):
-                return
-            place = f"{self.facts.root}/{PROGRAMS}/{identity(tree)}"
-            if not self._has(place):
-                self._progress(f"sending {tree.name} to {self.target}")
-                self._send(tree, place)
+    def place(self, tree: Path) -> str:
+        """The path on the machine of a tree of programs, which stays there for later runs."""
+        return f"{self.facts.root}/{PROGRAMS}/{identity(tree)}"
+
+    def knows(self, tree: Path) -> bool:
+        """Whether this run knows that the machine has a tree, or one that it is in."""
+        return any(str(tree) == known or str(tree).startswith(f"{known}/") for known in self._brought)
+
+    def has(self, tree: Path) -> bool:
+        """Whether the machine has a tree, from this run or from an earlier one. Raises ProvisionError."""
+        if not self.knows(tree) and self._has(place := self.place(tree)):
             self._brought[str(tree)] = place
+        return self.knows(tree)
+
+    def send(self, tree: Path) -> None:
+        """Send a tree of programs. Raises ProvisionError."""
+        place = self.place(tree)
+        self._send(tree, place)
+        self._brought[str(tree)] = place
 
     def data(self, tree: Path) -> str:
         """The path of a copy of a directory of this machine, which hosts copy from; it goes at the end of the run."""
-        with self._bringing:
+        with self._sending:
             place = f"{self.directory}/data/{identity(tree)}"
             if not self._has(place):
                 self._send(tree, place)
@@ -143,7 +151,7 @@ class Machine:
             f"mv -T {target} {shlex.quote(place)} && rm -rf {part}"
         )
         try:
-            self.session.send(f"tar -C {source} --sparse -cf - {name} | {pack}", script)
+            self.session.send(f"tar -C {source} --sparse --exclude={COMPILED} -cf - {name} | {pack}", script)
         except CommandFailed as error:
             with contextlib.suppress(ProvisionError):
                 self.session.ask(f"rm -rf {part}")
@@ -169,7 +177,7 @@ class Machine:
         low, high = self.facts.ephemeral
         text = self.session.ask("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; true")
         taken = {int(port, 16) for port in re.findall(r": [0-9A-F]+:([0-9A-F]{4}) ", text)}
-        with self._bringing:
+        with self._sending:
             while True:
                 port = random.randint(LOWEST, HIGHEST)
                 if not low <= port <= high and port not in taken and port not in self._ports:
@@ -182,7 +190,11 @@ FREE = "df -P -k . | awk 'NR == 2 { print $4 }'"  # KiB
 
 
 def identity(tree: Path) -> str:
-    """A name for a tree as it is now: that of the tree, with its number and time of change on this machine's disk."""
-    state = tree.stat()
-    digest = hashlib.sha256(f"{tree}:{state.st_ino}:{state.st_mtime_ns}".encode()).hexdigest()[:12]
-    return f"{re.sub('[^A-Za-z0-9_.-]', '-', tree.name)}-{digest}"
+    """A name for a tree as it is now: its own, with a digest of the names, sizes and times of change of its files."""
+    digest = hashlib.sha256(str(tree).encode())
+    for path in (tree, *sorted(tree.rglob("*"))):
+        if COMPILED not in path.parts:
+            state = path.lstat()
+            size = state.st_size if path.is_file() else 0
+            digest.update(f"{path.relative_to(tree)}:{size}:{state.st_mtime_ns if size else 0}\n".encode())
+    return f"{re.sub('[^A-Za-z0-9_.-]', '-', tree.name)}-{digest.hexdigest()[:12]}"

@@ -1,8 +1,9 @@
 """Provisioner for machines elsewhere: ``--db-provisioner ssh --db-host USER@ADDRESS`` (repeated).
 
 Each node of a cluster is on a machine of its own; the nodes of another cluster lie on the same machines, so that
-variants share hardware. The load generator runs on a machine of its own if one is named. A run uses its machines alone:
-it holds a lock on each of them, so other runs and other workers of pytest-xdist wait, or take other machines.
+variants share hardware. The load generator runs on a machine of its own if one is named. A run takes as many machines
+as its largest cluster so far has nodes, and keeps them to its end: it holds a lock on each. So other workers of
+pytest-xdist, and other runs, take other machines, or wait.
 """
 
 from __future__ import annotations
@@ -11,15 +12,17 @@ import concurrent.futures
 import contextlib
 import getpass
 import itertools
+import os
 import platform
 import shutil
 import statistics
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
+from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import duration, gibibytes
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
@@ -29,11 +32,12 @@ from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
 from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
+from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import MachineBusy, Session, closed
 from pytest_dbcluster.spec import ClusterSpec
 
 SIDE_BY_SIDE = 2  # clusters whose servers share the machines; each has an equal share of the memory
-WAIT_SECONDS = 1.0  # between two looks whether machines have become free
+WAIT_SECONDS = 2.0  # between two looks whether machines have become free
 TELL_SECONDS = 60.0
 PORT_TRIES = 5
 CLOCK_SECONDS = 5.0  # by which clocks may differ before it is said
@@ -92,11 +96,20 @@ class SshProvisioner(Provisioner):
         self._run = LocalRun()
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._machines: dict[str, Machine] = {}
+        self._programs = Programs(lambda: list(self._machines.values()), self._tell)
         self._sessions: dict[str, Session] = {}  # of hosts, by directory
         self._numbers = itertools.count(1)
         self._beginning = threading.RLock()
+        self._taking = threading.Lock()
         self._over = threading.Event()
         self._files: LocalHost | None = None
+
+    def _tell(self, line: str) -> None:
+        self.progress(line)  # whose function is given later
+
+    def _nodes(self) -> list[Machine]:
+        """The machines of nodes that this run has."""
+        return [machine for machine in self._machines.values() if machine.target in self._targets]
 
     @property
     def offers(self) -> frozenset[str]:
@@ -120,28 +133,31 @@ class SshProvisioner(Provisioner):
                     f"Linux {facts.kernel}, {facts.disk}, clock {facts.clocksource}"
                 )
         if found:
-            found["load"] = ", ".join(self._load_targets) or f"on {self._targets[-1]}, beside a server"
+            found["load"] = ", ".join(self._load_targets) or "on a machine of a node, beside its server"
         return found
 
     @property
     def disk(self) -> str:
-        """The file system of the machines' data."""
-        return next((machine.facts.disk for machine in self._machines.values()), "")
+        """The file system of the machines' data, their CPUs and their memory; servers choose options by these.
+
+        The first call takes a machine. Raises what ``acquire`` raises.
+        """
+        facts = self._take(1)[0].facts
+        return f"{facts.disk}, {facts.cpus} CPUs, {facts.memory} bytes of memory"
 
     def memory(self) -> Memory:
         """The memory of the smallest machine, as often as there are machines."""
-        self._begin()
-        nodes = [self._machines[target] for target in self._targets if target in self._machines]
+        nodes = self._take(1) and self._nodes()
         free = min(machine.available_memory() for machine in nodes)
         return Memory(min(machine.facts.memory for machine in nodes) * len(nodes), free * len(nodes))
 
     def node_memory(self, spec: ClusterSpec, machine: int) -> int:
         """The memory of one node, in bytes: its machine has servers of as many clusters as run side by side."""
-        nodes = [self._machines[target] for target in self._targets if target in self._machines]
+        nodes = self._nodes()
         return (min(one.facts.memory for one in nodes) if nodes else machine) // SIDE_BY_SIDE
 
     def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
-        """A host on a machine of its own for each node. The first call connects to all machines.
+        """A host on a machine of its own for each node.
 
         Raises Unsupported for more nodes than machines, and ProvisionError.
         """
@@ -150,13 +166,13 @@ class SshProvisioner(Provisioner):
                 f"cluster {spec} has {spec.nodes} nodes, each on a machine of its own, and --db-host names "
                 f"{len(self._targets)}"
             )
-        self._begin()
-        return self._hosts(spec, self._targets[: spec.nodes])
+        return self._hosts(self._take(spec.nodes))
 
     def client(self, spec: ClusterSpec) -> SshHost:
         """A host on the machine of --db-load-host; without one on the last machine of --db-host."""
-        self._begin()
-        return self._hosts(spec, [*self._load_targets, self._targets[-1]][:1])[0]
+        nodes = self._take(1)
+        load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
+        return self._hosts([*load, nodes[-1]][:1])[0]
 
     def workshop(self, spec: ClusterSpec) -> LocalHost:
         """A host of this machine: the programs are the same, and what is made here is sent to each machine once."""
@@ -188,46 +204,88 @@ class SshProvisioner(Provisioner):
         closed(own)
         self._run.close()
 
-    def _begin(self) -> None:
-        """Connect to every machine, each with its lock. Another run that has one of them is waited for."""
-        with self._beginning:
-            if self._machines:
-                return
-            self._files = self._run.host("ssh", self._run.directory / "ssh")
-            began = told = time.monotonic()
-            while busy := self._connected():
-                if time.monotonic() - told >= TELL_SECONDS or told == began:
-                    told = time.monotonic()
-                    self.progress(
-                        f"waiting for {', '.join(busy)}: another run uses it ({duration(told - began)} so far)"
-                    )
-                time.sleep(WAIT_SECONDS)
-            threading.Thread(target=self._beat, name="beats of machines", daemon=True).start()
-            self._compare_clocks()
+    def _take(self, nodes: int) -> list[Machine]:
+        """The machines of a cluster with this many nodes. Those that this run has come first.
 
-    def _connected(self) -> list[str]:
-        """Connect to all machines at once. Returns those that another run uses; then none is connected.
+        The first call takes the machines of the load generator too, and waits while others use what it needs. A later
+        one does not wait: who waits while it holds machines may wait for ever. Raises Unsupported, Inconclusive when
+        the run's time is used, and ProvisionError.
+        """
+        with self._taking:
+            have = self._nodes()
+            if len(have) < nodes:
+                began = told = time.monotonic()
+                while busy := self._taken(nodes - len(have), load=not self._machines):
+                    if self._machines:
+                        raise Unsupported(
+                            f"a cluster of {nodes} nodes needs {nodes - len(have)} more machines than this process "
+                            f"has, and others use {', '.join(busy)}: name more machines with --db-host, or take fewer "
+                            "workers (-n)"
+                        )
+                    if reason := self.over():
+                        raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")
+                    if time.monotonic() - told >= TELL_SECONDS or told == began:
+                        told = time.monotonic()
+                        waited = duration(told - began)
+                        self.progress(f"waiting for machines: another run uses {', '.join(busy)} ({waited} so far)")
+                    time.sleep(WAIT_SECONDS)
+            return self._nodes()[:nodes]
+
+    def _taken(self, nodes: int, *, load: bool) -> list[str]:
+        """Take free machines, all that are asked for or none. Returns those that others use; empty when all were taken.
+
+        load: take the share of the machines of load generators too. Raises ProvisionError or Unsupported.
+        """
+        if self._files is None:
+            self._files = self._run.host("ssh", self._run.directory / "ssh")
+            threading.Thread(target=self._beat, name="beats of machines", daemon=True).start()
+        wanted = [(self._targets, nodes)]
+        if load and self._load_targets:
+            wanted.append((self._load_targets, max(1, len(self._load_targets) // workers())))
+        taken: dict[str, Machine] = {}
+        busy: list[str] = []
+        try:
+            for targets, number in wanted:
+                found, others = self._free([target for target in targets if target not in self._machines], number)
+                taken |= found
+                busy += others if len(found) < number else []
+        except BaseException:
+            closed([machine.session for machine in taken.values()])
+            raise
+        if busy:
+            closed([machine.session for machine in taken.values()])
+            return busy
+        self._machines |= taken
+        self._compare_clocks(taken.values())
+        return []
+
+    def _free(self, targets: Sequence[str], number: int) -> tuple[dict[str, Machine], list[str]]:
+        """Connect to this number of machines that nobody uses; these, and those that others use.
 
         Raises ProvisionError or Unsupported; then none is connected.
         """
-        targets = (*self._targets, *self._load_targets)
-        with concurrent.futures.ThreadPoolExecutor(len(targets)) as threads:
-            futures = {target: threads.submit(self._machine, target) for target in targets}
-        made = {target: future.result() for target, future in futures.items() if not future.exception()}
-        errors = [error for future in futures.values() if (error := future.exception())]
-        if not errors:
-            self._machines = made
-            return []
-        closed([machine.session for machine in made.values()])
-        for error in errors:
-            if not isinstance(error, MachineBusy):
-                raise error
-        return [target for target, future in futures.items() if future.exception()]
+        left = deque(targets)
+        left.rotate(-worker() * number)  # workers begin with different ones
+        found: dict[str, Machine] = {}
+        busy: list[str] = []
+        while left and len(found) < number:
+            asked = [left.popleft() for _ in range(min(len(left), number - len(found)))]
+            with concurrent.futures.ThreadPoolExecutor(len(asked)) as threads:
+                futures = {target: threads.submit(self._machine, target) for target in asked}
+            found |= {target: future.result() for target, future in futures.items() if not future.exception()}
+            for target, future in futures.items():
+                if isinstance(error := future.exception(), MachineBusy):
+                    busy.append(target)
+                elif error:
+                    closed([machine.session for machine in found.values()])
+                    raise error
+        # In the order of the options: which node is on which machine does not depend on who was free first.
+        return {target: found[target] for target in targets if target in found}, busy
 
     def _machine(self, target: str) -> Machine:
         session = self._session(target, "machine", exclusive=True)
         try:
-            return Machine(session, self.progress)
+            return Machine(session)
         except BaseException:
             session.close()
             raise
@@ -244,23 +302,22 @@ class SshProvisioner(Provisioner):
     def _owner(self) -> str:
         return f"{self.run_id} {getpass.getuser()}@{platform.node()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
 
-    def _hosts(self, spec: ClusterSpec, targets: Sequence[str]) -> list[SshHost]:
+    def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
         """A host on each of these machines, connected at once. Raises ProvisionError; then none is left."""
-        names = [f"node{number}" for number in range(1, len(targets) + 1)]
-        with concurrent.futures.ThreadPoolExecutor(len(targets)) as threads:
-            futures = [threads.submit(self._host, name, target) for name, target in zip(names, targets, strict=True)]
+        names = [f"node{number}" for number in range(1, len(machines) + 1)]
+        with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
+            futures = [threads.submit(self._host, name, one) for name, one in zip(names, machines, strict=True)]
         hosts = [future.result() for future in futures if not future.exception()]
         if failure := next((error for future in futures if (error := future.exception())), None):
             self.give_back(hosts)
             raise failure
         return hosts
 
-    def _host(self, name: str, target: str) -> SshHost:
-        machine = self._machines[target]
+    def _host(self, name: str, machine: Machine) -> SshHost:
         if machine.session.agent.gone:
             raise ProvisionError(machine.session.agent.gone)
-        session = self._session(target, name)
-        host = SshHost(name, machine, session, self.run_id)
+        session = self._session(machine.target, name)
+        host = SshHost(name, machine, session, self._programs, self.run_id)
         with self._beginning:
             self._sessions[host.directory] = session
         return host
@@ -274,9 +331,9 @@ class SshProvisioner(Provisioner):
                 with contextlib.suppress(ProvisionError):
                     session.agent.beat()
 
-    def _compare_clocks(self) -> None:
+    def _compare_clocks(self, machines: Iterable[Machine]) -> None:
         """Say which clock is wrong: times in logs and results would not fit together."""
-        ahead = {target: machine.facts.clock_ahead for target, machine in self._machines.items()}
+        ahead = {machine.target: machine.facts.clock_ahead for machine in machines}
         usual = statistics.median([0.0, *ahead.values()])
         for target, seconds in ahead.items():
             if abs(seconds - usual) > CLOCK_SECONDS:
@@ -285,3 +342,13 @@ class SshProvisioner(Provisioner):
                     f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
                     "but times in its logs do not fit to ours"
                 )
+
+
+def worker() -> int:
+    """The number of this worker of pytest-xdist, from 0 on; 0 without workers."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+def workers() -> int:
+    """The number of workers of pytest-xdist; 1 without."""
+    return int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))

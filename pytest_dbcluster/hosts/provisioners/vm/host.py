@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from pytest_dbcluster.hosts.agent_host import AgentHost
 from pytest_dbcluster.hosts.guests.disk import Counted
 from pytest_dbcluster.hosts.guests.guest import DIRECTORY, Guest, Machine
 from pytest_dbcluster.hosts.guests.network import Network
-from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, Partitions, Pauses
+from pytest_dbcluster.hosts.host import BlockDevice, Falls, Host, Partitions, Pauses, ReplicationLink
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.network.path import NetworkPath
 from pytest_dbcluster.hosts.provisioners.vm.data_disk import DEVICE, DataDisk
@@ -26,7 +25,7 @@ LOOK_SECONDS = 1.0  # to wait for the figures of a guest; one that is paused has
 TICKS, SECTOR, ETHERNET = 100, 512, 14  # units: of CPU time (1/s), of disks and of an Ethernet header (bytes)
 
 
-class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
+class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice, ReplicationLink):
     """A guest, its agent, its disk, and the directory that it shares with this machine under the same path."""
 
     root = True  # in the guest
@@ -42,9 +41,10 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         network: Network,
         images: DiskImages,
     ) -> None:
-        self._interface, address = machine.interfaces[0]
-        super().__init__(name, str(address.ip), files)
-        self._address: ipaddress.IPv4Interface = address
+        self._interfaces = machine.interfaces
+        address, *more = [str(address.ip) for _, address in machine.interfaces]
+        super().__init__(name, address, files)
+        self.replication_address = more[0] if more else ""
         self._network = network
         self.connects = network.connects
         self.path: NetworkPath | None = None  # the network to the other hosts of the cluster, where it can be delayed
@@ -166,7 +166,7 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         found |= {"disk_read_bytes": counted["read"] * SECTOR, "disk_write_bytes": counted["written"] * SECTOR}
         if "packets" not in counted:
             return found
-        # The guest's link receives what it sends too, without the Ethernet header.
+        # A link of the guest receives what it sends too, without the Ethernet header.
         own = counted["sent"] - ETHERNET * counted["packets"]
         return {
             **found,
@@ -182,13 +182,17 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         """Let the guest continue. Raises ProvisionError."""
         self._guest.resume()
 
+    @property
+    def _names(self) -> list[str]:
+        return [interface for interface, _ in self._interfaces]
+
     def partition(self) -> None:
         """Cut the guest off from all other guests and from this machine. Raises ProvisionError."""
-        self._network.cut(self._interface)
+        self._network.cut(self._names)
 
     def heal(self) -> None:
         """Connect the guest again. Raises ProvisionError."""
-        self._network.join(self._interface)
+        self._network.join(self._names)
 
     def kill(self) -> None:
         """Cut the guest's power and start it again. Raises ProvisionError.
@@ -213,8 +217,9 @@ class GuestHost(AgentHost, Pauses, Partitions, Falls, BlockDevice):
         self._guest.detach()
 
     def close(self) -> None:
-        """End the guest and remove its port. A guest that has ended already is no error."""
+        """End the guest and remove its ports. A guest that has ended already is no error."""
         self._guest.close()
-        self._network.detach(self._interface, self._address)
+        for interface, address in self._interfaces:
+            self._network.detach(interface, address)
         if self._files.group:
             self._files.group.remove()

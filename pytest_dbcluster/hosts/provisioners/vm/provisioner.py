@@ -1,6 +1,7 @@
 """Guest provisioner: every node is a guest of user-mode Linux, a virtual machine that needs no hypervisor.
 
-A guest is a process of this machine with a kernel of its own, one CPU, its own memory and its own network interface.
+A guest is a process of this machine with a kernel of its own, one CPU, its own memory and its own network interface;
+where its topology asks for it, a second interface carries replication alone.
 Its programs are those of the cache. Data of its server lie on a disk of its own, a sparse file of the run; its other
 files lie in a directory of this machine, which the guest sees under the same path.
 """
@@ -28,6 +29,7 @@ from pytest_dbcluster.hosts.network.guest_path import GuestPath
 from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.hosts.provisioners.vm.disk_images import DiskImages
 from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
+from pytest_dbcluster.network import BESIDE_NODES
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.releases.find import find
@@ -136,10 +138,11 @@ class GuestProvisioner(Provisioner):
         limits = HostNeeds(cores=spec.needs.cores, iops=spec.needs.iops)
         if limits.powers:
             self._run.limit(files, f"{directory.parent.name}-{directory.name}", limits)
-        interface, address = network.attach()
+        links = [False, True] if spec.needs.replication_link and directory.name not in BESIDE_NODES else [False]
+        interfaces = [network.attach(replication=link) for link in links]
         machine = Machine(
             memory=spec.needs.memory or MEMORY,
-            interfaces=[(interface, address)],
+            interfaces=interfaces,
             enter=network.enter,
             read_only=[str(cache.releases()), str(Path(registry.__file__).parent)],
             writable=[files.directory],
@@ -149,7 +152,8 @@ class GuestProvisioner(Provisioner):
         try:
             host = GuestHost(directory.name, system, files, machine, network, self._images)
         except BaseException:
-            network.detach(interface, address)
+            for interface, address in interfaces:
+                network.detach(interface, address)
             if files.group:
                 files.group.remove()
             raise

@@ -83,9 +83,14 @@ def test_a_backlog_is_what_the_standby_has_not_written():
     assert pair(QUIET, COPYING).backlog() == ["node2: DRBD has 5 requests pending and 2.1 MB to copy"]
 
 
-def test_a_host_that_has_ended_has_no_backlog(monkeypatch):
-    """A reading says that it is lost, which voids the round; one that only does not answer now is an error."""
-    device = pair(QUIET, COPYING)
+def test_a_pair_that_has_lost_a_host_has_no_backlog(monkeypatch):
+    """Nobody could write it, so no drain waits for it. A reading says that the host is lost, which voids the round.
+
+    A host that only does not answer now is an error.
+    """
+    assert pair(COPYING, VERSION).backlog() == []
+    assert pair(COPYING, VERSION).readings()["DRBD on node2"] == "gone"
+    device = pair(COPYING, COPYING)
     device.hosts[1].answers = {"*dmesg*": CommandFailed(["sh"], 1, host="node2", stderr="guest node2 has ended")}
 
     with pytest.raises(CommandFailed, match="guest node2 has ended"):

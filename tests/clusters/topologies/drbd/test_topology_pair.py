@@ -11,6 +11,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import ADMIN
+from pytest_dbcluster.hosts.host import replication_address
 from pytest_dbcluster.network import REST
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
@@ -54,6 +55,20 @@ def test_one_host_has_a_server_and_the_other_one_its_disk(cluster):
     before, wrote, _ = cluster.hosts[0].run(["dmesg"]).stdout.partition("role( Secondary -> Primary )")
     assert wrote
     assert "Began resync" not in before
+
+
+def test_the_device_is_replicated_over_a_link_of_its_own(cluster):
+    """Clients and our own commands stay on the other one, which delays nothing."""
+    first, second = cluster.hosts
+    said = first.run(["/bin/sh", "-c", "cat drbd.conf; netstat -tn; /sbin/tc qdisc"]).stdout
+    of_device = [line.split()[3:5] for line in said.splitlines() if ":7788" in line and "ESTABLISHED" in line]
+
+    assert replication_address(first) != first.address
+    assert all(f"address {replication_address(host)}:7788;" in said for host in (first, second))
+    ends = {end.rpartition(":")[0] for ends in of_device for end in ends}
+    assert ends == {replication_address(first), replication_address(second)}
+    assert "dev vec1" in said
+    assert not any("netem" in line for line in said.splitlines() if "dev vec0" in line)
 
 
 def test_variants_differ_by_distance_protocol_and_connection(testbed, pool, cluster):

@@ -15,4 +15,4 @@ def test_a_pair_is_the_same_without_root(home):
     """Its variants, its void rounds and its failover: the same tests, in a user namespace."""
     last = home.passed("-W", "error", f"{ROOT}/tests/clusters/topologies/drbd/test_topology_pair.py", seconds=900)
 
-    assert re.match(r"4 passed in ", last)
+    assert re.match(r"5 passed in ", last)
