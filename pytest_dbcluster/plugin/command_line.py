@@ -17,7 +17,8 @@ def add_ssh_options(add: Callable[..., None]) -> None:
         "--db-host",
         action="append",
         metavar="USER@ADDRESS",
-        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too",
+        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too; "
+        "USER@ADDRESS=PRIVATE_ADDRESS where the machines reach each other at other addresses",
     )
     add(
         "--db-load-host",

@@ -301,9 +301,8 @@ class Testbed(RoundSource):
         late = round_runner.reset(workload, setting)
         settled = not late and cluster.settle(SETTLE_SECONDS)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
-        measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late)
-        if not late:
-            measured = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
+        whole = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
+        measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late) if late else whole
         done = measured(variant=self.names[variant], block=block, position=position)
         self._last = done.seconds
         if void := done.void:

@@ -14,7 +14,7 @@ import threading
 import time
 from pathlib import Path
 
-from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import Session
 from pytest_dbcluster.releases import shims
@@ -91,10 +91,11 @@ class Facts:
 class Machine:
     """A machine of the run. ``session``: our own connection to it, which holds the machine's lock.
 
-    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts.
+    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts. ``address``: at which
+    other machines reach it, empty for that at which ssh does.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, address: str = "") -> None:
         self.target = session.target
         self.session = session
         self._sending = threading.Lock()
@@ -102,7 +103,8 @@ class Machine:
         self._ports: set[int] = set()
         began = time.time()
         text = session.ask(remote_programs.FACTS)
-        self.facts = Facts.read(text, self.target, (began + time.time()) / 2)
+        facts = Facts.read(text, self.target, (began + time.time()) / 2)
+        self.facts = dataclasses.replace(facts, address=address or facts.address)
 
     @property
     def directory(self) -> str:
@@ -159,7 +161,7 @@ class Machine:
         )
         try:
             self.session.send(f"tar -C {source} --sparse --exclude={COMPILED} -cf - {name} | {pack}", script)
-        except CommandFailed as error:
+        except ProvisionError as error:
             with contextlib.suppress(ProvisionError):
                 self.session.ask(f"rm -rf {part}")
             raise ProvisionError(

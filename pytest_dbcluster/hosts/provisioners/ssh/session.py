@@ -213,12 +213,12 @@ class Session:
     def send(self, local: str, script: str) -> None:
         """Run a script on the machine whose input is the output of a shell command of this machine.
 
-        Raises CommandFailed.
+        Raises ProvisionError.
         """
         self._piped(local, shlex.join(self.over(script)))
 
     def receive(self, script: str, local: str) -> None:
-        """Run a script on the machine, and a shell command of this machine on its output. Raises CommandFailed."""
+        """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError."""
         self._piped(shlex.join(self.over(script)), local)
 
     def _piped(self, first: str, second: str) -> None:
@@ -227,6 +227,9 @@ class Session:
         command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
         try:
             self._files.run(["/bin/sh", "-c", command], seconds=COPY_SECONDS)
+        except CommandFailed as error:  # the command line is long, and says nothing to users
+            said = error.stderr.strip().splitlines()
+            raise ProvisionError(said[-1] if said else self.agent.gone or "ssh printed nothing") from None
         finally:
             Path(shlex.split(status)[0]).unlink(missing_ok=True)
 
