@@ -25,7 +25,6 @@ from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
 from pytest_dbcluster.rounds.round import Round, RunResult
-from pytest_dbcluster.system import probes
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
 from pytest_dbcluster.testbed.timeline import Place, Timeline
@@ -62,8 +61,9 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     watched = cluster.topology.watch(cluster.nodes)
     before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
-    servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
-    with Sampler(servers, client=setting.client) as samples, _ended_with_hosts(cluster, setting.client):
+    servers = {node.name: node.process for node in cluster.nodes if node.process}
+    machine = Sampler(servers, setting.client, [node.host for node in cluster.nodes])
+    with machine as samples, _ended_with_hosts(cluster, setting.client):
         try:
             result = workload.run(setting)
         except WorkloadError as error:
@@ -88,7 +88,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
         wall=0.0,
         started=started,
         counters={**deltas, "drain_seconds": drained},
-        samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
+        samples={**samples.rates(), load_generator.CORES: setting.client.cores()},
         void=void,
     )
     late_by = open_loop.behind(result, workload.round_seconds)
