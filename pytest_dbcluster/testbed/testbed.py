@@ -300,7 +300,7 @@ class Testbed(RoundSource):
         self._switch(running, variant)
         self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
         late = round_runner.reset(workload, setting)
-        settled = not late and cluster.settle(SETTLE_SECONDS)
+        settled = not late and cluster.settle(SETTLE_SECONDS, applied=workload.writes)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         whole = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
         measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late) if late else whole
