@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.agent import Agent
@@ -163,10 +163,8 @@ class Session:
 
     def push(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the machine, which has its permissions from the start. Raises CommandFailed."""
-        target = shlex.quote(path)
-        script = (
-            f"umask 077; mkdir -p $(dirname {target}) && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
-        )
+        target, parent = shlex.quote(path), shlex.quote(str(PurePosixPath(path).parent))
+        script = f"umask 077; mkdir -p {parent} && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
         if len(content) <= SMALL:
             encoded = base64.b64encode(content).decode()
             lines = "\n".join(encoded[start : start + LINE] for start in range(0, len(encoded), LINE))
