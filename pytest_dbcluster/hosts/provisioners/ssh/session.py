@@ -123,7 +123,8 @@ class Session:
         Raises CommandFailed, and ProvisionError for a machine that is gone.
         """
         files = f".ask-{next(self._numbers)}"
-        status, output, errors = self.ended(f"{{ {script}\n}} >{files}.out 2>{files}.err", files, seconds)
+        led = f"exec $leader sh -c {shlex.quote(script)} >{files}.out 2>{files}.err"  # ends with what it has begun
+        status, output, errors = self.ended(led, files, seconds)
         if status != 0:
             timeout = seconds if status is None else None
             raise CommandFailed(["sh", "-c", script], status, output, errors, host=self.target, seconds=timeout)
