@@ -31,6 +31,7 @@ ANSWER_SECONDS = 60.0
 KILLED_SECONDS = 1.0  # to wait for the end of a killed script
 SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
 LINE = 1000  # characters
+BEGINS = "dbcluster-output-begins"  # a line before the output of a script
 MISSING = 44  # the status of a script that found no file
 COPY_SECONDS = 1800.0  # for a release over a slow link
 ADVICE = {
@@ -217,8 +218,15 @@ class Session:
         self._piped(local, shlex.join(self.over(script)))
 
     def receive(self, script: str, local: str) -> None:
-        """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError."""
-        self._piped(shlex.join(self.over(script)), local)
+        """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError.
+
+        What a login shell has printed before the script began is not part of its output.
+        """
+        script = f"printf '\\n%s\\n' {BEGINS}; {script}"
+        self._piped(
+            shlex.join(self.over(script)),
+            f'while IFS= read -r line && [ "$line" != {BEGINS} ]; do :; done; {local}',
+        )
 
     def _piped(self, first: str, second: str) -> None:
         """Run two shell commands of this machine, the second on the output of the first; both have to succeed."""
