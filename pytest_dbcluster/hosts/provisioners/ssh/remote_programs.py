@@ -125,6 +125,7 @@ echo "clocksource $(cat /sys/devices/system/clocksource/clocksource0/current_clo
 echo "disk $(stat -f -c %T .) on $(df -P . | tail -n 1 | cut -d ' ' -f 1)"
 echo "root ${PWD%/*}"
 echo "zstd $(command -v zstd)"
+echo "tar $(tar --version 2>/dev/null | head -n 1)"
 echo "address ${SSH_CONNECTION:-}"
 """
 
