@@ -24,7 +24,8 @@ def add_ssh_options(add: Callable[..., None]) -> None:
         "--db-load-host",
         action="append",
         metavar="USER@ADDRESS",
-        help="machine for the load generator and proxies (default: the last --db-host, beside a server)",
+        help="machine for the load generator and proxies (default: the last --db-host, beside a server); repeatable: "
+        "sysbench and TPC-C divide their terminals between all of them, mysqlslap runs on the first",
     )
     add(
         "--db-host-keys",

@@ -175,6 +175,12 @@ class SshProvisioner(Provisioner):
         load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
         return self._hosts([*load, nodes[-1]][:1])[0]
 
+    def clients(self, spec: ClusterSpec) -> Sequence[SshHost]:
+        """A host on each machine of --db-load-host that this process has; without one that of ``client``."""
+        self._take(1)
+        load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
+        return self._hosts(load) if load else [self.client(spec)]
+
     def workshop(self, spec: ClusterSpec) -> LocalHost:
         """A host of this machine: the programs are the same, and what is made here is sent to each machine once."""
         return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
