@@ -85,7 +85,8 @@ agent=$!
 exec 3<&- </dev/null
 (
     last= missed=0
-    while sleep "$every"; do
+    trap 'kill -s KILL "$nap"; wait "$nap"; exit' TERM
+    while sleep "$every" & nap=$!; wait "$nap"; do
         now=
         read -r now <"$beat"
         if [ "$now" = "$last" ]; then missed=$((missed + 1)); else missed=0 last=$now; fi
@@ -95,7 +96,8 @@ exec 3<&- </dev/null
 ) >/dev/null 2>&1 9<&- &
 watchdog=$!
 wait "$agent"
-kill -s KILL "$watchdog" 2>/dev/null
+kill -s TERM "$watchdog" 2>/dev/null
+wait "$watchdog"
 end_marked
 cd / && rm -rf -- "$directory"
 """
