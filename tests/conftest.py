@@ -20,6 +20,7 @@ from pytest_dbcluster.clusters.topology import topology
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.container.provisioner import ContainerProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
@@ -28,10 +29,11 @@ from pytest_dbcluster.system import cache, machine_lock
 from pytest_dbcluster.system.machine_lock import MachineLock
 from pytest_dbcluster.testbed.pool import Pool
 from pytest_dbcluster.testbed.resolution import Resolution
-from tests.support import engines, homes, users
+from tests.support import engines, homes, stand_ins, users
 from tests.support.clusters import bring_up
 from tests.support.guests import missing as no_guests
 from tests.support.homes import Home
+from tests.support.stand_ins import StandIns
 
 pytest_plugins = ["pytester"]
 
@@ -202,6 +204,38 @@ def guest(guests: GuestProvisioner) -> Iterator[Bring]:
     for cluster in made:
         cluster.close()
         guests.give_back(cluster.hosts)
+
+
+@pytest.fixture(scope="session")
+def elsewhere() -> Iterator[StandIns]:
+    """Three stand-in hosts and one for loads; what they need is named where it is missing."""
+    if reason := stand_ins.missing():
+        pytest.skip(reason)
+    with StandIns(count=3, load=1) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def machines(elsewhere: StandIns) -> Iterator[SshProvisioner]:
+    """Hosts on the machines of ``elsewhere``."""
+    made = SshProvisioner(machines=elsewhere.servers, load_machines=elsewhere.loads, config=elsewhere.config)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def remote(machines: SshProvisioner) -> Iterator[Bring]:
+    """``remote("galera", 3, "mariadb:10.11")``: as ``bring``, on machines that ssh reaches."""
+    made: list[Cluster] = []
+
+    def remote(topology: str, nodes: int, release: str, /, **options: str) -> Cluster:
+        made.append(bring_up(ClusterSpec(topology, nodes=nodes), find.find(release), machines, options=options))
+        return made[-1]
+
+    yield remote
+    for cluster in made:
+        cluster.close()
+        machines.give_back(cluster.hosts)
 
 
 @pytest.fixture

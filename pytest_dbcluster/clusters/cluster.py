@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import operator
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers.connection import Endpoint
-from pytest_dbcluster.clusters.servers.node import LOAD, Node
+from pytest_dbcluster.clusters.servers.node import LOAD, Node, of_each
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
 from pytest_dbcluster.hosts.host import Host
@@ -101,7 +102,10 @@ class Cluster:
 
     def backlog(self) -> list[str]:
         """Return what nodes must still apply; if nothing, what they must still flush. Empty when settled."""
-        return self.topology.backlog(self.nodes) or [problem for node in self.nodes for problem in node.unflushed()]
+        return self.topology.backlog(self.nodes) or self._of_each(Node.unflushed)
+
+    def _of_each(self, lines: Callable[[Node], Sequence[str]]) -> list[str]:
+        return [line for found in of_each(self.nodes, lines) for line in found]
 
     def settle(self, seconds: float = 1.0) -> bool:
         """Wait until every node has applied and flushed everything; return False on a timeout of ``seconds``."""
@@ -132,14 +136,15 @@ class Cluster:
             faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
         # One server has none to differ from, and to read all of a large table takes it a minute.
         for table in tables if not faults and len(self.nodes) > 1 else ():
-            sums = {node.name: node.query(f"CHECKSUM TABLE {table}")[0][1] for node in self.nodes}
+            rows = of_each(self.nodes, operator.methodcaller("query", f"CHECKSUM TABLE {table}"))
+            sums = {node.name: found[0][1] for node, found in zip(self.nodes, rows, strict=True)}
             if len(set(sums.values())) > 1 or None in sums.values():
                 faults.append(f"table {table} differs between nodes: {sums}")
         return (faults or self.topology.violations(self.nodes)) + self.logged()
 
     def logged(self) -> list[str]:
         """Return the [ERROR] lines of every node since the last call, each with the node's name."""
-        return [f"{node.name} logged: {line}" for node in self.nodes for line in node.new_errors()]
+        return self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.

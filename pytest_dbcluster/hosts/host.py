@@ -247,7 +247,9 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
     if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
         return [ask(item) for item in items]
     with concurrent.futures.ThreadPoolExecutor(len(items), thread_name_prefix="dbcluster-each") as threads:
-        return list(threads.map(ask, items))
+        answers = [threads.submit(ask, item) for item in items]
+        concurrent.futures.wait(answers)
+        return [answer.result() for answer in answers]
 
 
 @runtime_checkable

@@ -69,6 +69,13 @@ class Provisioner(abc.ABC):
         """A new host for the load generator; it is given back as any other. Raises ProvisionError or Unsupported."""
         return self.acquire(spec)[0]
 
+    def clients(self, spec: ClusterSpec) -> Sequence[Host]:
+        """New hosts for the load generator, which divide a load between them; the default is the one of ``client``.
+
+        They are given back as any other. Raises ProvisionError or Unsupported.
+        """
+        return [self.client(spec)]
+
     def workshop(self, spec: ClusterSpec) -> Host:
         """A new host on which data of servers are made that other hosts copy; it is given back as any other.
 

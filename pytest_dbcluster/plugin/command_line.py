@@ -17,13 +17,15 @@ def add_ssh_options(add: Callable[..., None]) -> None:
         "--db-host",
         action="append",
         metavar="USER@ADDRESS",
-        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too",
+        help="machine for one node of each cluster, for --db-provisioner ssh; repeatable; a Host of ~/.ssh/config too; "
+        "USER@ADDRESS=PRIVATE_ADDRESS where the machines reach each other at other addresses",
     )
     add(
         "--db-load-host",
         action="append",
         metavar="USER@ADDRESS",
-        help="machine for the load generator and proxies (default: the last --db-host, beside a server)",
+        help="machine for the load generator and proxies (default: the last --db-host, beside a server); repeatable: "
+        "sysbench and TPC-C divide their terminals between all of them, mysqlslap runs on the first",
     )
     add(
         "--db-host-keys",

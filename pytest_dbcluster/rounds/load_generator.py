@@ -13,7 +13,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.claims.claim import Outcome, Verdict
-from pytest_dbcluster.rounds.round import Round
+from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 
 BUSY = 0.9  # share of the measured time that a thread is on a CPU; above it the thread delays its next operation
 SHARE = 0.8  # share of the cores that the load generator may use
@@ -24,21 +24,52 @@ USED = "cpu_client"  # sample: cores used by a tool that does not count its own 
 def limit(done: Round) -> str:
     """Why the load generator, and not the servers, limited the speed of a round; empty when it did not.
 
-    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores.
+    Its busiest thread was on a CPU for 90 % of the time, or it used 80 % of its cores. Of several hosts that divided
+    the load each machine is judged by itself: one that has no cores left limits its part, however idle the others are.
     """
-    busiest = done.outcome.busiest or 0.0
-    if busiest >= BUSY:
-        return f"a thread of the load generator was on a CPU for {100 * busiest:.0f} % of the time"
-    used, cores = used_cores(done) or 0.0, done.samples.get(CORES, math.inf)
-    if used >= SHARE * cores:
-        return f"the load generator took {used:.2g} of its {cores:g} cores"
+    machines = [(_on(hosts), *figures) for hosts in _machines(done.outcome) for figures in [_figures(hosts, done)]]
+    alone = ("", done.outcome.busiest or 0.0, used_cores(done) or 0.0, done.samples.get(CORES, math.inf))
+    for where, busiest, used, cores in machines or [alone]:
+        if busiest >= BUSY:
+            return f"a thread of the load generator{where} was on a CPU for {100 * busiest:.0f} % of the time"
+        if used >= SHARE * cores:
+            return f"the load generator{where} took {used:.2g} of its {cores:g} cores"
     return ""
 
 
+def cores_of(outcome: RunResult) -> float | None:
+    """The cores that the hosts which divided a run may use, together; None for a run on one host."""
+    machines = _machines(outcome)
+    return sum(hosts[0].cores for hosts in machines) if machines else None
+
+
+def _machines(outcome: RunResult) -> list[list[LoadHost]]:
+    """The hosts that divided a run, by machine."""
+    machines: dict[str, list[LoadHost]] = {}
+    for host in outcome.load_hosts:
+        machines.setdefault(host.machine, []).append(host)
+    return list(machines.values())
+
+
+def _on(hosts: Sequence[LoadHost]) -> str:
+    return f" on {' and '.join(host.name for host in hosts)}"
+
+
+def _figures(hosts: Sequence[LoadHost], done: Round) -> tuple[float, float, float]:
+    """Of one machine: its busiest thread, the cores it used, and those it may use."""
+    used = sum(host.client_seconds for host in hosts) / done.seconds
+    return max(host.busiest for host in hosts), used, hosts[0].cores
+
+
 def line(rounds: Mapping[str, Sequence[Round]]) -> list[str]:
-    """One line: the cores that the load generator used and may use, as medians; no line when they are not known."""
+    """The cores that the load generator used and may use, as medians; no line when they are not known.
+
+    Before it a line with the hosts that divided the load, where there were several.
+    """
     variants = [f"{name} {usage}" for name, series in rounds.items() if (usage := _usage(series))]
-    return [f"load generator: {'; '.join(variants)}"] if variants else []
+    hosts = max((done.outcome.load_hosts for series in rounds.values() for done in series), key=len, default=())
+    divided = [f"load from {len(hosts)} hosts: {', '.join(host.name for host in hosts)}"] if hosts else []
+    return [*divided, f"load generator: {'; '.join(variants)}"] if variants else divided
 
 
 def _usage(rounds: Sequence[Round]) -> str:

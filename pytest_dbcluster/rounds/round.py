@@ -16,6 +16,21 @@ USUAL = "throughput"  # the metric of claims about a workload that names no defa
 
 
 @dataclasses.dataclass(frozen=True)
+class LoadHost:
+    """What one of several hosts of the load generator took for its part of a run.
+
+    name: of its machine, or of the host. machine: as ``Host.machine``; hosts of one machine share its cores. cores:
+    that it may use. client_seconds, busiest: as in RunResult, of this host.
+    """
+
+    name: str
+    machine: str
+    cores: float
+    client_seconds: float
+    busiest: float
+
+
+@dataclasses.dataclass(frozen=True)
 class RunResult:
     """What a workload reports of one run.
 
@@ -33,7 +48,7 @@ class RunResult:
     span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None
     when they cover the measured time. client_seconds: CPU seconds of the load generator in the measured time. busiest:
     the largest share (0 to 1) of the measured time that one of its threads was on a CPU. figures: more figures that a
-    workload reports, such as tpmC.
+    workload reports, such as tpmC. load_hosts: the hosts that divided the run; empty for a run on one host.
     """
 
     seconds: float
@@ -53,6 +68,7 @@ class RunResult:
     busiest: float | None = None
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     resolution: float = 0.0
+    load_hosts: tuple[LoadHost, ...] = ()
 
     @property
     def done(self) -> int:

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, mebibytes
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.rounds import metrics, open_loop
 from pytest_dbcluster.spec import ClusterSpec, HostNeeds
@@ -163,6 +164,15 @@ def hosts_line(needs: Mapping[str, HostNeeds]) -> list[str]:
     if len(set(limits.values())) == 1:
         return [f"each node's host: {next(iter(limits.values()))}"]
     return [f"each node's host: {'; '.join(f'{name} {limit}' for name, limit in limits.items())}"]
+
+
+def undivided_lines(workloads: Iterable[Workload], hosts: Sequence[Host]) -> list[str]:
+    """A line for each workload that the first of several hosts ran alone, because it cannot be divided."""
+    alone = dict.fromkeys(str(workload) for workload in workloads if not workload.divides) if len(hosts) > 1 else {}
+    return [
+        f"load from 1 of {len(hosts)} hosts: {name} cannot be divided, because its tool times its own clients alone"
+        for name in alone
+    ]
 
 
 def shapes_line(specs: Mapping[str, ClusterSpec]) -> list[str]:

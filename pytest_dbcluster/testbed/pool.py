@@ -53,7 +53,7 @@ class Pool:
         self.provisioner = resolution.provisioner
         self._progress = progress = resolution.progress
         self._running: dict[tuple[object, ...], Running] = {}
-        self._clients: dict[ReleaseName | None, Host] = {}
+        self._clients: dict[ReleaseName | None, Sequence[Host]] = {}
         self._brought: set[tuple[Host, str]] = set()  # hosts, and the keys of the releases that they have
         self.turns = Turns.on(self.provisioner.offers, self.provisioner.run_id, progress, over)
 
@@ -162,7 +162,7 @@ class Pool:
 
         copies: the variant of each cluster, and the template that its nodes start from.
         """
-        client = next(iter(self._clients.values()))
+        client = next(iter(self._clients.values()))[0]
         sizes = [
             (variant.spec.on_release(variant.release.asked), cache.size(template.data) + GROWTH)
             for variant, template in copies
@@ -199,15 +199,24 @@ class Pool:
         return [running.cluster for running in self._running.values()]
 
     def client(self, release: Release) -> Host:
-        """The host of the load generator, for workloads that use programs of this release.
+        """The first host of the load generator, see ``clients``."""
+        return self.clients(release)[0]
 
-        One host serves the whole run, unless the provisioner brings the programs of each release.
+    def clients(self, release: Release) -> Sequence[Host]:
+        """The hosts of the load generator, for workloads that use programs of this release.
+
+        They serve the whole run, unless the provisioner brings the programs of each release. When one of them is lost,
+        all are taken anew.
         """
         asked = release.asked if self.provisioner.brings_programs else None
-        if asked not in self._clients or self._clients[asked].lost():
-            self._clients[asked] = self.provisioner.client(ClusterSpec("standalone", release=asked, name="client"))
-        self.bring(release, self._clients[asked])
-        return self._clients[asked]
+        hosts = self._clients.get(asked, ())
+        if not hosts or any(host.lost() for host in hosts):
+            self.provisioner.give_back([host for host in hosts if not host.lost()])
+            hosts = self.provisioner.clients(ClusterSpec("standalone", release=asked, name="client"))
+            self._clients[asked] = hosts
+        for host in hosts:
+            self.bring(release, host)
+        return hosts
 
     def bring(self, release: Release, host: Host) -> None:
         """Have the programs of a release on a host that outlives the rounds; once for each. Raises ProvisionError."""

@@ -24,8 +24,7 @@ from pytest_dbcluster.hosts.host import EndsCommands, Host
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
-from pytest_dbcluster.rounds.round import Round, RunResult
-from pytest_dbcluster.system import probes
+from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 from pytest_dbcluster.testbed import sampler
 from pytest_dbcluster.testbed.sampler import Sampler
 from pytest_dbcluster.testbed.timeline import Place, Timeline
@@ -62,8 +61,9 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     watched = cluster.topology.watch(cluster.nodes)
     before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
-    servers = {node.name: node.process.pid for node in cluster.nodes if node.process}
-    with Sampler(servers, client=setting.client) as samples, _ended_with_hosts(cluster, setting.client):
+    servers = {node.name: node.process for node in cluster.nodes if node.process}
+    machine = Sampler(servers, setting.client, [node.host for node in cluster.nodes])
+    with machine as samples, _ended_with_hosts(cluster, setting.clients):
         try:
             result = workload.run(setting)
         except WorkloadError as error:
@@ -88,7 +88,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
         wall=0.0,
         started=started,
         counters={**deltas, "drain_seconds": drained},
-        samples={**samples.rates(), load_generator.CORES: probes.usable_cores()},
+        samples={**samples.rates(), load_generator.CORES: load_generator.cores_of(result) or setting.client.cores()},
         void=void,
     )
     late_by = open_loop.behind(result, workload.round_seconds)
@@ -96,17 +96,18 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
 
 
 @contextlib.contextmanager
-def _ended_with_hosts(cluster: Cluster, client: Host) -> Iterator[None]:
+def _ended_with_hosts(cluster: Cluster, clients: Sequence[Host]) -> Iterator[None]:
     """End the load when a host of the cluster is lost. It closes no connection, so loads would wait for its answers."""
-    over = threading.Event()
+    over, ending = threading.Event(), [client for client in clients if isinstance(client, EndsCommands)]
 
-    def watch(ending: EndsCommands) -> None:
+    def watch() -> None:
         while not over.wait(LOOK_SECONDS):
             if any(host.lost() for host in cluster.hosts):
-                ending.end_commands()
+                for client in ending:
+                    client.end_commands()
 
-    watching = threading.Thread(target=watch, args=(client,), name=f"hosts of {cluster.spec}", daemon=True)
-    if isinstance(client, EndsCommands):
+    watching = threading.Thread(target=watch, name=f"hosts of {cluster.spec}", daemon=True)
+    if ending:
         watching.start()
     try:
         yield
@@ -218,7 +219,18 @@ def _added(results: Sequence[RunResult]) -> RunResult:
         busiest=max((result.busiest for result in results if result.busiest is not None), default=None),
         figures=_means([result.figures for result in results]),
         resolution=sum(result.resolution for result in results),
+        load_hosts=_added_hosts([result.load_hosts for result in results]),
     )
+
+
+def _added_hosts(runs: Sequence[Sequence[LoadHost]]) -> tuple[LoadHost, ...]:
+    """The hosts that divided several runs, with the CPU time of all of them; the busiest thread is that of any run."""
+    added: dict[str, LoadHost] = {}
+    for host in (host for run in runs for host in run):
+        before = added.get(host.name, dataclasses.replace(host, client_seconds=0.0))
+        seconds, busiest = before.client_seconds + host.client_seconds, max(before.busiest, host.busiest)
+        added[host.name] = dataclasses.replace(host, client_seconds=seconds, busiest=busiest)
+    return tuple(added.values())
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:

@@ -6,13 +6,14 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.clusters.servers.node import Node, of_each
+from pytest_dbcluster.hosts.host import Host, Process, at_once
 from pytest_dbcluster.rounds.counters import DELTAS, STATES, Reading
 
 PRESSURE = ("cpu", "io", "memory")
@@ -68,19 +69,36 @@ class Growth:
 
 
 _SENT, _RECEIVED = Growth(2), Growth(1)
+# The metrics of whole machines that hosts elsewhere count (``Host.usage``), as the sampler names them.
+_ELSEWHERE: Mapping[str, Sequence[str]] = {
+    "cpu_all": ("cpu_user", "cpu_system"),
+    "steal": ("cpu_steal",),
+    "iowait": ("cpu_iowait",),
+    "disk_write_bytes": ("disk_write_bytes",),
+    "disk_writes": ("disk_writes",),
+    "disk_read_bytes": ("disk_read_bytes",),
+    "network_bytes": ("network_sent_bytes",),
+    "network_packets": ("network_packets",),
+    **{f"pressure_{resource}": (f"pressure_{resource}",) for resource in PRESSURE},
+}
+_ALSO = {name: (name,) for name in ("cpu_user", "cpu_system", "cpu_idle", "network_received_bytes")}
 
 
 class Sampler:
     """Samples the machine at the start and at the end of a round; ``timeline`` takes the samples of every second.
 
-    processes: process ids by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
+    processes: by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
     ``cpu_client`` is the CPU of that host where the host can report it. With None it is the CPU of ended child
-    processes of this one. Each sample in ``samples`` is a time (``time.monotonic``) with cumulative values.
+    processes of this one. hosts: of the nodes. Each sample in ``samples`` is a time (``time.monotonic``) with
+    cumulative values.
     """
 
-    def __init__(self, processes: Mapping[str, int], client: Host | None = None) -> None:
+    def __init__(
+        self, processes: Mapping[str, Process], client: Host | None = None, hosts: Sequence[Host] = ()
+    ) -> None:
         self._client = client
-        self._processes = found(processes)
+        self._processes = processes
+        self._hosts = hosts
         self.samples: list[tuple[float, Sample]] = []
 
     def __enter__(self) -> Sampler:
@@ -97,37 +115,67 @@ class Sampler:
         second); ``disk_write_bytes``, ``disk_read_bytes`` and ``network_bytes`` (sent) in bytes a second;
         ``disk_writes`` and ``network_packets`` (sent) in operations and packets a second. ``pressure_cpu``,
         ``pressure_io`` and ``pressure_memory`` are shares from 0 to 1 of the time in which some task waited for it.
-        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine. Metrics that this machine does
-        not report are missing.
+        All but ``cpu_NAME``, ``cpu_plugin`` and ``cpu_client`` are of the whole machine; where nodes are on other
+        machines, they are the sums over these. Metrics that a machine does not report are missing.
         """
         (begin, first), (end, last) = self.samples[0], self.samples[-1]
         seconds = max(end - begin, 1e-6)
         return {name: (last[name] - first[name]) / seconds for name in first if name in last}
 
     def _now(self) -> Sample:
-        used = _ended_children() if self._client is None else self._client.cpu_seconds()
-        return sample(self._processes, used)
+        client_seconds = _ended_children if self._client is None else self._client.cpu_seconds
+        seconds, used = asked(self._processes, client_seconds, machines(self._hosts))
+        return sample(seconds, used.values())
 
 
-def found(processes: Mapping[str, int]) -> dict[str, psutil.Process]:
-    """The processes that run, by name; of a process id that this machine cannot see there is none."""
-    return {name: psutil.Process(pid) for name, pid in processes.items() if psutil.pid_exists(pid)}
+def found(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:
+    """The processes that this machine sees running, by name."""
+    return {name: psutil.Process(own.pid) for name, own in processes.items() if own.pid and psutil.pid_exists(own.pid)}
 
 
-def sample(processes: Mapping[str, psutil.Process], client_seconds: float | None) -> Sample:
+def machines(hosts: Iterable[Host]) -> dict[str, Host]:
+    """One host of each machine, other than this one, that these hosts are on."""
+    return {host.machine: host for host in hosts if host.machine}
+
+
+def asked(
+    processes: Mapping[str, Process], client_seconds: Callable[[], float | None], elsewhere: Mapping[str, Host]
+) -> tuple[Sample, dict[str, Mapping[str, float]]]:
+    """The CPU seconds of each process and of the load generator so far, and what each other machine counts.
+
+    client_seconds: those of the load generator; None when they are not known. elsewhere: a host of each machine. All
+    are asked at once where there is one.
+    """
+    names = {f"cpu_{name}": process.cpu_seconds for name, process in processes.items()} | {"cpu_client": client_seconds}
+    asks: list[Callable[[], Any]] = [*names.values(), *(host.usage for host in elsewhere.values())]
+    answers = at_once(asks, lambda ask: ask(), list(elsewhere.values()))
+    seconds = {name: value for name, value in zip(names, answers, strict=False) if value is not None}
+    return seconds, dict(zip(elsewhere, answers[len(names) :], strict=True))
+
+
+def sample(seconds: Sample, used: Collection[Mapping[str, float]]) -> Sample:
     """One sample: cumulative values, as ``Sampler.rates`` names them.
 
-    client_seconds: the CPU seconds of the load generator so far; None when they are not known.
+    seconds: of processes, as ``asked`` gives them. used: what the nodes' machines count; empty for this machine.
     """
-    values = {f"cpu_{name}": _cpu(process) for name, process in processes.items()}
+    own = os.times()
+    return {**seconds, "cpu_plugin": own.user + own.system, **(_sums(_ELSEWHERE, used) if used else _of_this_machine())}
+
+
+def _sums(metrics: Mapping[str, Sequence[str]], used: Collection[Mapping[str, float]]) -> Sample:
+    """The sums over other machines. A metric that one of them does not report is missing."""
+    return {
+        metric: sum(counts[name] for counts in used for name in names)
+        for metric, names in metrics.items()
+        if all(name in counts for counts in used for name in names)
+    }
+
+
+def _of_this_machine() -> Sample:
     whole = psutil.cpu_times()
-    values["cpu_all"] = sum(whole[:3])
+    values: Sample = {"cpu_all": sum(whole[:3])}
     values["steal"] = getattr(whole, "steal", 0.0)
     values["iowait"] = getattr(whole, "iowait", 0.0)
-    own = os.times()
-    values["cpu_plugin"] = own.user + own.system
-    if client_seconds is not None:
-        values["cpu_client"] = client_seconds
     if disk := psutil.disk_io_counters():
         values |= {"disk_write_bytes": disk.write_bytes, "disk_writes": disk.write_count}
         values["disk_read_bytes"] = disk.read_bytes
@@ -137,8 +185,13 @@ def sample(processes: Mapping[str, psutil.Process], client_seconds: float | None
     return values | _pressure()
 
 
-def of_machine() -> Sample:
-    """What the timeline shows of this machine besides ``sample``: its CPU seconds by kind, and bytes received."""
+def of_machine(used: Collection[Mapping[str, float]] = ()) -> Sample:
+    """What the timeline shows of the machine besides ``sample``: its CPU seconds by kind, and bytes received.
+
+    used: as in ``sample``.
+    """
+    if used:
+        return _sums(_ALSO, used)
     whole, received = psutil.cpu_times(), psutil.net_io_counters(pernic=True, nowrap=False)
     return {
         "cpu_user": whole.user + getattr(whole, "nice", 0.0),
@@ -180,14 +233,6 @@ def _ended_children() -> float:
     return times.children_user + times.children_system
 
 
-def _cpu(process: psutil.Process) -> float:
-    try:
-        times = process.cpu_times()
-    except psutil.Error:
-        return 0.0
-    return float(times.user + times.system)
-
-
 def _pressure() -> Sample:
     """Seconds in which some task waited for each resource (/proc/pressure, which has microseconds)."""
     seconds: Sample = {}
@@ -203,9 +248,10 @@ def _pressure() -> Sample:
 def read_counters(nodes: Sequence[Node]) -> Reading:
     """The status counters of each node, in order. Counters that a release does not have are missing."""
     statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
-    readings = []
-    for node in nodes:
+
+    def read(node: Node) -> dict[str, float]:
         more = _MORE.get(node.release.product)
         values = {**node.pairs(statement), **(node.pairs(more) if more else {})}
-        readings.append({name: float(value) for name, value in values.items() if value})
-    return readings
+        return {name: float(value) for name, value in values.items() if value}
+
+    return of_each(nodes, read)

@@ -154,9 +154,10 @@ class Testbed(RoundSource):
 
     def _setting(self, running: Running) -> Setting:
         path = running.cluster.path
-        client = path.host(CLIENT) if path and path.has_host(CLIENT) else self._pool.client(self.client)
+        own = path.host(CLIENT) if path and path.has_host(CLIENT) else None
+        client, *others = [own] if own else self._pool.clients(self.client)
         self._pool.bring(self.client, client)
-        return Setting(running.cluster, client, self.client, self._profile, self._progress)
+        return Setting(running.cluster, client, self.client, self._profile, self._progress, others=tuple(others))
 
     def _ready(self, variant: int, instance: int) -> Running:
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
@@ -488,7 +489,7 @@ class Testbed(RoundSource):
             lines += [differing_line(*names, differ), *filter(None, [self.data_fits(candidate, baseline)])]
         if len({(variant.release.name, variant.release.version) for variant in self.variants}) > 1:
             lines.append(f"client of all variants: that of {self.client.name} {self.client.version}")
-        return lines
+        return [*lines, *comparability.undivided_lines(self._workloads, self._pool.clients(self.client))]
 
     def delays(self, variant: int) -> list[Delay]:
         """The round trips of a variant's network, asked and measured; empty for one without a network."""

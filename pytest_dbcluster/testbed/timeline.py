@@ -18,15 +18,17 @@ from collections.abc import Iterator, Mapping, Sequence
 import psutil
 
 from pytest_dbcluster.clusters.cluster import Cluster
+from pytest_dbcluster.clusters.servers.node import Node, of_each
 from pytest_dbcluster.clusters.topology import Pulse
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.testbed.sampler import Sample, found, of_machine, of_process, sample
+from pytest_dbcluster.testbed.sampler import Sample, asked, found, machines, of_machine, of_process, sample
 from pytest_dbcluster.workloads.workload import Setting
 
 INTERVAL = 1.0  # seconds
 STOP_SECONDS = 5.0
 ABOUT = ("time", "seconds", "variant", "block", "position")
+LOADS = "client"  # the name of the load generator's host
 NODE, CLIENT = "_node", "_client"  # in the names of values that are of one node; at the end of those of the load's host
 GAUGES = (
     "receive_queue",
@@ -67,12 +69,14 @@ class Moment:
 class Sampled:
     """What is sampled at present. number: of these processes and hosts; place: None between rounds.
 
-    hosts: of the nodes and of the load generator, by name.
+    programs: the servers by node. processes: those of them that this machine sees. hosts: of the nodes and of the load
+    generator, by name.
     """
 
     place: Place | None
     cluster: Cluster | None
     client: Host | None
+    programs: Mapping[str, Process]
     processes: Mapping[str, psutil.Process]
     hosts: Mapping[str, Host]
     number: int
@@ -91,22 +95,26 @@ class Timeline:
         self._stopped = threading.Event()  # each thread has its own
         self._known: Key | None = None
         self._numbers: dict[Key, int] = {}
-        self._now = Sampled(None, None, None, {}, {}, 0)
+        self._now = Sampled(None, None, None, {}, {}, {}, 0)
 
     @contextlib.contextmanager
     def during(self, place: Place, setting: Setting) -> Iterator[None]:
         """Sample the cluster of this setting, and its servers until the block ends; then its processes alone."""
         cluster = setting.cluster
-        pids = {node.name: node.process.pid for node in cluster.nodes if node.process}
+        programs = {node.name: node.process for node in cluster.nodes if node.process}
         # Processes of guests have no number of this machine; each guest has a directory.
-        key = frozenset((node.name, node.host.directory, pids.get(node.name, 0)) for node in cluster.nodes)
-        hosts = {node.name: node.host for node in cluster.nodes} | {"client": setting.client}
+        key = frozenset(
+            (node.name, f"{node.host.machine}:{node.host.directory}", node.process.pid if node.process else 0)
+            for node in cluster.nodes
+        )
+        hosts = {node.name: node.host for node in cluster.nodes} | {LOADS: setting.client}
         now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client, hosts=hosts)
         if key != self._known:
             self._known = key
+            self._known = key
             # The number of before, when a cluster's turn comes again: two samples of one round are rare.
             number = self._numbers.setdefault(key, len(self._numbers) + 1)
-            now = dataclasses.replace(now, processes=found(pids), number=number)
+            now = dataclasses.replace(now, programs=programs, processes=found(programs), number=number)
         # One assignment, no lock: the thread may wait for a server that does not answer, and a round must not.
         self._now = now
         self._start()
@@ -145,9 +153,10 @@ class Timeline:
         (share of the time, 0 to 1), ``flow_control_held_NODE`` (sessions that it held, on average),
         ``receive_queue_NODE`` and ``certification_queue_NODE`` (transactions), ``replica_lag_NODE`` (seconds). An
         empty cell is unknown. ``cpu_user``, ``cpu_system``, ``cpu_idle`` (cores) and ``network_received_bytes`` are of
-        this machine. With ``_NODE`` these, ``cpu_iowait``, ``network_sent_bytes``, ``disk_read_bytes`` and
-        ``disk_write_bytes`` are of a node: of its guest, as that one's kernel counts them, or of its process; with
-        ``_client`` of the guest of the load generator.
+        this machine, or the sums over the machines that the nodes are on. With ``_NODE`` these, ``cpu_iowait``,
+        ``network_sent_bytes``, ``disk_read_bytes`` and ``disk_write_bytes`` are of a node: of its guest or of its
+        machine, as the kernel there counts them, or of its process; with ``_client`` of the guest or the machine of the
+        load generator.
         """
         if not rounds:
             return ""
@@ -183,10 +192,14 @@ def following(due: float, interval: float, now: float) -> float:
 def _moment(of: Sampled) -> Moment:
     """A sample of now."""
     at, clock = time.time(), time.monotonic()
-    values = sample(of.processes, of.client.running_cpu_seconds() if of.client else None) | of_machine()
+    client_seconds = of.client.running_cpu_seconds if of.client else lambda: None
+    seconds, used = asked(of.programs, client_seconds, machines(of.hosts.values()))
+    of_nodes = [used[name] for name in machines(host for name, host in of.hosts.items() if name != LOADS)]
+    values = sample(seconds, of_nodes) | of_machine(of_nodes)
     owners = {name: of_process(process) for name, process in of.processes.items()}
-    for name, used in _usage(of.hosts).items():
-        owners[name] = {**owners.get(name, {}), **used}
+    own = {name: used[host.machine] for name, host in of.hosts.items() if host.machine}
+    for name, counted in (own | _usage({name: host for name, host in of.hosts.items() if name not in own})).items():
+        owners[name] = {**owners.get(name, {}), **counted}
     values |= {f"{metric}_{name}": value for name, found in owners.items() for metric, value in found.items()}
     if of.place and of.cluster:
         values |= of_servers(of.cluster)
@@ -233,14 +246,16 @@ def _rates(moments: Sequence[Moment]) -> list[dict[str, float]]:
 
 def of_servers(cluster: Cluster) -> Sample:
     """What each server says of itself, by ``NAME_NODE``; without those that do not answer, which the round notices."""
-    values: Sample = {}
-    for node in cluster.nodes:
+
+    def ask(node: Node) -> Sample:
         pulse = cluster.topology.pulse(node, cluster.nodes)
         if pulse is not None:
             with contextlib.suppress(Exception):  # the thread must not end, whatever a dying server sends
                 answer = _answer(node.sql.records(pulse.statement))
-                values |= {f"{name}_{node.name}": value for name, value in _read(pulse, answer).items()}
-    return values
+                return {f"{name}_{node.name}": value for name, value in _read(pulse, answer).items()}
+        return {}
+
+    return {name: value for values in of_each(cluster.nodes, ask) for name, value in values.items()}
 
 
 def _answer(rows: Sequence[Mapping[str, str]]) -> Mapping[str, str]:

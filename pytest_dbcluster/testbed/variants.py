@@ -21,7 +21,7 @@ from pytest_dbcluster.clusters.proxy import Proxy
 from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import Variable
-from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.servers.node import Node, of_each
 from pytest_dbcluster.clusters.servers.options import differences
 from pytest_dbcluster.clusters.servers.variables import ALWAYS_STATIC, is_identity, needs_start
 from pytest_dbcluster.clusters.startup import ResolvedCluster, bring_up
@@ -282,7 +282,8 @@ class Switch:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self._cold = {node.name: node.variables() for node in cluster.nodes}
+        cold = of_each(cluster.nodes, Node.variables)
+        self._cold = {node.name: variables for node, variables in zip(cluster.nodes, cold, strict=True)}
         self._now: dict[str, str] = {}
 
     def _cold_start(self, node: Node) -> dict[str, str]:
@@ -304,8 +305,7 @@ class Switch:
             return
         path_options.require_inside(changes)  # SET GLOBAL can move a log, as an option can
         self._now.update(changes)  # so that the next switch also sets what a failed one may have left
-        for node in self.cluster.nodes:
-            self._set(node, changes, names)
+        of_each(self.cluster.nodes, lambda node: self._set(node, changes, names))
         self._match_appliers(changes, names)
         self._now = dict(changes)
 
@@ -335,7 +335,11 @@ class Switch:
         limit = time.monotonic() + seconds
         wrote, must_write = False, APPLIERS in names
         while (
-            wrong := [f"{node.name} has {n}" for node in nodes if (n := _appliers(node)) not in (wanted, None)]
+            wrong := [
+                f"{node.name} has {n}"
+                for node, n in zip(nodes, of_each(nodes, _appliers), strict=True)
+                if n not in (wanted, None)
+            ]
         ) or must_write:
             if wrong and time.monotonic() > limit:
                 raise NotReady(f"{wanted} appliers on each node", seconds, wrong)

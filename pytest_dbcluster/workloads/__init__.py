@@ -9,6 +9,7 @@ cluster, the host of the load generator, the client release. A workload reports 
   ``Timed``.
 - ``mysqlslap``, ``sysbench``, ``tpcc/``: the workloads.
 - ``sysbench_driver``: starts sysbench, and reads the reports of its threads. ``lua/`` has the scripts it runs.
+- ``load_hosts``: several hosts of one load: who runs which terminals, their clocks, and their common begin.
 - ``schema_mark``: a table with the version and scale of a workload's tables.
 - ``arguments``: checks of the numbers that users give.
 

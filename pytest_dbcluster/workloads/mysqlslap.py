@@ -5,6 +5,10 @@ of one client. The tool picks the id of each keyed statement with random() when 
 statements cannot do that, so in quick the server computes the id from the connection's id. That id is constant while
 a statement runs, so the statement is still one lookup by key. It differs between clients, so clients meet on a row as
 rarely as in the published workload.
+
+Several hosts do not divide it; the first one runs all of it. The tool prints the seconds of its own clients, from their
+start until the last one ends, and nothing tells two of it to start at one time: the figures of two hosts are not those
+of one. As published, each also makes and drops the one table.
 """
 
 from __future__ import annotations

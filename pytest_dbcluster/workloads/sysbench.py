@@ -86,6 +86,7 @@ class SysBench(Workload):
     seed: int = 1
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
+    divides: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         for name, choices in CHOICES.items():

@@ -1,6 +1,7 @@
 """The sysbench driver: runs a Lua script with sysbench, and adds up the reports of its threads.
 
 ``run`` runs one round and returns its ``RunResult``; ``command`` runs any other command of a script, such as prepare.
+A round is divided between all hosts of the load generator, a command runs on the first one.
 The scripts run on workloads/lua/terminal.lua. It retries transactions after a conflict, reconnects after a lost
 connection, keeps the arrival rate, and writes one report for each thread.
 """
@@ -24,11 +25,14 @@ from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS
 from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.errors import CommandFailed, ConfigError, Unsupported, WorkloadError
+from pytest_dbcluster.hosts.host import Host, at_once
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.histogram import Histogram
 from pytest_dbcluster.rounds.ledger import Ledger, LedgerEntry
-from pytest_dbcluster.rounds.round import RunResult
+from pytest_dbcluster.rounds.round import LoadHost, RunResult
+from pytest_dbcluster.workloads import load_hosts
+from pytest_dbcluster.workloads.load_hosts import Share, Signals
 from pytest_dbcluster.workloads.workload import Setting
 
 if TYPE_CHECKING:
@@ -63,7 +67,7 @@ class Call:
 
 def sysbench(setting: Setting) -> Release:
     """The sysbench to use. Raises Unsupported for an old one, and what ``releases.find.find`` raises for none."""
-    tool = _brought(setting)
+    tool = _brought(setting, setting.clients)
     program = str(tool.program("sysbench"))
     output = setting.client.run([program, "--version"], environment=tool.environment).stdout.strip()
     version = re.search(r"(\d+)\.(\d+)", output)
@@ -77,11 +81,11 @@ def sysbench(setting: Setting) -> Release:
     return tool
 
 
-def _brought(setting: Setting) -> Release:
-    """The release of sysbench, which the host of the load generator has then, with our scripts."""
+def _brought(setting: Setting, hosts: Sequence[Host]) -> Release:
+    """The release of sysbench, which these hosts have then, with our scripts."""
     tool = find.find("sysbench", progress=setting.progress)
-    bring(tool, [setting.client])
-    setting.client.bring(LUA)
+    bring(tool, hosts)
+    at_once(hosts, lambda host: host.bring(LUA), hosts)
     return tool
 
 
@@ -113,24 +117,88 @@ def run(
 
     seconds: in which transactions start. rate: transactions a second over all threads; None is a closed loop. seed: of
     the inputs, which differ between blocks and are the same for all variants of a block. outlive: return the reports
-    even when a server died. Raises WorkloadError with the messages of sysbench and the servers, ConfigError for more
-    threads than connections, and NodeDied after the run when a server died, unless ``outlive`` is set.
+    even when a server died. Several hosts of the setting divide the threads; a thread has the same number, endpoint,
+    inputs and part of the rate as on one host. Raises WorkloadError with the messages of sysbench and the servers,
+    ConfigError for more threads than connections, and NodeDied after the run when a server died, unless ``outlive`` is
+    set.
     """
     names = {node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]: node.name for node in setting.cluster.nodes}
     _require_room(call, setting.cluster)
-    directory, token = f"{setting.client.directory}/reports", secrets.token_hex(4)
-    own = {"seconds": seconds, "arrival_rate": rate or 0, "reports": directory, "token": token}
+    own = {"seconds": seconds, "arrival_rate": rate or 0, "token": secrets.token_hex(4)}
     own["seed"] = seed * SEEDS + setting.block % SEEDS
-    setting.client.push(b"", f"{directory}/begun")  # makes the directory
-    _execute(dataclasses.replace(call, options={**call.options, **own}), setting, "run", names, 2 * seconds + GRACE)
-    reports = [_report(call, setting, f"{directory}/report-{number}.json", token) for number in range(call.threads)]
+    divided = load_hosts.shares(setting.clients, call.threads)
+    if len(divided) == 1:
+        reports = _run_share(call, setting, divided[0], own, names)
+    else:
+        reports = _run_divided(call, setting, divided, own, names)
     for report in reports:  # which have nodes by address
         report["nodes"] = [names.get(address, address) for address in report["nodes"]]
         report["errors"] = [(number, names.get(address, address), times) for number, address, times in report["errors"]]
     if any(report["lost"] for report in reports) and not outlive:
         for node in setting.cluster.nodes:
             node.survived()
-    return outcome(reports, rate), reports
+    result = outcome(reports, rate)
+    if len(divided) > 1:
+        used = _used(divided, reports)
+        result = dataclasses.replace(result, load_hosts=used, client_seconds=sum(one.client_seconds for one in used))
+    return result, reports
+
+
+def _run_divided(
+    call: Call, setting: Setting, divided: Sequence[Share], own: Mapping[str, Any], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Run a share on each host, begun at one time. The reports' times are seconds since then, by each host's clock."""
+
+    def signals(share: Share) -> Signals:
+        place = f"{_reports_directory(share.host)}/{{}}-{own['token']}"
+        return Signals(place.format("ready"), place.format("go"))
+
+    def run_share(share: Share) -> list[dict[str, Any]]:
+        turned = share.first % len(call.endpoints)  # sysbench gives its first thread the first endpoint
+        mine = dataclasses.replace(
+            call,
+            name=f"{call.name} from load host {share.name}",
+            threads=share.count,
+            endpoints=[*call.endpoints[turned:], *call.endpoints[:turned]],
+        )
+        begins = {"first": share.first, "terminals": share.of, **dataclasses.asdict(signals(share))}
+        return _run_share(mine, setting, share, {**own, **begins}, names)
+
+    parts = load_hosts.together(divided, signals, run_share, seconds=GRACE)
+    late = [min(report["late"] for report in part) for part in parts]
+    load_hosts.require_begun(divided, late, own["seconds"])
+    for part in parts:
+        begun = min(report["begun"] for report in part)
+        for report in part:
+            report |= {"begun": report["begun"] - begun, "ended": report["ended"] - begun}
+    return [report for part in parts for report in part]
+
+
+def _run_share(
+    call: Call, setting: Setting, share: Share, own: Mapping[str, Any], names: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Run sysbench on one host, and return the reports of its threads."""
+    host, directory = share.host, _reports_directory(share.host)
+    host.push(b"", f"{directory}/begun")  # makes the directory
+    call = dataclasses.replace(call, options={**call.options, **own, "reports": directory})
+    _execute(call, setting, host, "run", names, 2 * own["seconds"] + GRACE)
+    paths = [f"{directory}/report-{number}.json" for number in range(call.threads)]
+    return at_once(paths, lambda path: _report(call, host, path, own["token"]), [host])
+
+
+def _reports_directory(host: Host) -> str:
+    return f"{host.directory}/reports"
+
+
+def _used(divided: Sequence[Share], reports: Sequence[Mapping[str, Any]]) -> tuple[LoadHost, ...]:
+    """What each of several hosts took for its part."""
+    used = []
+    for share in divided:
+        part = reports[share.first : share.first + share.count]
+        used.append(
+            LoadHost(share.name, share.host.machine, share.host.cores(), part[0]["process_cpu"], _busiest(part))
+        )
+    return tuple(used)
 
 
 def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
@@ -138,14 +206,14 @@ def command(call: Call, setting: Setting, name: str, *, seconds: float) -> str:
 
     seconds: the timeout. Raises WorkloadError with sysbench's message, NodeDied when a server died.
     """
-    return _execute(call, setting, name, {}, seconds)
+    return _execute(call, setting, setting.client, name, {}, seconds)
 
 
-def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], seconds: float) -> str:
-    tool = _brought(setting)
-    secret = f"{setting.client.directory}/sysbench.cnf"
+def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping[str, str], seconds: float) -> str:
+    tool = _brought(setting, [host])
+    secret = f"{host.directory}/sysbench.cnf"
     user, password = call.endpoints[0].user, call.endpoints[0].password
-    setting.client.push(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
+    host.push(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
     script = LUA / call.script
     if not script.exists():
         script = (tool.scripts or LUA) / call.script
@@ -165,7 +233,7 @@ def _execute(call: Call, setting: Setting, name: str, names: Mapping[str, str], 
     line = [str(tool.program("sysbench")), *options, str(script), name]
     what = f"{call.name} {name if name != 'run' else ''}".strip()
     try:
-        done = setting.client.run(line, seconds=seconds, environment=environment)
+        done = host.run(line, seconds=seconds, environment=environment)
     except CommandFailed as error:
         message = _shortened(error.stderr.strip() or error.stdout, names)
         raise setting.cluster.load_failure(f"{what} {error.ended} on {setting.cluster.spec}", message) from error
@@ -227,10 +295,10 @@ def _require_room(call: Call, cluster: Cluster) -> None:
                 )
 
 
-def _report(call: Call, setting: Setting, path: str, token: str) -> dict[str, Any]:
+def _report(call: Call, host: Host, path: str, token: str) -> dict[str, Any]:
     """The report of one thread. Raises WorkloadError where it is missing or from another run."""
     try:
-        report: dict[str, Any] = json.loads(setting.client.pull(path))
+        report: dict[str, Any] = json.loads(host.pull(path))
     except (FileNotFoundError, ValueError) as error:
         raise WorkloadError(f"{call.name} ended without a report of one of its threads ({path}): {error}") from None
     if report["token"] != token:
@@ -257,8 +325,13 @@ def outcome(reports: Sequence[Mapping[str, Any]], rate: float | None = None) -> 
         offered=sum(report["offered"] for report in reports) if rate else None,
         delay=statistics.fmean(report.get("delay", 0.0) for report in reports) if rate else None,
         client_seconds=next(report["process_cpu"] for report in reports if report["id"] == 0),
-        busiest=max(report["cpu"] / (report["ended"] - report["begun"]) for report in reports),
+        busiest=_busiest(reports),
     )
+
+
+def _busiest(reports: Sequence[Mapping[str, Any]]) -> float:
+    """The largest share of its time that one of these threads was on a CPU, 0 to 1."""
+    return float(max(report["cpu"] / (report["ended"] - report["begun"]) for report in reports))
 
 
 def _entry(parts: Sequence[Mapping[str, Any]]) -> LedgerEntry:

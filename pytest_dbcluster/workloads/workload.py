@@ -18,7 +18,8 @@ from pytest_dbcluster.rounds.round import USUAL, RunResult
 class Setting:
     """What a workload runs in.
 
-    client: the host of the load generator. release: gives the client programs; one release for all variants of a
+    client: the host of the load generator. others: more hosts, between which a workload that ``divides`` divides a
+    run. release: gives the client programs; one release for all variants of a
     comparison. profile: ``quick`` or ``paper``. progress: takes each line of progress. block: the number of the
     round's block, from 0; all variants of a block get the same inputs. repeat: how many times a workload with a fixed
     amount of work runs it in a round, where it can; it reports the operations of all of them.
@@ -31,15 +32,23 @@ class Setting:
     progress: Report
     block: int = 0
     repeat: int = 1
+    others: tuple[Host, ...] = ()
+
+    @property
+    def clients(self) -> tuple[Host, ...]:
+        """All hosts of the load generator; ``client`` is the first."""
+        return (self.client, *self.others)
 
 
 class Workload(abc.ABC):
     """A workload: frozen and hashable. Equal workloads on one cluster share their prepared tables.
 
-    metric: the metric of claims that name none.
+    metric: the metric of claims that name none. divides: whether a run is divided between all hosts of the load
+    generator; otherwise the first host runs all of it.
     """
 
     metric: ClassVar[str] = USUAL
+    divides: ClassVar[bool] = False
 
     @property
     @abc.abstractmethod

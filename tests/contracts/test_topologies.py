@@ -6,6 +6,8 @@ A topology is run from the moment its file exists, on every release that can be 
 from __future__ import annotations
 
 import dataclasses
+import os
+import shutil
 from pathlib import Path
 
 import psutil
@@ -18,6 +20,7 @@ from pytest_dbcluster.clusters.servers.connection import Connection, SQLError
 from pytest_dbcluster.clusters.servers.node import LOAD
 from pytest_dbcluster.clusters.topology import PLANNED, topology, usual_nodes
 from pytest_dbcluster.errors import ConfigError, NodeDied
+from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.vm.host import GuestHost
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases import find
@@ -25,7 +28,7 @@ from pytest_dbcluster.testbed import timeline
 from pytest_dbcluster.testbed.durability import Durability
 from tests.support.guests import servers_in
 from tests.support.hostile import contents, hostile_cnf, open_for_writing
-from tests.support.sockets import beyond_this_machine, open_ports
+from tests.support.sockets import beyond_this_machine, open_ports, open_ports_elsewhere
 
 NAMES = sorted(registry.names("topology"))
 ONE_NODE = {"standalone"}
@@ -33,11 +36,11 @@ STANDS_BY = {"drbd"}  # two nodes, one of which has no server, on hosts with dis
 ONLY = {"galera": "mariadb", "group_replication": "mysql"}  # what else has its own test that it is refused
 SIZES = {"mariadb:10.11": 3, "mariadb:11.8": 2, "mysql:9.7": 3}
 IN_CONTAINERS = {"group_replication": "mysql:9.7", "semisync": "mysql:9.7"}  # the rest on mariadb:10.11
-QUICK_IN_GUESTS = {"standalone"}  # the others take their time: make guests
+QUICK = {"standalone"}  # in guests and on machines elsewhere the others take their time: make guests, make remote
 
 
 def cases():
-    """Each topology on each release of its vendors, with one, two and three nodes; each in containers and guests."""
+    """Each topology on each release of its vendors, with one, two and three nodes; each wherever else hosts can be."""
     for name in NAMES:
         if name in STANDS_BY:
             continue
@@ -52,7 +55,11 @@ def cases():
     for name in NAMES:
         nodes = 1 if name in ONE_NODE else 2 if name in STANDS_BY else 3
         case = name, nodes, IN_CONTAINERS.get(name, "mariadb:10.11"), "vm"
-        yield case if name in QUICK_IN_GUESTS else pytest.param(case, marks=pytest.mark.guests)
+        yield case if name in QUICK else pytest.param(case, marks=pytest.mark.guests)
+    for name in NAMES:
+        case = name, 1 if name in ONE_NODE else 3, IN_CONTAINERS.get(name, "mariadb:10.11"), "ssh"
+        if name not in STANDS_BY:  # refused: tests/clusters/topologies/drbd/test_topology.py
+            yield case if name in QUICK else pytest.param(case, marks=pytest.mark.remote)
 
 
 def label(case):
@@ -61,21 +68,50 @@ def label(case):
     return f"{name}{nodes}-{release}" + (f"-{where}" if where != "local" else "")
 
 
+class Victims(dict):
+    """The my.cnf of each vendor that leads to files which are not ours; ``changed`` says what happened to them."""
+
+    def __init__(self):
+        self._before = {}
+
+    def plant(self, directory, stand_in=None):
+        """Remember the files of a directory; on a stand-in host, of a copy that its root may write."""
+        if stand_in:
+            copied = stand_in.root / str(directory).lstrip("/")
+            shutil.copytree(directory, copied)
+            for path in (copied, *copied.rglob("*")):
+                os.chown(path, stand_in.first_id, stand_in.first_id)
+            directory = copied
+        self._before[directory] = contents(directory)
+
+    def changed(self):
+        """The directories whose files are not those that they were."""
+        return [str(directory) for directory, before in self._before.items() if contents(directory) != before]
+
+
 @pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory):
-    """A directory of files that are not ours, and what they held before any server started, by vendor."""
-    found = {}
+def victims(tmp_path_factory):
+    """Files that are not ours, and a my.cnf for each vendor whose paths lead to them."""
+    found = Victims()
     for vendor in ("mariadb", "mysql"):
-        cnf = hostile_cnf(tmp_path_factory.mktemp(vendor), vendor)
-        found[vendor] = cnf, contents(cnf.parent)
+        found[vendor] = hostile_cnf(tmp_path_factory.mktemp(vendor), vendor)
+        found.plant(found[vendor].parent)
     return found
 
 
+@pytest.fixture(scope="module")
+def victims_elsewhere(victims, elsewhere):
+    """The same files on machines elsewhere, under the same paths."""
+    for host in elsewhere:
+        for cnf in victims.values():
+            victims.plant(cnf.parent, host)
+
+
 @pytest.fixture(scope="module", params=cases(), ids=label)
-def cluster(request, bring, provisioner, elsewhere):
-    """One of them, under a my.cnf of another host whose paths lead to the files of ``elsewhere``."""
+def cluster(request, bring, provisioner, victims):
+    """One of them, under a my.cnf of another host whose paths lead to the files of ``victims``."""
     name, nodes, release, where = request.param
-    cnf = read(elsewhere[release.partition(":")[0]][0])
+    cnf = read(victims[release.partition(":")[0]])
     if where == "container":
         contain, imaged = request.getfixturevalue("contain"), request.getfixturevalue("imaged")
         options = judged(cnf, imaged(release), request.getfixturevalue("containers")).options
@@ -83,6 +119,10 @@ def cluster(request, bring, provisioner, elsewhere):
     elif where == "vm":
         options = judged(cnf, find.find(release), request.getfixturevalue("guests")).options
         made = request.getfixturevalue("guest")(name, nodes, release, **options)
+    elif where == "ssh":
+        request.getfixturevalue("victims_elsewhere")
+        options = judged(cnf, find.find(release), request.getfixturevalue("machines")).options
+        made = request.getfixturevalue("remote")(name, nodes, release, **options)
     else:
         found = find.find(release)
         made = bring(name, nodes, found, **judged(cnf, found, provisioner).options)
@@ -120,7 +160,7 @@ def test_ready_means_that_nothing_is_missing(cluster):
 def test_nodes_listen_on_one_address_alone(cluster):
     """No port of any process of the run is open to other machines, except XCom's, which lets the members in alone.
 
-    Containers have a network of their own; their servers listen on their own address there.
+    Containers and machines elsewhere have a network of their own; their servers listen on their own address there.
     """
     listens = {node.name: node.query("SELECT @@bind_address")[0][0] for node in cluster.nodes}
     assert listens == {node.name: node.host.address for node in cluster.nodes}
@@ -130,13 +170,18 @@ def test_nodes_listen_on_one_address_alone(cluster):
         assert {node.query("SELECT @@group_replication_ip_allowlist")[0][0] for node in cluster.nodes} == {members}
         addresses = [node.query("SELECT @@group_replication_local_address")[0][0] for node in cluster.nodes]
         xcom = {int(address.rpartition(":")[2]) for address in addresses}
+    if all(isinstance(node.host, SshHost) for node in cluster.nodes):
+        for node in cluster.nodes:
+            seen = open_ports_elsewhere(node.host)
+            assert (node.host.address, node.port) in {(port.address, port.number) for port in seen}
+            assert {port.number for port in seen if port.address not in (node.host.address, "127.0.0.1")} <= xcom
     if set(listens.values()) == {"127.0.0.1"}:
         seen = open_ports(cluster.hosts)
         assert {node.port for node in cluster.nodes} <= {port.number for port in seen}
         assert {port.number for port in beyond_this_machine(seen)} == xcom
 
 
-def test_no_server_writes_outside_of_its_node(cluster, elsewhere):
+def test_no_server_writes_outside_of_its_node(cluster, victims):
     """Every file that is open for writing lies below the node, whatever its my.cnf asked; no other file has changed."""
     for node in cluster.nodes:
         files = open_for_writing(node)
@@ -144,8 +189,7 @@ def test_no_server_writes_outside_of_its_node(cluster, elsewhere):
         names = {Path(path).name.partition(" ")[0] for path in files}
         assert {"general.log", "slow.log"} <= names  # what the my.cnf asked for was not just left out
         assert any(name.startswith("old-bin.0") for name in names)
-    for cnf, before in elsewhere.values():
-        assert contents(cnf.parent) == before
+    assert victims.changed() == []
 
 
 def test_a_start_needs_no_state_transfer(cluster):
@@ -241,15 +285,14 @@ def test_a_killed_node_is_named_and_comes_back(cluster):
     assert "xtrabackup_sst" not in victim.host.pull(victim.log, offset=offset).decode()
 
 
-def test_no_file_elsewhere_has_changed(cluster, elsewhere):
+def test_no_file_elsewhere_has_changed(cluster, victims):
     """After all the writes and a restart, the files that the my.cnf named are what they were, with no new one."""
-    for cnf, before in elsewhere.values():
-        assert contents(cnf.parent) == before
+    assert victims.changed() == []
 
 
 def test_close_leaves_no_process(cluster):
     """After close none of the servers exists, and nobody's other servers were touched."""
-    if isinstance(cluster.nodes[0].host, GuestHost):
+    if isinstance(cluster.nodes[0].host, (GuestHost, SshHost)):
         assert [servers_in(node.host) for node in cluster.nodes] == [1] * len(cluster.nodes)
         cluster.close()
         assert [servers_in(node.host) for node in cluster.nodes] == [0] * len(cluster.nodes)

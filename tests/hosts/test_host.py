@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
+import threading
 
 import pytest
 
 from pytest_dbcluster import wait
-from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts.host import Completed, Falls, Host, Partitions, Pauses, Process, at_once
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.provisioners.container.host import ContainerHost
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
@@ -84,6 +87,38 @@ def test_the_cpu_time_of_a_program_is_that_of_its_process_here():
 
     assert Seen(0).cpu_seconds() is None
     assert Seen(NOBODY).cpu_seconds() is None
+
+
+@pytest.mark.parametrize("away", [{"machine": "10.0.0.7"}, {"connects": socket.create_connection}])
+def test_hosts_that_are_reached_over_a_network_are_asked_at_once(away):
+    """Each answers when all have been asked; the answers are in the order of the hosts."""
+    hosts = [FakeHost(name) for name in "abc"]
+    vars(hosts[1]).update(away)
+    together = threading.Barrier(3)
+
+    assert at_once(hosts, lambda host: together.wait(60) < 3 and host.name, hosts) == ["a", "b", "c"]
+
+
+def test_hosts_of_this_machine_are_asked_in_turn_without_threads():
+    """A thread costs more than the answer waits."""
+    hosts = [FakeHost("a"), FakeHost("b")]
+
+    assert at_once(hosts, lambda host: threading.current_thread(), hosts) == [threading.current_thread()] * 2
+
+
+def test_the_error_of_the_first_host_is_raised_when_all_have_answered():
+    """Nobody is still asked afterwards."""
+    hosts, ended = [FakeHost("a"), FakeHost("b")], []
+    hosts[0].machine = "10.0.0.7"
+
+    def ask(host):
+        if host is hosts[0]:
+            raise ProvisionError("gone")
+        ended.append(host.name)
+
+    with pytest.raises(ProvisionError, match="gone"):
+        at_once(hosts, ask, hosts)
+    assert ended == ["b"]
 
 
 @pytest.mark.parametrize("base", [Host, Process])

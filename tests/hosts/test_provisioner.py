@@ -50,6 +50,15 @@ def test_the_load_generator_has_a_host_as_nodes_have():
     assert provisioner.hosts == [client]
 
 
+def test_the_load_generator_has_one_host_unless_a_provisioner_has_more():
+    """That of ``client``."""
+    provisioner = FakeProvisioner()
+    clients = provisioner.clients(ClusterSpec("standalone", name="client"))
+
+    assert len(clients) == 1
+    assert provisioner.hosts == [*clients]
+
+
 def test_programs_are_those_of_this_machine_unless_the_hosts_bring_them(monkeypatch):
     """The release is looked up here, with the same progress."""
     asked = []

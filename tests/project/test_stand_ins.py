@@ -215,17 +215,19 @@ def test_nothing_stays_of_hosts(tmp_path, how):
     interfaces = {name for _, name in socket.if_nameindex()}
     command = [*MODULE, "up", "--hosts", "1", "--load", "1"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as owner:
-        options = shlex.split(owner.stdout.readline())
-        assert options[:4] == ["--db-host", "host1", "--db-load-host", "load"]
-        assert options[4] == "--db-ssh-config"
-        slow = ["ssh", "-F", options[5], "host1", "setsid sleep 100 >/dev/null 2>&1 </dev/null & echo begun"]
-        assert subprocess.check_output(slow, text=True) == "begun\n"
-        wait.until(lambda: {"sshd", "sleep"} - {one.name() for one in everything(owner)}, "sleep", seconds=20)
-        ours = everything(owner)
-        (own,) = {name for _, name in socket.if_nameindex() if name.endswith(Path(options[5]).parts[-3])}
-
-        owner.send_signal(how)
-        owner.wait(30)
+        try:
+            options = shlex.split(owner.stdout.readline())
+            assert options[:-1] == ["--db-host", "host1", "--db-load-host", "load", "--db-ssh-config"]
+            config = Path(options[-1])
+            slow = ["ssh", "-F", config, "host1", "setsid sleep 100 >/dev/null 2>&1 </dev/null & echo begun"]
+            assert subprocess.check_output(slow, text=True) == "begun\n"
+            wait.until(lambda: {"sshd", "sleep"} - {one.name() for one in everything(owner)}, "sleep", seconds=20)
+            ours = everything(owner)
+            (own,) = {name for _, name in socket.if_nameindex() if name.endswith(config.parts[-3])}
+            owner.send_signal(how)
+            owner.wait(30)
+        finally:
+            owner.kill()
 
     def left():
         names = [name for _, name in socket.if_nameindex() if name == own]

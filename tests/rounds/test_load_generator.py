@@ -13,7 +13,7 @@ from pytest_dbcluster.errors import Inconclusive
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.series import ordered, series_of
 from pytest_dbcluster.rounds import load_generator
-from pytest_dbcluster.rounds.round import Round, RunResult
+from pytest_dbcluster.rounds.round import LoadHost, Round, RunResult
 from tests.support.fakes import FakeSource, noisy
 from tests.support.pairs import pairs
 
@@ -45,6 +45,43 @@ def test_a_tool_that_does_not_count_is_counted_by_the_system():
     """In cores, as the programs that we ran and waited for; the load's own figure comes first."""
     assert load_generator.limit(one_round(samples={"cpu_client": 1.9})) == "the load generator took 1.9 of its 2 cores"
     assert load_generator.limit(one_round(client_seconds=0.2, samples={"cpu_client": 1.9})) == ""
+
+
+def divided(*hosts):
+    """A round of 2 s that hosts of two cores divided: of each its machine, its CPU seconds and its busiest thread."""
+    made = tuple(LoadHost(f"h{n}", machine, 2.0, used, busy) for n, (machine, used, busy) in enumerate(hosts))
+    outcome = RunResult(2.0, 100, client_seconds=sum(one.client_seconds for one in made), busiest=0.5, load_hosts=made)
+    return Round("a", 0, 0, outcome, 0.0, 0.0, samples={"client_cores": load_generator.cores_of(outcome)})
+
+
+def test_each_load_host_is_judged_by_itself():
+    """One without cores or with a busy thread limits its part of the load, however idle the other is."""
+    assert load_generator.limit(divided(("m1", 1.0, 0.5), ("m2", 3.1, 0.5))) == ""
+    assert load_generator.limit(divided(("m1", 0.0, 0.1), ("m2", 3.2, 0.5))) == (
+        "the load generator on h1 took 1.6 of its 2 cores"
+    )
+    assert load_generator.limit(divided(("m1", 0.1, 0.95), ("m2", 0.1, 0.1))) == (
+        "a thread of the load generator on h0 was on a CPU for 95 % of the time"
+    )
+
+
+def test_load_hosts_of_one_machine_share_its_cores():
+    """Together they cannot use more than it has."""
+    assert load_generator.limit(divided(("m", 1.6, 0.5), ("m", 1.6, 0.5))) == (
+        "the load generator on h0 and h1 took 1.6 of its 2 cores"
+    )
+    assert load_generator.cores_of(divided(("m", 1.0, 0.5), ("m", 1.0, 0.5)).outcome) == 2
+    assert load_generator.cores_of(RunResult(1.0, 1)) is None
+
+
+def test_a_message_names_the_hosts_that_divided_the_load():
+    """With the cores of all of them together."""
+    both = divided(("m1", 1.0, 0.5), ("m2", 1.0, 0.3))
+
+    assert load_generator.line({"a": [both]}) == [
+        "load from 2 hosts: h0, h1",
+        "load generator: a 1.00 of 4 cores, busiest thread 50 %",
+    ]
 
 
 def test_a_message_says_what_the_load_generator_took():

@@ -8,6 +8,7 @@ from pathlib import Path
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.hosts.agent_host import AgentProcess
 from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioners.ssh.host import SshProcess
 
 # Every option of these that is taken as it is written would write, create or delete files in {victim}.
 _BOTH = """
@@ -99,8 +100,10 @@ def contents(directory: Path) -> dict[str, tuple[bytes, int]]:
 def open_for_writing(node: Node) -> set[str]:
     """The paths of all files that a node's server has open for writing, or mapped as shared and writable."""
     assert node.process
+    if isinstance(node.process, SshProcess):
+        return _open_elsewhere(node.host, node.process.inside)
     if isinstance(node.process, AgentProcess) and not node.process.pid:
-        return _open_in_guest(node.host, node.process)
+        return _open_elsewhere(node.host, node.process._inside)
     process = Path("/proc") / str(node.process.pid)
     paths = set()
     for entry in (process / "fd").iterdir():
@@ -118,9 +121,8 @@ def open_for_writing(node: Node) -> set[str]:
     return _files(paths)
 
 
-def _open_in_guest(host: Host, process: AgentProcess) -> set[str]:
-    """The same of a server in a guest, whose processes this machine does not see."""
-    number = process._inside
+def _open_elsewhere(host: Host, number: int) -> set[str]:
+    """The same of a process of a host whose processes this machine does not see."""
     lines = host.run(["sh", "-c", f"ls -l /proc/{number}/fd; cat /proc/{number}/maps"]).stdout.splitlines()
     paths = {line.partition(" -> ")[2] for line in lines if line.startswith("l") and line[2] == "w"}
     for line in lines:

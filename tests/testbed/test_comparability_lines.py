@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed import comparability
+from pytest_dbcluster.workloads.mysqlslap import MySQLSlap
+from pytest_dbcluster.workloads.sysbench import SysBench
+from pytest_dbcluster.workloads.tpcc import TPCC
 
 
 def test_many_variables_that_differ_are_cut():
@@ -57,3 +61,14 @@ def test_clusters_of_other_shapes_are_shown():
     assert comparability.shapes_line({"group": group, "alone": lone}) == [
         "clusters: group 3 nodes behind mysql_router, alone 1 node behind no proxy"
     ]
+
+
+def test_a_load_that_several_hosts_do_not_divide_is_said():
+    """Whoever named two load hosts would think that both ran it."""
+    loads, hosts = [MySQLSlap("write"), TPCC(), MySQLSlap("write")], [FakeHost("a"), FakeHost("b")]
+
+    assert comparability.undivided_lines(loads, hosts) == [
+        "load from 1 of 2 hosts: mysqlslap write c50 cannot be divided, because its tool times its own clients alone"
+    ]
+    assert comparability.undivided_lines(loads, hosts[:1]) == []
+    assert comparability.undivided_lines([TPCC(), SysBench("oltp_read_only")], hosts) == []

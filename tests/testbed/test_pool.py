@@ -108,6 +108,32 @@ def test_clusters_of_a_dead_supervisor_are_not_used_again(tmp_path, data):
         lost.close()
 
 
+class Several(FakeProvisioner):
+    """Two hosts for the load generator."""
+
+    def clients(self, spec):
+        """Those of two nodes."""
+        return self.acquire(dataclasses.replace(spec, topology="galera", nodes=2))
+
+
+def test_all_load_hosts_are_taken_anew_when_one_is_lost(tmp_path, mariadb, monkeypatch):
+    """They serve the whole run before; the first one is the client. Those that are left are given back."""
+    provisioner = Several()
+    own = Pool(Resolution(provisioner, fragments=tmp_path, below={}, progress=lambda line: None))
+    first = own.clients(mariadb)
+
+    assert [host.name for host in first] == ["node1", "node2"]
+    assert own.clients(mariadb) is first
+    assert own.client(mariadb) is first[0]
+    assert all(host.brought == [*mariadb.trees] for host in first)
+
+    monkeypatch.setattr(first[1], "lost", lambda: "gone")
+    second = own.clients(mariadb)
+
+    assert not {*first} & {*second}
+    assert provisioner.hosts == [first[1], *second]
+
+
 def test_the_cluster_that_was_used_last_stays_longest(pool):
     """Two run side by side; a third ends the one that was not needed for longer."""
     first, second, third = (ONE.with_options(innodb_log_file_size=size) for size in ("16M", "32M", "48M"))

@@ -69,7 +69,7 @@ def play(standalone, monkeypatch):
 
     def play(form, load=None):
         monkeypatch.setattr(standalone, "topology", form)
-        setting = Setting(standalone, None, None, "quick", print)
+        setting = Setting(standalone, standalone.hosts[0], None, "quick", print)
         return round_runner.measured(load or Load(), setting, variant="semi", block=2, position=1)
 
     return play
@@ -152,7 +152,7 @@ class Repeated(Idle):
 
 def test_a_share_of_time_is_one_of_the_time_that_was_counted(galera2):
     """A tool that repeats by itself reports the time of one repetition, and the servers counted during all of them."""
-    setting = Setting(galera2, None, None, "paper", print)
+    setting = Setting(galera2, galera2.hosts[0], None, "paper", print)
     done = round_runner.measured(Repeated(), setting, variant="a", block=0, position=0)
     galera2.nodes[0].query("DROP TABLE mysql.dbcluster_paused")
     paused = done.counters["paused_ns"] / 1e9 / 2
@@ -207,7 +207,7 @@ def test_a_round_that_does_not_drain_is_void(play, monkeypatch):
 def test_a_topology_without_powers_drains_nothing(standalone):
     """One server alone has nobody that follows it, and nothing to notice."""
     done = round_runner.measured(
-        Load(), Setting(standalone, None, None, "quick", print), variant="a", block=0, position=0
+        Load(), Setting(standalone, standalone.hosts[0], None, "quick", print), variant="a", block=0, position=0
     )
 
     assert (done.counters["drain_seconds"], done.void) == (0.0, "")
@@ -224,7 +224,7 @@ def test_a_real_cluster_drains_after_writes(galera2):
             return RunResult(0.1, 50, 50)
 
     done = round_runner.measured(
-        Writes(), Setting(galera2, None, None, "quick", print), variant="g", block=0, position=0
+        Writes(), Setting(galera2, galera2.hosts[0], None, "quick", print), variant="g", block=0, position=0
     )
     galera2.nodes[0].query("DROP TABLE mysql.dbcluster_drain")
 
@@ -261,7 +261,7 @@ def semisync(bring):
 
 def test_a_round_in_which_semi_sync_fell_back_is_void(semisync):
     """Commits returned that no replica had; it drains until semi-sync is on again, and the next round counts."""
-    setting = Setting(semisync, None, None, "quick", print)
+    setting = Setting(semisync, semisync.hosts[0], None, "quick", print)
     place = {"variant": "semi", "block": 0, "position": 0}
     first, fallen, after = (round_runner.measured(Inserts(away), setting, **place) for away in (False, True, False))
 
@@ -295,7 +295,7 @@ def test_a_round_in_which_the_primary_changed_is_void(briefly):
     """The load failed because of it; the cluster is fit again, and writes go to the new one."""
     group = briefly("group_replication", 3, find.find("mysql:9.7"))
     before = group.writers[0].name
-    setting = Setting(group, None, None, "quick", print)
+    setting = Setting(group, group.hosts[0], None, "quick", print)
     done = round_runner.measured(MovesThePrimary(), setting, variant="group", block=0, position=0)
 
     assert done.void.startswith(f"the primary changed from {before} to {group.writers[0].name}; the workload failed: ")

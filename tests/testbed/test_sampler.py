@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 
 import pytest
 
-from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.hosts.host import Process
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.testbed.sampler import Growth, Sampler
+
+
+class Seen(FakeProcess):
+    """A process of this machine."""
+
+    cpu_seconds = Process.cpu_seconds
 
 
 def test_rates_are_changes_a_second_between_first_and_last_sample():
@@ -21,7 +29,7 @@ def test_rates_are_changes_a_second_between_first_and_last_sample():
 
 def test_a_round_has_the_metrics_of_the_machine_and_of_each_process():
     """CPU in cores, of the named process; steal, disk and network of the machine."""
-    with Sampler({"node1": os.getpid()}) as sampler:
+    with Sampler({"node1": Seen(os.getpid())}) as sampler:
         sum(range(10**6))
     rates = sampler.rates()
 
@@ -35,7 +43,7 @@ def test_a_process_that_has_ended_is_no_error(pid):
     if pid is None:
         with subprocess.Popen(["true"]) as ended:
             pid = ended.pid
-    with Sampler({"node1": pid}) as sampler:
+    with Sampler({"node1": Seen(pid)}) as sampler:
         pass
 
     assert sampler.rates().get("cpu_node1", 0.0) == 0.0
@@ -80,3 +88,82 @@ def test_a_clients_host_counts_what_is_no_child_of_ours():
 
     assert (first, last) == (1.0, 3.0)
     assert "cpu_client" not in unseen.rates()
+
+
+class Far(FakeHost):
+    """A host of another machine, which counts as much more with each look as its figures say."""
+
+    def __init__(self, machine, **figures):
+        super().__init__(machine)
+        self.machine = machine
+        self.figures = figures
+        self.looks = 0
+
+    def usage(self):
+        """More with each look."""
+        self.looks += 1
+        return {name: value * self.looks for name, value in self.figures.items()}
+
+
+class Counted(FakeProcess):
+    """A server that uses two seconds of CPU time between two looks."""
+
+    def cpu_seconds(self):
+        """More with each look."""
+        self.cpu = (self.cpu or 0.0) + 2.0
+        return self.cpu
+
+
+ALL = {"cpu_user": 3.0, "cpu_system": 1.0, "cpu_iowait": 0.5, "disk_write_bytes": 4096.0, "network_sent_bytes": 100.0}
+
+
+def changes(hosts, processes=None, client=None):
+    """How much each metric has changed between the two samples of a round."""
+    with Sampler(processes or {}, client or Counting(None, None), hosts) as sampler:
+        pass
+    (_, first), (_, last) = sampler.samples
+    return {name: last[name] - first[name] for name in first if name in last}
+
+
+def test_nodes_on_other_machines_have_the_sums_over_these():
+    """Each machine counts once, whoever shares it. This machine is none of them, but for the plugin's own CPU."""
+    hosts = [Far("a", **ALL, cpu_steal=0.25), Far("a", **ALL, cpu_steal=0.25), Far("b", **ALL, pressure_io=1.0)]
+    found = changes(hosts, {"node1": Counted(), "node2": FakeProcess()}, Counting(1.0, 5.0))
+
+    assert found.pop("cpu_plugin") >= 0
+    assert found == {
+        "cpu_all": 8.0,
+        "iowait": 1.0,
+        "disk_write_bytes": 8192.0,
+        "network_bytes": 200.0,
+        "cpu_node1": 2.0,
+        "cpu_client": 4.0,
+    }
+
+
+def test_a_machine_that_cannot_be_read_leaves_the_metrics_of_machines_out():
+    """The sum of the others would be too small."""
+    assert set(changes([Far("a", **ALL), Far("b")])) == {"cpu_plugin"}
+
+
+def test_machines_servers_and_load_generator_are_asked_at_once():
+    """Each answers when all have been asked: a sample takes one round trip."""
+    together = threading.Barrier(4)
+
+    class Waits(Far):
+        def usage(self):
+            together.wait(60)
+            return super().usage()
+
+        def cpu_seconds(self):
+            together.wait(60)
+            return 1.0
+
+    class WaitsToo(Counted):
+        def cpu_seconds(self):
+            together.wait(60)
+            return super().cpu_seconds()
+
+    found = changes([Waits("a", **ALL), Waits("b", **ALL)], {"node1": WaitsToo()}, Waits("c"))
+
+    assert (found["cpu_all"], found["cpu_node1"], found["cpu_client"]) == (8.0, 2.0, 0.0)

@@ -78,4 +78,4 @@ def source_setting(cluster):
     """A setting without a client."""
     from pytest_dbcluster.workloads.workload import Setting
 
-    return Setting(cluster, None, None, "quick", print)
+    return Setting(cluster, cluster.hosts[0], None, "quick", print)

@@ -16,7 +16,8 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioners.fake import FakeHost
+from pytest_dbcluster.hosts.host import Process
+from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
 from pytest_dbcluster.rounds.round import Round, RunResult
 from pytest_dbcluster.system import processes
 from pytest_dbcluster.testbed import sampler
@@ -55,15 +56,19 @@ class Answers:
         return self.rows
 
 
+class Seen(FakeProcess):
+    """A process of this machine."""
+
+    cpu_seconds = Process.cpu_seconds
+
+
 STATUS = ({"variable_name": "Paused_ns", "value": "2000000000"}, {"variable_name": "Recv_queue", "value": "7"})
 
 
 def setting(*connections, pid=None):
     """A cluster with a node for each connection, and a client."""
     nodes = [
-        types.SimpleNamespace(
-            name=f"node{n}", process=types.SimpleNamespace(pid=pid or os.getpid()), sql=connection, host=FakeHost()
-        )
+        types.SimpleNamespace(name=f"node{n}", process=Seen(pid or os.getpid()), sql=connection, host=FakeHost())
         for n, connection in enumerate(connections, 1)
     ]
     cluster = types.SimpleNamespace(nodes=nodes, topology=Pulsing())
@@ -291,6 +296,28 @@ def test_hosts_with_a_kernel_of_their_own_are_asked(timeline):
     assert "network_received_bytes" in last
     assert last["cpu_user_node1"] == pytest.approx(0.5 * made.cluster.nodes[0].host.looks)
     assert {"cpu_system_node1", "disk_read_bytes_node1", "disk_write_bytes_node1"} <= set(last)
+
+
+def test_hosts_of_other_machines_are_asked_once_each(timeline):
+    """A node has the figures of its machine, and what is of no node is the sum over the machines of the nodes."""
+    made = setting(Answers(*STATUS), Answers(*STATUS), Answers(*STATUS))
+    hosts = [Guest() for _ in range(4)]
+    for host, machine in zip(hosts, "aabc", strict=True):
+        host.machine = machine
+    for node, host in zip(made.cluster.nodes, hosts, strict=False):
+        node.host, node.process = host, FakeProcess(0, cpu=7.0)
+    made.client = hosts[3]
+    with timeline.during(PLACE, made):
+        sampled(timeline, 2)
+    timeline.stop()
+    last = timeline.moments[-1].values
+    looks = len(timeline.moments)
+
+    assert [host.looks for host in hosts] == [0, looks, looks, looks]
+    assert [last[f"cpu_user_{name}"] for name in ("node1", "node3", "client")] == [0.5 * looks] * 3
+    assert (last["cpu_user"], last["network_bytes"]) == (looks, 2000.0 * looks)
+    assert last["cpu_node1"] == 7.0
+    assert not {"cpu_all", "cpu_idle", "cpu_system_node1"} & set(last)
 
 
 def test_hosts_are_asked_at_once(timeline):

@@ -141,6 +141,13 @@ def _connector(connects: Connects, seconds: float) -> Callable[..., Any]:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error
 
+        def switch_to_ssl(self, ssl_context: Any, host: str) -> None:
+            # The connector refuses encryption over a UNIX socket; ours may lead to a server on another machine.
+            try:
+                self.sock = ssl_context.wrap_socket(self.sock, server_hostname=host)
+            except OSError as error:
+                raise errors.InterfaceError(errno=2055, values=(self.address, str(error))) from error
+
     class Connector(MySQLConnection):
         def _get_connection(self) -> MySQLTCPSocket:
             made = Socket(self.server_host, self.server_port)

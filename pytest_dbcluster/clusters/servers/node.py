@@ -8,9 +8,9 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
@@ -18,9 +18,10 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
 from pytest_dbcluster.errors import ConfigError, NodeDied
-from pytest_dbcluster.hosts.host import DATA, Host, Process
+from pytest_dbcluster.hosts.host import DATA, Host, Process, at_once
 from pytest_dbcluster.releases.release import Release
 
+Answer = TypeVar("Answer")
 ADMIN = "dbcluster"  # the control account
 LOAD = "dbcluster_load"  # the account of workloads; it has no administrator rights
 LAST_LINES = 15
@@ -167,9 +168,9 @@ class Node:
 
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now, and return what is still not on disk; empty when everything is."""
-        lazy = self.query(f"SELECT @@global.{self.dialect.lazy_flush}")[0][0]
         if not self._unflushed():
             return []
+        lazy = self.query(f"SELECT @@global.{self.dialect.lazy_flush}")[0][0]
         if lazy != 1:
             self.query(f"SET GLOBAL {self.dialect.lazy_flush} = 1")
         try:
@@ -242,6 +243,11 @@ class Node:
         complete, newline, _ = self._log_text(self._log_seen).rpartition(b"\n")
         self._log_seen += len(complete + newline)
         return [line for line in complete.decode("utf-8", "replace").splitlines() if "[ERROR]" in line]
+
+
+def of_each(nodes: Sequence[Node], ask: Callable[[Node], Answer]) -> list[Answer]:
+    """What ``ask`` returns for each node, in order; all at once where an answer takes a round trip (``at_once``)."""
+    return at_once(nodes, ask, [node.host for node in nodes])
 
 
 def merged(needed: Mapping[str, str], options: Mapping[str, str]) -> dict[str, str]:

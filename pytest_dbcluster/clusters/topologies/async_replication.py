@@ -9,7 +9,7 @@ import concurrent.futures
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.clusters.servers.node import ADMIN, Node
+from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
@@ -106,12 +106,13 @@ class PrimaryAndReplicas(Topology):
 
         Raises NodeDied, and ProvisionError for a replica that an error has stopped.
         """
-        unanswered = [problem for node in nodes for problem in node.problems()]
+        unanswered = [problem for found in of_each(nodes, Node.problems) for problem in found]
         if unanswered:
             return unanswered
         primary, *replicas = nodes
-        wrong = _wrong_role(primary, "OFF") + [problem for node in replicas for problem in _wrong_role(node, "ON")]
-        return wrong + [problem for replica in replicas for problem in unconnected(replica, primary)]
+        wrong = of_each(nodes, lambda node: _wrong_role(node, "OFF" if node is primary else "ON"))
+        apart = of_each(replicas, lambda replica: unconnected(replica, primary))
+        return [problem for found in (*wrong, *apart) for problem in found]
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return the transactions of the primary that replicas have not committed, one line for each such replica.
@@ -120,13 +121,17 @@ class PrimaryAndReplicas(Topology):
         """
         primary, *replicas = nodes
         executed = position(primary)
-        lines = []
-        for replica in replicas:
-            if lacking := _value(replica, replica.dialect.replication.lacking, executed=executed):
-                behind = status(replica, primary).get(replica.dialect.replication.seconds_behind)
-                late = "; ".join(unconnected(replica, primary)) or f"{behind or '?'} s behind"
-                lines.append(f"{replica.name} has still to apply {lacking} ({late})")
-        return lines
+
+        def behind(replica: Node) -> list[str]:
+            replication = replica.dialect.replication
+            lacking = _value(replica, replication.lacking, executed=executed)
+            if not lacking:
+                return []
+            seconds = status(replica, primary).get(replication.seconds_behind)
+            late = "; ".join(unconnected(replica, primary)) or f"{seconds or '?'} s behind"
+            return [f"{replica.name} has still to apply {lacking} ({late})"]
+
+        return [line for found in of_each(replicas, behind) for line in found]
 
     def violations(self, nodes: Sequence[Node]) -> list[str]:
         """Return the primary's transactions that a replica lacks, and errant transactions of replicas."""

@@ -15,10 +15,10 @@ import uuid
 from collections.abc import Mapping, Sequence
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.clusters.servers.node import ADMIN, Node
+from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.topology import Pulse, Topology
-from pytest_dbcluster.errors import NodeDied
 from pytest_dbcluster.releases.release import Release
 
 PULSE = {
@@ -126,17 +126,15 @@ class Galera(Topology):
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return, for each node, which status is not yet as wanted: ``SYNCED`` and a cluster size of all nodes."""
-        problems: list[str] = []
-        for node in nodes:
-            try:
-                unanswered = node.problems()
-            except NodeDied as died:
-                raise died from None
-            problems += unanswered or self._unsettled(node, len(nodes))
-        return problems
+        found = of_each(nodes, lambda node: self._unsettled(node, len(nodes)))
+        return [problem for problems in found for problem in problems]
 
     def _unsettled(self, node: Node, size: int) -> list[str]:
-        status = node.status("wsrep%")
+        node.alive()
+        try:
+            status = node.sql.pairs("SHOW GLOBAL STATUS LIKE 'wsrep%'")
+        except SQLError as error:
+            return [f"{node.name}: {error}"]
         wanted = {**SYNCED, "wsrep_cluster_size": str(size)}
         return [
             f"{node.name}: {name} is {status.get(name)!r}, wanted {value!r}"
@@ -156,7 +154,8 @@ class Galera(Topology):
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return the nodes whose receive queue is not empty, and differences in wsrep_last_committed."""
-        statuses = {node.name: node.status("wsrep_l%") for node in nodes}
+        found = of_each(nodes, lambda node: node.status("wsrep_l%"))
+        statuses = dict(zip((node.name for node in nodes), found, strict=True))
         queues = [
             f"{name}: wsrep_local_recv_queue is {status['wsrep_local_recv_queue']}"
             for name, status in statuses.items()

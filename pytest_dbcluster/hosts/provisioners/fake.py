@@ -14,6 +14,7 @@ from pytest_dbcluster.hosts.provisioner import Provisioner
 from pytest_dbcluster.spec import ClusterSpec
 
 FIRST_PORT = 20_001
+PORTS = 100  # of each host; all of them have one address
 
 
 @dataclasses.dataclass
@@ -118,7 +119,7 @@ class FakeHost(Host):
         return self.free
 
     def port(self, usual: int) -> int:
-        """Consecutive ports, from FIRST_PORT on."""
+        """Consecutive ports."""
         self.next_port += 1
         return self.next_port - 1
 
@@ -153,6 +154,8 @@ class FakeProvisioner(Provisioner):
         directory = f"/fake/{self._clusters}"
         names = [f"node{number}" for number in range(1, spec.nodes + 1)]
         hosts = [FakeHost(name, directory=f"{directory}/{name}") for name in names]
+        for number, host in enumerate(hosts, len(self.hosts)):
+            host.next_port += PORTS * number
         self.hosts += hosts
         return hosts
 

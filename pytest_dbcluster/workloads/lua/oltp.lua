@@ -143,7 +143,7 @@ end
 
 function load.execute(t, _, number)
    drawn.seed(sysbench.opt.seed, t.id, number)
-   fresh = sysbench.opt.table_size + number * sysbench.opt.threads + t.id
+   fresh = sysbench.opt.table_size + number * terminal.count() + t.id
    t.committing = t.commits_itself
    event(t.id)
    t.committing = false

@@ -13,9 +13,9 @@
 --    report     optional, (t): more fields of the thread's report
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
 --
--- t is the thread's terminal: t.id (0 is the first), t.con (sysbench's connection), t.node ("hostname:port", as the
--- server reports it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A workload whose statements commit by
--- themselves sets t.committing while they run.
+-- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node
+-- ("hostname:port", as the server reports it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A workload
+-- whose statements commit by themselves sets t.committing while they run.
 
 local ffi = require("ffi")
 local seeded = require("seeded")
@@ -29,7 +29,7 @@ extern int optind, optopt;
 ]]
 
 -- Linux, <time.h> and <sys/prctl.h>
-local MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 1, 2, 3, 1, 29
+local REALTIME, MONOTONIC, PROCESS_CPU, THREAD_CPU, ABSOLUTE, SET_TIMERSLACK = 0, 1, 2, 3, 1, 29
 
 -- Buckets of latencies as in pytest_dbcluster/rounds/histogram.py.
 local PER_OCTAVE, TOP = 64, 30 * 64 - 1
@@ -52,6 +52,7 @@ local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one ca
 -- The first retry is immediate. Later ones wait, since they would fail while another node's writeset is applied.
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
 local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goes on
+local LOOK = 0.001 -- seconds between two looks for the time at which all load hosts begin
 
 local terminal = {}
 local Terminal = {}
@@ -90,7 +91,7 @@ local function sleep_until(t, moment)
       box[0].seconds = math.floor(wake)
       box[0].nanoseconds = (wake - math.floor(wake)) * 1e9
       ffi.C.clock_nanosleep(MONOTONIC, ABSOLUTE, box, nil)
-      if not ffi.C.sb_more_events(t.id) then return false end
+      if not ffi.C.sb_more_events(t.thread) then return false end
    end
 end
 
@@ -127,14 +128,18 @@ end
 -- Threads get endpoints in the order in which they connect. They connect one after the other, so each thread has the
 -- same endpoint in every run. optind and optopt are integers of libc that all Lua states of the process see, and
 -- sysbench does not use.
-local function connect_in_turn(t)
-   local turn = t.id + 1 -- it begins as 1
+local function wait_for_turn(turn) -- it begins as 1
    while ffi.C.optind ~= turn do
       local before = math.max(1, turn - ffi.C.optind)
       box[0].seconds = 0
       box[0].nanoseconds = math.min(before * 1e5, 5e7)
       ffi.C.clock_nanosleep(MONOTONIC, 0, box, nil)
    end
+end
+
+local function connect_in_turn(t)
+   local turn = t.thread + 1
+   wait_for_turn(turn)
    local ok, con = pcall(t.driver.connect, t.driver)
    ffi.C.optind = turn + 1
    t.had_turn = true
@@ -167,7 +172,7 @@ end
 -- sysbench's own reconnect never gives up; a new connection also goes to the next endpoint when a node is gone.
 local function connected(t)
    while not t.con do
-      if now() >= t.limit or not ffi.C.sb_more_events(t.id) then return false end
+      if now() >= t.limit or not ffi.C.sb_more_events(t.thread) then return false end
       local ok, problem = pcall(connect, t)
       if not ok then
          if not again(problem) then error(words(t, problem), 0) end
@@ -251,7 +256,7 @@ local function attempts(t, entry, kind, input, began)
       local what = settle(t, result, tries)
       began = lose(entry, began)
       if what == "unknown" then return "unknown", tries end
-      if tries >= t.attempts or began >= t.limit or not ffi.C.sb_more_events(t.id) then return "failed", tries end
+      if tries >= t.attempts or began >= t.limit or not ffi.C.sb_more_events(t.thread) then return "failed", tries end
    end
 end
 
@@ -276,7 +281,7 @@ local function transaction(t, start, begins)
 end
 
 local function closed_loop(t)
-   while ffi.C.sb_more_events(t.id) do
+   while ffi.C.sb_more_events(t.thread) do
       if load.pause and not sleep_until(t, math.min(now() + load.pause(t), t.deadline)) then return end
       local start = now()
       if start >= t.deadline or not transaction(t, start, start) then return end
@@ -304,15 +309,59 @@ end
 -- What sysbench calls in each thread
 -- ----------------------------------------------------------------------
 
-local function begin_thread(id)
+-- The number of terminals of all load hosts.
+function terminal.count()
+   return sysbench.opt.terminals > 0 and sysbench.opt.terminals or sysbench.opt.threads
+end
+
+-- The time at which the first thread began, to a tenth of a millisecond, for all threads: with hundreds of threads the
+-- last one starts late, but all have the same deadline.
+local UNSET, TICKS, ROUND = 63, 1e4, 2147483648
+local function set_start(moment)
+   local ticks = math.floor(moment * TICKS) % ROUND
+   ffi.C.optopt = ticks == UNSET and UNSET + 1 or ticks
+end
+
+local function common_start()
+   local moment = now()
+   local ticks = math.floor(moment * TICKS)
+   if ffi.C.optopt == UNSET then set_start(moment) end
+   local since = (ticks - ffi.C.optopt) % ROUND
+   -- Another thread may have read the clock later, but written first.
+   return moment - (since < ROUND / 2 and since or since - ROUND) / TICKS
+end
+
+-- One of several load hosts: says that all threads are connected, and waits for the time, by this host's clock, at
+-- which all hosts begin. Then sysbench lets the threads run.
+local function begin_with_other_hosts(t)
    local options = sysbench.opt
+   assert(assert(io.open(options.ready, "w")):close())
+   while ffi.C.sb_more_events(t.thread) do
+      local file = io.open(options.go)
+      local said = file and file:read("*a"):match("^(%S+)\n")
+      if file then file:close() end
+      if said then
+         os.remove(options.ready)
+         os.remove(options.go)
+         local start = now() + assert(tonumber(said), "the load ended before its begin") - clock(REALTIME)
+         set_start(start)
+         sleep_until(t, start)
+         return
+      end
+      sleep_until(t, now() + LOOK)
+   end
+end
+
+local function begin_thread(thread)
+   local options = sysbench.opt
+   local id = options.first + thread
    local t = setmetatable({
-      id = id, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {}, errors = {}, lost = 0,
-      by_tenth = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
+      id = id, thread = thread, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {},
+      errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
    }, Terminal)
    local rate = tonumber(options.arrival_rate)
-   t.mean_gap = rate > 0 and options.threads / rate or 0
+   t.mean_gap = rate > 0 and terminal.count() / rate or 0
    t.driver = driver()
    if load.start then load.start(t) end
    conflicts = set(CONFLICTS, load.conflicts or {}) -- start may have changed them
@@ -323,28 +372,22 @@ local function begin_thread(id)
       }
    end
    local ok, problem = pcall(connect, t)
+   if options.go ~= "" then -- a second turn, which the last thread has when all others are connected
+      wait_for_turn(options.threads + thread + 1)
+      ffi.C.optind = options.threads + thread + 2
+      if ok and thread == options.threads - 1 then begin_with_other_hosts(t) end
+   end
    if not ok then error(words(t, problem), 0) end
    mine = t
 end
 
--- The time at which the first thread began, to a tenth of a millisecond, for all threads: with hundreds of threads the
--- last one starts late, but all have the same deadline.
-local UNSET, TICKS, ROUND = 63, 1e4, 2147483648
-local function common_start()
-   local moment = now()
-   local ticks = math.floor(moment * TICKS)
-   if ffi.C.optopt == UNSET then ffi.C.optopt = ticks % ROUND == UNSET and UNSET + 1 or ticks % ROUND end
-   local since = (ticks - ffi.C.optopt) % ROUND
-   -- Another thread may have read the clock later, but written first.
-   return moment - (since < ROUND / 2 and since or since - ROUND) / TICKS
-end
-
-local function run_thread(id)
+local function run_thread()
    local t = mine
    local paced = t.mean_gap > 0
    ffi.C.prctl(SET_TIMERSLACK, 1) -- 50 us otherwise, which every latency from an intended start would contain
    local cpu, process = clock(THREAD_CPU), clock(PROCESS_CPU)
    t.begun = common_start()
+   t.late = now() - t.begun
    t.deadline = t.begun + t.seconds
    t.limit = t.deadline + (paced and t.seconds or 0)
    if paced then open_loop(t) else closed_loop(t) end
@@ -378,7 +421,7 @@ end
 local function reported(t)
    local found = {
       token = sysbench.opt.token, id = t.id, begun = t.begun, ended = t.ended, cpu = t.cpu, process_cpu = t.process_cpu,
-      lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
+      late = t.late, lost = t.lost, offered = t.offered, delay = t.delay, by_second = {}, by_tenth = {}, nodes = {},
       errors = {}, kinds = {},
    }
    for node in pairs(t.nodes) do table.insert(found.nodes, node) end
@@ -424,6 +467,10 @@ function terminal.load(given)
    options.arrival_rate = {"transactions a second over all threads, 0 for a closed loop", "0"}
    options.attempts = {"tries of one transaction", 100}
    options.seed = {"of the inputs", 1}
+   options.first = {"number of the first terminal, where several hosts divide them", 0}
+   options.terminals = {"terminals of all load hosts, 0 for the threads of this one", 0}
+   options.ready = {"file that says that all threads are connected, with go", ""}
+   options.go = {"file with the time to begin (seconds since 1970), empty to begin at once", ""}
    options.reports = {"directory of the reports", "."}
    options.token = {"goes into the reports", ""}
    options.ledger = {"whether more is kept than outcomes; off only to measure what keeping it takes", true}

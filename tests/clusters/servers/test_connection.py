@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import socket
+import threading
 
 import pytest
 
 from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
+from pytest_dbcluster.hosts.host import through_socket
 
 NOWHERE = "192.0.2.1"  # an address for documents (RFC 5737)
 
@@ -20,6 +23,39 @@ def elsewhere(endpoint, asked):
         return socket.create_connection((endpoint.host, port), seconds)
 
     return dataclasses.replace(endpoint, host=NOWHERE, connects=connects)
+
+
+@contextlib.contextmanager
+def tunnel(path, endpoint, *, spoils=False):
+    """A UNIX socket that leads to an endpoint, once. spoils: what the server says after its greeting arrives wrong."""
+
+    def carry(source, target, spoil=None):
+        with contextlib.suppress(OSError):
+            while data := source.recv(2**16):
+                target.sendall(spoil(data) if spoil else data)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_RDWR)
+
+    said = []
+
+    def spoil(data):
+        said.append(data)
+        return data if len(said) == 1 else b"x" * len(data)
+
+    def serve():
+        with listening.accept()[0] as near, socket.create_connection((endpoint.host, endpoint.port)) as far:
+            there = threading.Thread(target=carry, args=(near, far))
+            there.start()
+            carry(far, near, spoil if spoils else None)
+            there.join()
+
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(path))
+        listening.listen()
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield path
+        serving.join()
 
 
 def test_a_connection_takes_the_socket_that_it_is_given(standalone):
@@ -53,6 +89,28 @@ def test_encryption_works_over_such_a_socket(briefly, mysql):
     assert node.endpoint.tls
     assert connection.pairs("SHOW STATUS LIKE 'Ssl_cipher'")["ssl_cipher"] != ""
     connection.close()
+
+
+def test_encryption_works_over_a_socket_of_this_machine(briefly, mysql, tmp_path):
+    """A UNIX socket that leads to a server on another machine; the connector by itself refuses encryption there."""
+    (node,) = briefly("standalone", 1, mysql).nodes
+    with tunnel(tmp_path / "to-node1", node.endpoint) as path:
+        endpoint = dataclasses.replace(node.endpoint, host=NOWHERE, connects=through_socket(str(path)))
+        connection = Connection("node1", endpoint)
+
+        assert connection.pairs("SHOW STATUS LIKE 'Ssl_cipher'")["ssl_cipher"] != ""
+        connection.close()
+
+
+def test_encryption_that_fails_is_a_lost_connection(briefly, mysql, tmp_path):
+    """With the reason; the statement was not refused by a server."""
+    (node,) = briefly("standalone", 1, mysql).nodes
+    with tunnel(tmp_path / "to-node1", node.endpoint, spoils=True) as path:
+        endpoint = dataclasses.replace(node.endpoint, host=NOWHERE, connects=through_socket(str(path)))
+        with pytest.raises(SQLError, match=r"^node1: 'SELECT 1' was refused: 2055 .*192\.0\.2\.1") as caught:
+            Connection("node1", endpoint).query("SELECT 1")
+
+    assert caught.value.lost
 
 
 def test_a_socket_that_cannot_be_made_is_a_lost_connection():

@@ -140,9 +140,9 @@ def test_a_report_of_an_earlier_run_is_not_taken(standalone, filled, tmp_path):
 
     with pytest.raises(WorkloadError, match=r"report-0\.json is of an earlier run"):
         sysbench_driver._report(
-            call(setting, "x"), setting, f"{setting.client.directory}/reports/report-0.json", "other"
+            call(setting, "x"), setting.client, f"{setting.client.directory}/reports/report-0.json", "other"
         )
     with pytest.raises(WorkloadError, match="ended without a report of one of its threads"):
         sysbench_driver._report(
-            call(setting, "x"), setting, f"{setting.client.directory}/reports/report-9.json", "other"
+            call(setting, "x"), setting.client, f"{setting.client.directory}/reports/report-9.json", "other"
         )

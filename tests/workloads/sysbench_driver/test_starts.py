@@ -17,6 +17,7 @@ from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.workloads import sysbench_driver
 from pytest_dbcluster.workloads.sysbench_driver import Call
+from pytest_dbcluster.workloads.workload import Setting
 from tests.workloads.sysbench_driver.calls import SCHEMA, call, in_the_middle, setting_of
 
 
@@ -132,12 +133,12 @@ def test_an_old_or_bare_sysbench_is_refused(says, scripts, words, standalone, cl
         sysbench_driver.sysbench(setting_of(standalone, client))
 
 
-def test_the_host_of_the_load_generator_gets_sysbench_and_our_scripts():
-    """It may be on another machine, which has neither."""
-    host = FakeHost("client", answers={"*--version": "sysbench 1.0.20"})
-    tool = sysbench_driver.sysbench(SimpleNamespace(client=host, progress=print))
+def test_every_host_of_the_load_generator_gets_sysbench_and_our_scripts():
+    """They may be on other machines, which have neither."""
+    hosts = [FakeHost(name, answers={"*--version": "sysbench 1.0.20"}) for name in ("client", "other")]
+    tool = sysbench_driver.sysbench(Setting(None, hosts[0], None, "quick", print, others=(hosts[1],)))
 
-    assert host.brought == [tool.bin.parent, sysbench_driver.LUA]
+    assert [host.brought for host in hosts] == [[tool.bin.parent, sysbench_driver.LUA]] * 2
 
 
 def test_a_missing_sysbench_is_said_with_the_ways_out(standalone, client, tmp_path, monkeypatch):

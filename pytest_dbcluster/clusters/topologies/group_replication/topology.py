@@ -17,7 +17,7 @@ from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.health import Health
-from pytest_dbcluster.clusters.servers.node import ADMIN, Node
+from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topologies.group_replication import members
 from pytest_dbcluster.clusters.topology import Pulse, Topology
@@ -246,12 +246,13 @@ class GroupReplication(Topology):
 
         Raises NodeDied, and ProvisionError for a node that could not join or that an error has stopped.
         """
-        unanswered = [problem for node in nodes for problem in node.problems()]
+        unanswered = [problem for found in of_each(nodes, Node.problems) for problem in found]
         if unanswered:
             return unanswered
         for node in nodes:
             self._refused(node)
-        return [problem for node in nodes for problem in members.unsettled(node, nodes)]
+        found = of_each(nodes, lambda node: members.unsettled(node, nodes))
+        return [problem for problems in found for problem in problems]
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Return the primary, or every online member of a multi-primary group. Raises ProvisionError for none."""
@@ -272,8 +273,7 @@ class GroupReplication(Topology):
         Raises ProvisionError for a member that an error has stopped, because it never catches up.
         """
         executed, lines = {}, []
-        for node in nodes:
-            rows = node.query(members.QUEUES)
+        for node, rows in zip(nodes, of_each(nodes, lambda node: node.query(members.QUEUES)), strict=True):
             if not rows:
                 lines.append(f"{node.name} {members.NO_STATISTICS}")
                 continue

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import ipaddress
 import re
 import shlex
 import shutil
@@ -119,14 +120,32 @@ def program() -> str:
     return path
 
 
-def checked(option: str, targets: Sequence[str]) -> tuple[str, ...]:
-    """The machines of an option, each as ``USER@ADDRESS``, ``ADDRESS`` or a name of ssh's configuration.
+def checked(option: str, given: Sequence[str]) -> dict[str, str]:
+    """The machines of an option: name -> private address, at which the others reach it; empty for where ssh arrives.
 
-    Raises ConfigError for one that is none, such as a word that ssh would take for an option, and for a repeated one.
+    given: ``USER@ADDRESS``, ``ADDRESS`` or a Host of ssh's configuration, each perhaps with ``=PRIVATE_ADDRESS``.
+    Raises ConfigError for one that is none of these, such as a word that ssh would take for an option, and for a
+    repeated one.
     """
-    for target in targets:
-        if not TARGET.fullmatch(target):
-            raise ConfigError(f"{option} {target!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config")
-    if repeated := next((target for target in targets if targets.count(target) > 1), ""):
-        raise ConfigError(f"{option} {repeated}: it is named twice; name each machine once")
-    return tuple(targets)
+    machines: dict[str, str] = {}
+    for text in given:
+        target, _, private = text.partition("=")
+        if not TARGET.fullmatch(target) or not (private or "=" not in text):
+            raise ConfigError(
+                f"{option} {text!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config, and after it =PRIVATE_ADDRESS "
+                "where the machines reach each other at other addresses than ssh"
+            )
+        if private and not _is_address(private):
+            raise ConfigError(f"{option} {text!r}: {private!r} is no IP address of the machine")
+        if target in machines:
+            raise ConfigError(f"{option} {target}: it is named twice; name each machine once")
+        machines[target] = private
+    return machines
+
+
+def _is_address(text: str) -> bool:
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    return True

@@ -9,17 +9,20 @@ import random
 import re
 import shlex
 import shutil
+import stat
 import threading
 import time
 from pathlib import Path
 
-from pytest_dbcluster.errors import CommandFailed, ProvisionError, Unsupported
+from pytest_dbcluster.errors import ProvisionError, Unsupported
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.session import Session
 from pytest_dbcluster.releases import shims
 from pytest_dbcluster.system.ports import HIGHEST, LOWEST
 
 COMPILED = "__pycache__"  # not sent: it changes without its sources
+NEEDED = ("name", "user", "kernel", "cpus", "memory", "disk", "clock", "root", "ephemeral")  # beside the architecture
+CLOCK = re.compile(r"\d+(\.\d+)?")  # some programs `date` know no parts of a second, and print their format
 PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
 
 
@@ -59,7 +62,11 @@ class Facts:
                 f"the machine {target} is {known.get('system')} on {known.get('architecture')}; the programs of "
                 f"releases are those of this machine: Linux on {here}"
             )
-        address = known["address"].split()
+        if lacking := [name for name in NEEDED if not known.get(name)]:
+            raise ProvisionError(
+                f"the machine {target} does not say its {', '.join(lacking)}: it needs /proc and the usual programs"
+            )
+        address = known.get("address", "").split()
         if len(address) < 3:
             raise ProvisionError(f"the machine {target} does not say at which address ssh reached it (SSH_CONNECTION)")
         low, high = known["ephemeral"].split()
@@ -68,13 +75,13 @@ class Facts:
             user=int(known["user"]),
             architecture=known["architecture"],
             kernel=known["kernel"],
-            cpu=known["cpu"],
+            cpu=known.get("cpu", ""),
             cpus=int(known["cpus"]),
             memory=int(known["memory"]) * 1024,
             disk=known["disk"],
-            clocksource=known["clocksource"],
-            clock_ahead=float(known["clock"]) - ours,
-            zstd=bool(known["zstd"]),
+            clocksource=known.get("clocksource", ""),
+            clock_ahead=float(CLOCK.match(known["clock"])[0]) - ours,  # type: ignore[index]
+            zstd=bool(known.get("zstd")),
             root=known["root"],
             address=address[2],
             ephemeral=(int(low), int(high)),
@@ -84,10 +91,11 @@ class Facts:
 class Machine:
     """A machine of the run. ``session``: our own connection to it, which holds the machine's lock.
 
-    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts.
+    Hosts on it have sessions of their own. Programs and data that it was sent serve all hosts. ``address``: at which
+    other machines reach it, empty for that at which ssh does.
     """
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, address: str = "") -> None:
         self.target = session.target
         self.session = session
         self._sending = threading.Lock()
@@ -95,7 +103,8 @@ class Machine:
         self._ports: set[int] = set()
         began = time.time()
         text = session.ask(remote_programs.FACTS)
-        self.facts = Facts.read(text, self.target, (began + time.time()) / 2)
+        facts = Facts.read(text, self.target, (began + time.time()) / 2)
+        self.facts = dataclasses.replace(facts, address=address or facts.address)
 
     @property
     def directory(self) -> str:
@@ -152,7 +161,7 @@ class Machine:
         )
         try:
             self.session.send(f"tar -C {source} --sparse --exclude={COMPILED} -cf - {name} | {pack}", script)
-        except CommandFailed as error:
+        except ProvisionError as error:
             with contextlib.suppress(ProvisionError):
                 self.session.ask(f"rm -rf {part}")
             raise ProvisionError(
@@ -190,11 +199,18 @@ FREE = "df -P -k . | awk 'NR == 2 { print $4 }'"  # KiB
 
 
 def identity(tree: Path) -> str:
-    """A name for a tree as it is now: its own, with a digest of the names, sizes and times of change of its files."""
+    """A name for a tree as it is now: its own, with a digest of what its files are called and what ``_state`` says."""
     digest = hashlib.sha256(str(tree).encode())
     for path in (tree, *sorted(tree.rglob("*"))):
         if COMPILED not in path.parts:
-            state = path.lstat()
-            size = state.st_size if path.is_file() else 0
-            digest.update(f"{path.relative_to(tree)}:{size}:{state.st_mtime_ns if size else 0}\n".encode())
+            digest.update(f"{path.relative_to(tree)}:{_state(path)}\n".encode())
     return f"{re.sub('[^A-Za-z0-9_.-]', '-', tree.name)}-{digest.hexdigest()[:12]}"
+
+
+def _state(path: Path) -> str:
+    """Where a link leads, the permissions of a directory, and of a file its size and its time of change too."""
+    state = path.lstat()
+    if stat.S_ISLNK(state.st_mode):
+        return str(path.readlink())
+    what = f":{state.st_size}:{state.st_mtime_ns}" if stat.S_ISREG(state.st_mode) else ""
+    return f"{state.st_mode:o}{what}"

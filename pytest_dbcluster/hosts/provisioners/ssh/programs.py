@@ -30,16 +30,18 @@ if [ -n "$socat" ]; then
     exec timeout "$4" "$socat" -U "TCP-LISTEN:$3,bind=$2,reuseaddr,fork" "FILE:$1,rdonly"
 fi
 exec timeout "$4" python3 -c '
-import shutil, socket, sys
+import socket, sys
 with socket.create_server((sys.argv[2], int(sys.argv[3]))) as server:
     while True:
-        with server.accept()[0] as peer, open(sys.argv[1], "rb") as file, peer.makefile("wb") as out:
-            shutil.copyfileobj(file, out)
+        with server.accept()[0] as peer, open(sys.argv[1], "rb") as file:
+            while part := file.read(1 << 20):
+                peer.sendall(part)
 ' "$1" "$2" "$3"
 """
 _FETCH = r"""
 umask 077
 part={part}
+trap 'rm -rf "$part" "$part.tree"' EXIT
 mkdir -p "$part.tree" || exit
 tries=0
 until bash -c 'cat </dev/tcp/{address}/{port}' >"$part" 2>/dev/null && [ -s "$part" ]; do
@@ -47,8 +49,8 @@ until bash -c 'cat </dev/tcp/{address}/{port}' >"$part" 2>/dev/null && [ -s "$pa
     [ "$tries" -lt 50 ] || {{ echo "no answer from {address}:{port}" >&2; exit 1; }}
     sleep 0.1
 done
-echo "{digest}  $part" | sha256sum -c - >/dev/null || {{ rm -rf "$part" "$part.tree"; exit 1; }}
-tar -C "$part.tree" --no-same-owner -xf "$part" && mv -T "$part.tree" {place} && rm -f "$part"
+echo "{digest}  $part" | sha256sum -c - >/dev/null || exit
+tar -C "$part.tree" --no-same-owner -xf "$part" && mv -T "$part.tree" {place}
 """
 
 

@@ -66,8 +66,8 @@ class TunnelledHost(LocalHost):
 class SshProvisioner(Provisioner):
     """Hosts on machines that ssh reaches.
 
-    machines: ``USER@ADDRESS`` or names of ssh's configuration, of nodes and of load generators. config, keys, base: as
-    in ``Access``. Raises ConfigError.
+    machines: those of nodes and of load generators, as ``access.checked`` takes them. config, keys, base: as in
+    ``Access``. Raises ConfigError.
     """
 
     def __init__(
@@ -86,8 +86,9 @@ class SshProvisioner(Provisioner):
             )
         if not machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
-        self._targets = checked("--db-host", machines)
-        self._load_targets = checked("--db-load-host", load_machines)
+        nodes, loads = checked("--db-host", machines), checked("--db-load-host", load_machines)
+        self._targets, self._load_targets = tuple(nodes), tuple(loads)
+        self._addresses = {**nodes, **loads}
         if both := set(self._targets) & set(self._load_targets):
             raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
         self._access = Access(config, keys, base)
@@ -171,6 +172,12 @@ class SshProvisioner(Provisioner):
         nodes = self._take(1)
         load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
         return self._hosts([*load, nodes[-1]][:1])[0]
+
+    def clients(self, spec: ClusterSpec) -> Sequence[SshHost]:
+        """A host on each machine of --db-load-host that this process has; without one that of ``client``."""
+        self._take(1)
+        load = [machine for machine in self._machines.values() if machine.target in self._load_targets]
+        return self._hosts(load) if load else [self.client(spec)]
 
     def workshop(self, spec: ClusterSpec) -> LocalHost:
         """A host of this machine: the programs are the same, and what is made here is sent to each machine once."""
@@ -283,7 +290,7 @@ class SshProvisioner(Provisioner):
     def _machine(self, target: str) -> Machine:
         session = self._session(target, "machine", exclusive=True)
         try:
-            return Machine(session)
+            return Machine(session, self._addresses[target])
         except BaseException:
             session.close()
             raise

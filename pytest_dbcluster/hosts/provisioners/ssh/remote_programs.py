@@ -37,10 +37,16 @@ mkdir -p "$root" 2>/dev/null && cd "$root" 2>/dev/null ||
     give_up "cannot make the directory $root: $(mkdir -p "$root" 2>&1)"
 [ -O "$root" ] && [ ! -L "$root" ] || give_up "$root belongs to another user"
 chmod 700 "$root"
-printf '#!/bin/sh\n' >"$root/try" && chmod 700 "$root/try" ||
+try=$root/try-$name  # others of ours may begin at this moment
+printf '#!/bin/sh\n' >"$try" && chmod 700 "$try" || {
+    rm -f "$try"
     give_up "cannot write to $root: $(df -P "$root" | tail -n 1)"
-"$root/try" 2>/dev/null || give_up "$root lies on a file system that is mounted noexec"
-rm -f "$root/try"
+}
+"$try" 2>/dev/null || {
+    rm -f "$try"
+    give_up "$root lies on a file system that is mounted noexec"
+}
+rm -f "$try"
 mkdir -p "$directory" && echo "$owner" >"$directory/owner" && [ -s "$directory/owner" ] ||
     give_up "cannot write to $directory: $(df -P "$root" | tail -n 1)"
 echo "$$ $(cut -d ' ' -f 22 /proc/$$/stat)" >"$directory/session"

@@ -31,6 +31,7 @@ ANSWER_SECONDS = 60.0
 KILLED_SECONDS = 1.0  # to wait for the end of a killed script
 SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
 LINE = 1000  # characters
+BEGINS = "dbcluster-output-begins"  # a line before the output of a script
 MISSING = 44  # the status of a script that found no file
 COPY_SECONDS = 1800.0  # for a release over a slow link
 
@@ -197,13 +198,20 @@ class Session:
     def send(self, local: str, script: str) -> None:
         """Run a script on the machine whose input is the output of a shell command of this machine.
 
-        Raises CommandFailed.
+        Raises ProvisionError.
         """
         self._piped(local, shlex.join(self.over(script)))
 
     def receive(self, script: str, local: str) -> None:
-        """Run a script on the machine, and a shell command of this machine on its output. Raises CommandFailed."""
-        self._piped(shlex.join(self.over(script)), local)
+        """Run a script on the machine, and a shell command of this machine on its output. Raises ProvisionError.
+
+        What a login shell has printed before the script began is not part of its output.
+        """
+        script = f"printf '\\n%s\\n' {BEGINS}; {script}"
+        self._piped(
+            shlex.join(self.over(script)),
+            f'while IFS= read -r line && [ "$line" != {BEGINS} ]; do :; done; {local}',
+        )
 
     def _piped(self, first: str, second: str) -> None:
         """Run two shell commands of this machine, the second on the output of the first; both have to succeed."""
@@ -211,6 +219,9 @@ class Session:
         command = f"{{ {first}; echo $? >{status}; }} | {{ {second}; }} && exit $(cat {status})"
         try:
             self._files.run(["/bin/sh", "-c", command], seconds=COPY_SECONDS)
+        except CommandFailed as error:  # the command line is long, and says nothing to users
+            said = error.stderr.strip().splitlines()
+            raise ProvisionError(said[-1] if said else self.agent.gone or "ssh printed nothing") from None
         finally:
             Path(shlex.split(status)[0]).unlink(missing_ok=True)
 

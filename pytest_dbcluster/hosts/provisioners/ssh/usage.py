@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
@@ -48,21 +49,26 @@ class Usage:
 def read(text: str) -> Usage:
     """The figures of a text. A line that is not understood is left out."""
     figures: dict[str, float] = {}
-    processes = []
+    processes: list[Ran] = []
     for line in text.splitlines():
-        kind, _, rest = line.partition(" ")
-        if kind == "cpu":
-            figures |= _cpu([int(word) for word in rest.split()])
-        elif kind == "disk":
-            _add(figures, _disk(rest.split()))
-        elif kind == "net":
-            _add(figures, _network(rest.split()))
-        elif kind == "pressure":
-            resource, total = rest.split()
-            figures[f"pressure_{resource}"] = int(total) / 1e6
-        elif kind == "process":
-            processes.append(_process(rest))
+        with contextlib.suppress(ValueError, IndexError):
+            _read_line(line, figures, processes)
     return Usage(figures, processes)
+
+
+def _read_line(line: str, figures: dict[str, float], processes: list[Ran]) -> None:
+    kind, _, rest = line.partition(" ")
+    if kind == "cpu":
+        figures |= _cpu([int(word) for word in rest.split()])
+    elif kind == "disk":
+        _add(figures, _disk(rest.split()))
+    elif kind == "net":
+        _add(figures, _network(rest.split()))
+    elif kind == "pressure":
+        resource, total = rest.split()
+        figures[f"pressure_{resource}"] = int(total) / 1e6
+    elif kind == "process":
+        processes.append(_process(rest))
 
 
 def _add(figures: dict[str, float], more: Mapping[str, float]) -> None:

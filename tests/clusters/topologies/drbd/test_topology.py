@@ -10,6 +10,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
+from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.testbed.durability import Durability
 from pytest_dbcluster.testbed.resolution import look_up, settings_of
@@ -30,10 +31,13 @@ def test_a_pair_is_two_nodes(nodes):
     assert look_up(PAIR, offers)[0].servers(2) == 1
 
 
-def test_hosts_without_disks_are_refused_before_anything_starts():
-    """The message says which hosts have them."""
+@pytest.mark.parametrize(
+    "hosts", [LocalProvisioner, lambda: SshProvisioner(machines=["db1", "db2"])], ids=["local", "ssh"]
+)
+def test_hosts_without_disks_are_refused_before_anything_starts(hosts):
+    """The message says which hosts have them; machines elsewhere are not even asked."""
     with pytest.raises(Unsupported) as caught:
-        look_up(PAIR, LocalProvisioner())
+        look_up(PAIR, hosts())
     assert str(caught.value) == f"drbd needs block-devices, which this provisioner does not offer: {NO_DISKS}"
 
 

@@ -1,0 +1,173 @@
+"""How machines are reached: which names are taken, and what the OpenSSH client is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, Unsupported
+from pytest_dbcluster.hosts.provisioners.ssh import access
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked, program
+from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
+
+
+@pytest.fixture
+def client():
+    """The OpenSSH client of this machine."""
+    try:
+        return program()
+    except Unsupported as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "db1",
+        "10.0.0.1",
+        "2001:db8::1",
+        "fe80::1%eth0",
+        "root@db1.example.org",
+        "first.last@db1",
+        "user@realm@db1",
+        "DOMAIN\\user@db1",
+        "_service-1@db_1",
+    ],
+)
+def test_a_machine_is_a_name_or_a_user_at_an_address(target):
+    """Everything that administrators call machines."""
+    assert checked("--db-host", [target]) == (target,)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "-oProxyCommand=touch /tmp/x",
+        "-F/etc/passwd",
+        "-",
+        "--",
+        "root@-oProxyCommand=x",
+        "-l@db1",
+        "",
+        "@db1",
+        "root@",
+        "db1 true",
+        "db1;true",
+        "$(true)",
+        "`true`",
+        "db1\n",
+        "db1\ntrue",
+        "db*",
+        "ssh://db1",
+        "db1,db2",
+        "dé1",
+    ],
+)
+def test_what_ssh_or_a_shell_would_take_for_something_else_is_refused(target):
+    """It never reaches a command line."""
+    with pytest.raises(ConfigError) as caught:
+        checked("--db-host", ["db1", target])
+    assert str(caught.value) == f"--db-host {target!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config"
+    for option, machines in (("--db-host", {"machines": [target]}),
+                             ("--db-load-host", {"machines": ["db1"], "load_machines": [target]})):  # fmt: skip
+        with pytest.raises(ConfigError, match=f"^{option} {re.escape(repr(target))}: "):
+            SshProvisioner(**machines)
+
+
+def test_a_machine_is_named_once():
+    """A machine that is named twice would hold two nodes of one cluster."""
+    with pytest.raises(ConfigError) as caught:
+        checked("--db-host", ["db1", "root@db2", "root@db2"])
+    assert str(caught.value) == "--db-host root@db2: it is named twice; name each machine once"
+
+
+def test_the_user_is_never_asked_anything(client):
+    """Neither for a password nor whether a key is right; nothing of this machine is lent to the other one."""
+    words = Access().command("db1", "true")
+    said = dict(word.split("=", 1) for word, before in zip(words[1:], words, strict=False) if before == "-o")
+
+    assert (words[0], words[1], words[-2:]) == (client, "-T", ["db1", "true"])
+    assert said["BatchMode"] == "yes"
+    assert said["StrictHostKeyChecking"] == "yes"
+    assert (said["ForwardAgent"], said["ForwardX11"], said["PermitLocalCommand"]) == ("no", "no", "no")
+    assert float(said["ServerAliveInterval"]) * float(said["ServerAliveCountMax"]) > 8  # seconds that a link may be cut
+
+
+def test_files_of_the_options_are_read_instead_of_the_users(client, tmp_path, monkeypatch):
+    """By absolute paths: ssh runs in another directory."""
+    for name in ("config", "keys"):
+        (tmp_path / name).write_text("")
+    monkeypatch.chdir(tmp_path)
+    made = Access(config=tmp_path.relative_to(tmp_path) / "config", keys=tmp_path.relative_to(tmp_path) / "keys")
+
+    words = made.command("db1")
+
+    assert words[words.index("-F") + 1] == str(tmp_path / "config")
+    assert f"UserKnownHostsFile={tmp_path}/keys" in words
+    assert "GlobalKnownHostsFile=none" in words
+    assert not [word for word in Access().command("db1") if "KnownHosts" in word or word == "-F"]
+
+
+def test_ssh_knows_every_option(client, tmp_path):
+    """What the command line asks for is what ssh would do, whatever the user's file says otherwise."""
+    (tmp_path / "config").write_text(
+        "Host db1\n HostName 192.0.2.1\n StrictHostKeyChecking no\n ForwardAgent yes\n RemoteCommand tmux\n"
+        " ControlPersist yes\n ServerAliveInterval 0\n"
+    )
+    command = Access(config=tmp_path / "config").command("-G", "db1")
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    said = dict(line.split(" ", 1) for line in done.stdout.splitlines())
+
+    assert (done.returncode, done.stderr) == (0, "")
+    assert said["hostname"] == "192.0.2.1"
+    assert said["stricthostkeychecking"] in ("true", "yes")
+    assert said["forwardagent"] == "no"
+    assert said.get("remotecommand", "none") == "none"
+    assert said["controlpersist"] == "no"
+    assert said["serveraliveinterval"] == "5"
+
+
+@pytest.mark.parametrize(("name", "option"), [("config", "--db-ssh-config"), ("keys", "--db-host-keys")])
+def test_a_file_that_is_missing_is_named_with_its_option(name, option, tmp_path):
+    """Before anything is connected; a directory is no file either."""
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(ConfigError) as caught:
+            Access(**{name: path})
+        assert str(caught.value) == f"{option} {path}: there is no such file"
+
+
+@pytest.mark.parametrize("base", ["relative", "~/data", "/data dir", "/data;true", "/$HOME", "/data\n", ""])
+def test_a_directory_of_machines_is_a_plain_absolute_path(base):
+    """Programs there find their files by it."""
+    with pytest.raises(ConfigError) as caught:
+        Access(base=base)
+    assert str(caught.value) == (
+        f"--db-host-directory {base!r}: it takes an absolute path of letters, digits and _./+-, such as {BASE}"
+    )
+    assert Access(base="/mnt/data-1/x_y.z").base == "/mnt/data-1/x_y.z"
+
+
+def test_a_machine_without_ssh_is_told_how_to_get_it(tmp_path, monkeypatch):
+    """Nothing is tried without the program."""
+    access.program.cache_clear()
+    monkeypatch.setenv("PATH", str(tmp_path))
+    try:
+        with pytest.raises(Unsupported) as caught:
+            Access().command("db1")
+    finally:
+        access.program.cache_clear()
+    assert str(caught.value) == (
+        "the provisioner ssh needs the OpenSSH client `ssh`, which is not installed; on Debian and Ubuntu: "
+        "apt-get install openssh-client"
+    )
+
+
+def test_no_key_is_shown_by_a_machine_that_is_not_there(client, tmp_path):
+    """The fingerprint is for a message, which is written without it then."""
+    (tmp_path / "config").write_text(f"Host db1\n ProxyCommand {os.devnull}\n")
+
+    assert Access(config=tmp_path / "config").fingerprint("db1") == ""

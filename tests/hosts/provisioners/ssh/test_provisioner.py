@@ -1,0 +1,170 @@
+"""The provisioner ssh: which machines a run takes, on real ssh servers."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.ssh import provisioner as ssh
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
+from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+from tests.support import stand_ins
+from tests.support.stand_ins import StandIns
+
+RELEASE = ReleaseName("mariadb", "10.11")
+ONE = ClusterSpec("standalone", release=RELEASE)
+TWO = ClusterSpec("galera", nodes=2, release=RELEASE)
+THREE = ClusterSpec("galera", nodes=3, release=RELEASE)
+
+
+@pytest.fixture(scope="module")
+def stand_in_hosts(tmp_path_factory):
+    """Three machines and one for the load, which reach each other on a network of their own."""
+    if reason := stand_ins.missing():
+        pytest.skip(reason)
+    with StandIns(tmp_path_factory.mktemp("client"), 3, load=1, private=True) as made:
+        yield made
+
+
+@pytest.fixture
+def on(stand_in_hosts):
+    """``on("host1", load="load")``: a run on these machines, closed afterwards."""
+    made = []
+
+    def on(*names, load=()):
+        def at(name):
+            return f"{name}={stand_in_hosts[name].private_address}"
+
+        run = SshProvisioner(
+            machines=[at(name) for name in names],
+            load_machines=[at(name) for name in load],
+            config=stand_in_hosts.config,
+        )
+        made.append(run)
+        return run
+
+    yield on
+    for run in made:
+        run.close()
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        ({}, "--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each"),
+        ({"machines": ["-oProxyCommand=x"]}, "--db-host '-oProxyCommand=x': it takes USER@ADDRESS"),
+        ({"machines": ["a", "a"]}, "--db-host a: it is named twice"),
+        ({"machines": ["a="]}, "--db-host 'a=': it takes USER@ADDRESS"),
+        ({"machines": ["a=b"]}, "--db-host 'a=b': 'b' is no IP address of the machine"),
+        ({"machines": ["a"], "load_machines": ["a"]}, "--db-load-host a is a --db-host too"),
+        ({"machines": ["a"], "base": "tmp"}, "--db-host-directory 'tmp': it takes an absolute path"),
+        ({"machines": ["a"], "keep": True}, "--db-keep: servers on machines of --db-host end with the run"),
+    ],
+)
+def test_machines_that_cannot_be_meant_are_refused(told, message):
+    """Before anything is connected to."""
+    with pytest.raises(ConfigError) as caught:
+        SshProvisioner(**told)
+
+    assert str(caught.value).startswith(message)
+
+
+def test_nodes_lie_on_machines_of_their_own_at_private_addresses(on, stand_in_hosts):
+    """In the order of the options, and the load generator on its own machine; a second cluster lies beside them."""
+    run = on("host1", "host2", "host3", load=["load"])
+    hosts, others = run.acquire(THREE), run.acquire(TWO)
+    client = run.client(ONE)
+
+    assert [host.machine for host in (*hosts, *others)] == ["host1", "host2", "host3", "host1", "host2"]
+    assert [host.address for host in hosts] == [stand_in_hosts[host.machine].private_address for host in hosts]
+    assert client.machine == "load"
+    assert len({host.directory for host in (*hosts, *others)}) == 5
+    assert run.environment["load"] == "load"
+
+
+def test_more_nodes_than_machines_are_refused(on):
+    """The message has both numbers."""
+    with pytest.raises(Unsupported) as caught:
+        on("host1", "host2").acquire(THREE)
+
+    assert str(caught.value).endswith("has 3 nodes, each on a machine of its own, and --db-host names 2")
+
+
+def test_a_machine_is_used_by_one_run_at_a_time(on, monkeypatch):
+    """Another one waits, says for what, and takes it when it is free."""
+    monkeypatch.setattr(ssh, "WAIT_SECONDS", 0.05)
+    first, second, lines, got = on("host1"), on("host1"), [], []
+    first.acquire(ONE)
+    second.progress = lines.append
+    waiting = threading.Thread(target=lambda: got.extend(second.acquire(ONE)))
+    waiting.start()
+    while not lines:
+        waiting.join(0.01)
+        assert waiting.is_alive()
+    assert got == []
+    first.close()
+    waiting.join(60)
+
+    assert lines[0].startswith("waiting for machines: another run uses host1")
+    assert [host.machine for host in got] == ["host1"]
+
+
+def test_a_run_whose_time_is_used_waits_no_longer(on):
+    """The claim is inconclusive then."""
+    first, second = on("host1"), on("host1")
+    first.acquire(ONE)
+    second.over = lambda: "the run's budget of 5 s is used (--db-run-budget)"
+
+    with pytest.raises(Inconclusive, match=r"is used .* while it waited for machines: others use host1"):
+        second.acquire(ONE)
+
+
+def test_workers_take_different_machines(on, monkeypatch):
+    """Each takes as many as its cluster has nodes, from the free ones, and more when a later cluster needs them."""
+    first, second = on("host1", "host2", "host3"), on("host1", "host2", "host3")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw1")
+    monkeypatch.setenv("PYTEST_XDIST_WORKER_COUNT", "2")
+    assert [host.machine for host in second.acquire(ONE)] == ["host2"]
+    monkeypatch.setenv("PYTEST_XDIST_WORKER", "gw0")
+    assert [host.machine for host in first.acquire(ONE)] == ["host1"]
+    assert [host.machine for host in first.acquire(TWO)] == ["host1", "host3"]
+
+    with pytest.raises(Unsupported, match="needs 1 more machines than this process has, and others use host2"):
+        first.acquire(THREE)
+
+
+def test_over_a_slow_line_programs_go_from_machine_to_machine(on, tmp_path, monkeypatch):
+    """The first one gets them from us, and the others from it, unless they have them already."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "program").write_text("#!/bin/sh\necho it runs\n")
+    (tmp_path / "bin" / "program").chmod(0o755)
+    run = on("host1", "host2", "host3")
+    run._programs._slow = 0.0  # every line is slow
+    hosts, sent, send = run.acquire(THREE), [], Machine.send
+    monkeypatch.setattr(Machine, "send", lambda machine, tree: [sent.append(machine.target), send(machine, tree)])
+    hosts[1].bring(tmp_path)
+
+    assert [host.run([f"{tmp_path}/bin/program"]).stdout for host in hosts] == ["it runs\n"] * 3
+    assert sent == ["host2"]
+    run.close()
+    again = on("host1", "host2", "host3").acquire(THREE)
+    again[0].bring(tmp_path)
+    assert [host.run([f"{tmp_path}/bin/program"]).stdout for host in again] == ["it runs\n"] * 3
+    assert sent == ["host2"]
+
+
+def test_a_machine_that_is_gone_is_said_by_name(on, stand_in_hosts):
+    """Its next host cannot be made, and the others can."""
+    run = on("host3", "host1")
+    hosts = run.acquire(TWO)
+    stand_in_hosts["host1"].ssh("pkill -KILL -f dbcluster-agent")
+    while not hosts[1].lost():
+        threading.Event().wait(0.01)
+
+    assert hosts[1].lost().startswith("machine host1 cannot be reached any more")
+    with pytest.raises(ProvisionError, match="machine host1 cannot be reached any more"):
+        run.acquire(TWO)
+    assert [host.machine for host in run.acquire(ONE)] == ["host3"]
