@@ -192,7 +192,7 @@ def ended(machine: str, answers: Answers) -> Ended:
     done, left = [], []
     for words in answers:
         match words:
-            case ["ended", name, kib, processes, _]:
+            case ["ended", name, kib, processes]:
                 number = _number(machine, processes)
                 done.append(f"ended {name} ({counted(number, 'process')}, {size(_bytes(machine, kib))})")
             case ["part", name, kib]:

@@ -179,19 +179,20 @@ is_session() {
     is_name "$1" && own "./$1" || return 1
     if [ -s "./$1/owner" ] && [ ! -L "./$1/owner" ]; then
         recorded= user= since=
-        read -r recorded user since <"./$1/owner"
+        read -r recorded user since 2>/dev/null <"./$1/owner"
         [ "$recorded" = "${1%%-*}" ]
         return
     fi
     user=- since=-
-    [ -z "$(ls -A "./$1" | grep -vx -e owner)" ]  # it was made on a full disk, or just now
+    [ -z "$(ls -A "./$1" 2>/dev/null | grep -vx -e owner)" ]  # it was made on a full disk, or just now
 }
 is_alive() {
     pid= born=
     read -r pid born 2>/dev/null <"./$1/session"
     case $pid,$born in
     ,* | *, | *[!0-9,]*)
-        [ $(($(date +%s) - $(stat -c %Y "./$1"))) -lt 60 ]  # it begins
+        made=$(stat -c %Y "./$1" 2>/dev/null) || return 1
+        [ $(($(date +%s) - made)) -lt 60 ]  # it begins
         return
         ;;
     esac
@@ -253,7 +254,7 @@ for name in *; do
             tries=$((tries + 1))
             sleep 0.1
         done
-        is_session "$name" || { say ended "$name" "$size" "$killed" "$user"; continue; }
+        is_session "$name" || { say ended "$name" "$size" "$killed"; continue; }
         is_alive "$name" && { say stays "$name" "its shell (process $pid) does not end"; continue; }
     elif [ -z "$run" ] && run_is_alive "${name%%-*}"; then
         continue
@@ -262,7 +263,7 @@ for name in *; do
     fi
     is_session "$name" || continue
     if why=$(rm -rf -- "./$name" 2>&1); then
-        say ended "$name" "$size" "$killed" "$user"
+        say ended "$name" "$size" "$killed"
     else
         say stays "$name" "$(echo "$why" | head -n 1)"
     fi
@@ -341,7 +342,7 @@ def ending(*, base: str, token: str, run: str = "", who: str = "", programs: boo
     """A command that ends sessions of the user on a machine, and removes their directories and unfinished transfers.
 
     run: all sessions of this run, of which those that live have to be of ``who``; empty for all of runs that are dead.
-    programs: remove the programs that were sent too, unless a run lives. Answers: ``ended NAME KIB PROCESSES USER``,
+    programs: remove the programs that were sent too, unless a run lives. Answers: ``ended NAME KIB PROCESSES``,
     ``stays NAME TEXT``, ``left NAME USER``, ``part NAME KIB``, ``removed KIB``, ``used RUN``, and those of ``looking``.
     """
     values = _values(base=base, token=token, run=run, who=who, programs="yes" if programs else "")

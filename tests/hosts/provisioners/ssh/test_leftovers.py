@@ -149,7 +149,7 @@ def test_what_was_ended_is_said_with_its_size():
     one = ended(
         "m1",
         [
-            ["ended", DEAD, "2048", "1", "me@here"],
+            ["ended", DEAD, "2048", "1"],
             ["part", OTHER, "10000"],
             ["removed", "141000"],
             ["left", OTHER, "x@\x1by"],
