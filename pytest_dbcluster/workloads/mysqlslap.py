@@ -250,7 +250,7 @@ class MySQLSlap(Workload):
         """The command line of one round; in the profile paper the published one, with our endpoint."""
         endpoint = self.endpoint(setting.cluster, setting.profile)
         secret = f"{setting.client.directory}/client.cnf"
-        setting.client.push(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
+        setting.client.push_once(f"[client]\nuser={endpoint.user}\npassword={endpoint.password}\n".encode(), secret)
         program, *published = self._generated(setting, self.concurrency, total)
         release_options = setting.release.client_options.items()
         connect = [

@@ -222,7 +222,7 @@ def _execute(call: Call, setting: Setting, host: Host, name: str, names: Mapping
     tool = _brought(setting, [host])
     secret = f"{host.directory}/sysbench.cnf"
     user, password = call.endpoints[0].user, call.endpoints[0].password
-    host.push(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
+    host.push_once(f"mysql-user={user}\nmysql-password={password}\n".encode(), secret)
     script = LUA / call.script
     if not script.exists():
         script = (tool.scripts or LUA) / call.script

@@ -142,3 +142,15 @@ def test_containers_stall_part_and_fall_and_directories_do_not():
         assert issubclass(ContainerHost, power)
         assert not issubclass(LocalHost, power)
         assert not issubclass(FakeHost, power)
+
+
+def test_what_is_there_already_is_not_written_again():
+    """A file that every round needs costs one exchange with a host elsewhere, not one a round."""
+    host = FakeHost("node1")
+    writes, push = [], host.push
+    host.push = lambda content, path: [writes.append(content), push(content, path)]
+    for content in (b"one", b"one", b"two", b"two", b"one"):
+        host.push_once(content, f"{host.directory}/client.cnf")
+
+    assert writes == [b"one", b"two", b"one"]
+    assert host.pull(f"{host.directory}/client.cnf") == b"one"

@@ -133,6 +133,10 @@ class SshProvisioner(Provisioner):
                 )
         if found:
             found["load"] = ", ".join(self._load_targets) or "on a machine of a node, beside its server"
+            nodes = [machine.facts for machine in self._nodes()]
+            found["cpu"] = _distinct(f"{facts.cpus} x {facts.cpu or facts.architecture}" for facts in nodes)
+            found["memory"] = _distinct(gibibytes(facts.memory) for facts in nodes)
+            found["kernel"] = _distinct(facts.kernel for facts in nodes)
         return found
 
     @property
@@ -344,6 +348,10 @@ class SshProvisioner(Provisioner):
                     f"the clock of {target} is {duration(abs(seconds))} {side}; each round is timed by one clock, "
                     "but times in its logs do not fit to ours"
                 )
+
+
+def _distinct(texts: Iterable[str]) -> str:
+    return " / ".join(dict.fromkeys(texts))
 
 
 def worker() -> int:
