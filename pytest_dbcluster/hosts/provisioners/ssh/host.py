@@ -158,8 +158,9 @@ class SshHost(Host, Falls, EndsCommands):
     def take_tree(self, source: str, target: Path) -> None:
         """Move a directory to this machine. Raises ProvisionError."""
         target.mkdir(parents=True)
+        holes = "--sparse " if self._machine.facts.sparse else ""
         self.session.receive(
-            f"tar -C {shlex.quote(source)} --sparse -cf - .", f"tar -C {shlex.quote(str(target))} -xf -"
+            f"tar -C {shlex.quote(source)} {holes}-cf - .", f"tar -C {shlex.quote(str(target))} --no-same-owner -xf -"
         )
         self.remove_tree(source)
 

@@ -21,6 +21,8 @@ from pytest_dbcluster.releases import shims
 from pytest_dbcluster.system.ports import HIGHEST, LOWEST
 
 COMPILED = "__pycache__"  # not sent: it changes without its sources
+# Around a path: nothing that would go on with it; an option of one letter, as in -L/path, may stand before it.
+BEFORE, AFTER = r"((?<![\w.+/-])(?:-[A-Za-z])?)", r"(?![\w.+-])"
 NEEDED = ("name", "user", "kernel", "cpus", "memory", "disk", "clock", "root", "ephemeral")  # beside the architecture
 CLOCK = re.compile(r"\d+(\.\d+)?")  # some programs `date` know no parts of a second, and print their format
 PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
@@ -31,7 +33,7 @@ class Facts:
     """What a machine says of itself. memory: bytes. clock_ahead: seconds that its clock is ahead of ours.
 
     root: our directory there. address: the one at which ssh arrived, which its peers use. ephemeral: the first and last
-    port that its kernel assigns by itself.
+    port that its kernel assigns by itself. sparse: whether its tar knows holes in files, as GNU's does.
     """
 
     name: str
@@ -45,6 +47,7 @@ class Facts:
     clocksource: str
     clock_ahead: float
     zstd: bool
+    sparse: bool
     root: str
     address: str
     ephemeral: tuple[int, int]
@@ -82,6 +85,7 @@ class Facts:
             clocksource=known.get("clocksource", ""),
             clock_ahead=float(CLOCK.match(known["clock"])[0]) - ours,  # type: ignore[index]
             zstd=bool(known.get("zstd")),
+            sparse="GNU" in known.get("tar", ""),
             root=known["root"],
             address=address[2],
             ephemeral=(int(low), int(high)),
@@ -112,9 +116,13 @@ class Machine:
         return f"{self.facts.root}/{self.session.name}"
 
     def there(self, text: str) -> str:
-        """The same text with the paths that brought trees have on the machine."""
+        """The same text with the paths that brought trees have on the machine.
+
+        A longer path that has one of them in it is another one.
+        """
         for here, there in self._brought.items():
-            text = text.replace(here, there)
+            if here in text:
+                text = re.sub(BEFORE + re.escape(here) + AFTER, rf"\g<1>{there}", text)
         return text
 
     def place(self, tree: Path) -> str:
@@ -159,8 +167,9 @@ class Machine:
             f"umask 077; mkdir -p {part} && {unpack} | tar -C {part} --no-same-owner -xf - && "
             f"mv -T {target} {shlex.quote(place)} && rm -rf {part}"
         )
+        holes = "--sparse " if self.facts.sparse else ""
         try:
-            self.session.send(f"tar -C {source} --sparse --exclude={COMPILED} -cf - {name} | {pack}", script)
+            self.session.send(f"tar -C {source} {holes}--exclude={COMPILED} -cf - {name} | {pack}", script)
         except ProvisionError as error:
             with contextlib.suppress(ProvisionError):
                 self.session.ask(f"rm -rf {part}")

@@ -88,7 +88,8 @@ agent=$!
 exec 3<&- </dev/null
 (
     last= missed=0
-    while sleep "$every"; do
+    trap 'kill -s KILL "$nap"; wait "$nap"; exit' TERM
+    while sleep "$every" & nap=$!; wait "$nap"; do
         [ -e "$beat" ] || exit
         now=
         read -r now <"$beat"
@@ -99,7 +100,8 @@ exec 3<&- </dev/null
 ) >/dev/null 2>&1 9<&- &
 watchdog=$!
 wait "$agent"
-kill -s KILL "$watchdog" 2>/dev/null
+kill -s TERM "$watchdog" 2>/dev/null
+wait "$watchdog"
 end_marked
 cd / && rm -rf -- "$directory"
 """
@@ -129,6 +131,7 @@ echo "clocksource $(cat /sys/devices/system/clocksource/clocksource0/current_clo
 echo "disk $(stat -f -c %T .) on $(df -P . | tail -n 1 | cut -d ' ' -f 1)"
 echo "root ${PWD%/*}"
 echo "zstd $(command -v zstd)"
+echo "tar $(tar --version 2>/dev/null | head -n 1)"
 echo "address ${SSH_CONNECTION:-}"
 """
 

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts.agent import Agent
@@ -104,7 +104,8 @@ class Session:
         Raises CommandFailed, and ProvisionError for a machine that is gone.
         """
         files = f".ask-{next(self._numbers)}"
-        status, output, errors = self.ended(f"{{ {script}\n}} >{files}.out 2>{files}.err", files, seconds)
+        led = f"exec $leader sh -c {shlex.quote(script)} >{files}.out 2>{files}.err"  # ends with what it has begun
+        status, output, errors = self.ended(led, files, seconds)
         if status != 0:
             timeout = seconds if status is None else None
             raise CommandFailed(["sh", "-c", script], status, output, errors, host=self.target, seconds=timeout)
@@ -144,10 +145,8 @@ class Session:
 
     def push(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the machine, which has its permissions from the start. Raises CommandFailed."""
-        target = shlex.quote(path)
-        script = (
-            f"umask 077; mkdir -p $(dirname {target}) && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
-        )
+        target, parent = shlex.quote(path), shlex.quote(str(PurePosixPath(path).parent))
+        script = f"umask 077; mkdir -p {parent} && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
         if len(content) <= SMALL:
             encoded = base64.b64encode(content).decode()
             lines = "\n".join(encoded[start : start + LINE] for start in range(0, len(encoded), LINE))

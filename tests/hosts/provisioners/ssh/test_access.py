@@ -38,8 +38,9 @@ def client():
     ],
 )
 def test_a_machine_is_a_name_or_a_user_at_an_address(target):
-    """Everything that administrators call machines."""
-    assert checked("--db-host", [target]) == (target,)
+    """Everything that administrators call machines; a private address may follow."""
+    assert checked("--db-host", [target]) == {target: ""}
+    assert checked("--db-host", ["db0", f"{target}=10.0.0.2"]) == {"db0": "", target: "10.0.0.2"}
 
 
 @pytest.mark.parametrize(
@@ -64,23 +65,36 @@ def test_a_machine_is_a_name_or_a_user_at_an_address(target):
         "ssh://db1",
         "db1,db2",
         "dé1",
+        "db1=",
+        "=10.0.0.1",
     ],
 )
 def test_what_ssh_or_a_shell_would_take_for_something_else_is_refused(target):
     """It never reaches a command line."""
     with pytest.raises(ConfigError) as caught:
         checked("--db-host", ["db1", target])
-    assert str(caught.value) == f"--db-host {target!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config"
+    assert str(caught.value) == (
+        f"--db-host {target!r}: it takes USER@ADDRESS, or a Host of ~/.ssh/config, and after it =PRIVATE_ADDRESS where "
+        "the machines reach each other at other addresses than ssh"
+    )
     for option, machines in (("--db-host", {"machines": [target]}),
                              ("--db-load-host", {"machines": ["db1"], "load_machines": [target]})):  # fmt: skip
         with pytest.raises(ConfigError, match=f"^{option} {re.escape(repr(target))}: "):
             SshProvisioner(**machines)
 
 
+@pytest.mark.parametrize("private", ["db2", "10.0.0", "10.0.0.1;true", "-oX", "10.0.0.1/24", "a=b"])
+def test_a_private_address_is_an_address(private):
+    """It goes into the files of servers, which ask nobody for names."""
+    with pytest.raises(ConfigError) as caught:
+        checked("--db-host", [f"db1={private}"])
+    assert str(caught.value) == f"--db-host {f'db1={private}'!r}: {private!r} is no IP address of the machine"
+
+
 def test_a_machine_is_named_once():
     """A machine that is named twice would hold two nodes of one cluster."""
     with pytest.raises(ConfigError) as caught:
-        checked("--db-host", ["db1", "root@db2", "root@db2"])
+        checked("--db-host", ["db1", "root@db2", "root@db2=10.0.0.2"])
     assert str(caught.value) == "--db-host root@db2: it is named twice; name each machine once"
 
 

@@ -18,7 +18,7 @@ SAID = {
     "user": "0", "architecture": HERE, "system": "Linux", "kernel": "6.1.0-18-amd64", "name": "db1", "cpus": "8",
     "cpu": "AMD EPYC 7763 64-Core Processor", "memory": "16384", "ephemeral": "32768\t60999", "clock": "1000.5",
     "clocksource": "kvm-clock", "disk": "ext2/ext3 on /dev/vda1", "root": "/var/tmp/pytest-dbcluster-0",
-    "zstd": "/usr/bin/zstd", "address": "10.0.0.9 51234 10.0.0.1 22",
+    "zstd": "/usr/bin/zstd", "tar": "tar (GNU tar) 1.35", "address": "10.0.0.9 51234 10.0.0.1 22",
 }  # fmt: skip
 
 
@@ -32,15 +32,16 @@ def test_the_facts_of_a_machine_are_what_it_said():
     assert Facts.read(text(), "db1", 998.0) == Facts(
         name="db1", user=0, architecture=HERE, kernel="6.1.0-18-amd64", cpu="AMD EPYC 7763 64-Core Processor", cpus=8,
         memory=16384 * 1024, disk="ext2/ext3 on /dev/vda1", clocksource="kvm-clock", clock_ahead=2.5, zstd=True,
-        root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1", ephemeral=(32768, 60999),
+        sparse=True, root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1", ephemeral=(32768, 60999),
     )  # fmt: skip
 
 
 def test_what_a_machine_does_not_know_is_empty():
-    """A CPU without a model name (ARM), no clock source (a container), no zstd."""
-    facts = Facts.read(text(cpu="", clocksource="", zstd=""), "db1", 1000.5)
+    """A CPU without a model name (ARM), no clock source (a container), no zstd, a tar without holes."""
+    facts = Facts.read(text(cpu="", clocksource="", zstd="", tar="tar (busybox) 1.35.0"), "db1", 1000.5)
 
     assert (facts.cpu, facts.clocksource, facts.zstd, facts.clock_ahead) == ("", "", False, 0.0)
+    assert not facts.sparse
 
 
 @pytest.mark.parametrize("clock", ["1000", "1000.", "1000.%N", "1000.N"])
