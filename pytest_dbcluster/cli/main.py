@@ -118,7 +118,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
-    _add_where(up)
+    _add_where(up, "container or vm; not ssh, where servers end with the command")
     up.add_argument(
         "--rtt", type=float, metavar="SECONDS", help="how far the nodes are apart, there and back: 0.005 is 5 ms"
     )
@@ -138,13 +138,13 @@ def _add_up(up: argparse.ArgumentParser) -> None:
     up.add_argument("--name", default="", help="a name for dbcluster ps and down (default: topology and nodes)")
 
 
-def _add_where(up: argparse.ArgumentParser) -> None:
+def _add_where(up: argparse.ArgumentParser, others: str) -> None:
+    """Where a cluster runs. others: the provisioners besides local, for the help text."""
     up.add_argument(
         "--provisioner",
         default="local",
         metavar="NAME",
-        help="where the cluster runs: local, as processes of this machine (default), container, vm, or ssh, on the "
-        "machines of --db-host, where servers end with the command",
+        help=f"where the cluster runs: local, as processes of this machine (default), {others}",
     )
     up.add_argument(
         "--image",
@@ -288,7 +288,7 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
     )
     option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
-    _add_where(calibrate)
+    _add_where(calibrate, "container, vm, or ssh, on the machines of --db-host")
 
 
 def _add_report(report: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.cli import images, main
 from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases import release as releases
 from pytest_dbcluster.releases.find import Known
@@ -173,6 +174,16 @@ def test_every_command_has_a_help_text():
         "history",
     ):
         assert re.search(rf"^ +{name} +\w+", text, re.MULTILINE), name
+
+
+@pytest.mark.parametrize("command", ["ps", "down", "reap", "doctor", "compare", "calibrate galera", "up galera"])
+def test_machines_are_named_as_for_a_test_run(command):
+    """The options of the provisioner ssh have the names that they have for pytest."""
+    of_pytest = []
+    command_line.add_ssh_options(lambda name, **_: of_pytest.append(name))
+    known = vars(main._parser().parse_args(command.split()))
+
+    assert {f"--{name.replace('_', '-')}" for name in known if name.startswith("db_")} == set(of_pytest)
 
 
 def test_help_loads_no_driver():

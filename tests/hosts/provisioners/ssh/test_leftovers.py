@@ -192,7 +192,11 @@ def test_a_dead_session_is_ended_with_its_programs(hosts, base):
     made(host, base, DEAD)
     made(host, base, OTHER, session=living(host))
     for name in (DEAD, OTHER):
-        said(host, f"DBCLUSTER_HOST={name} setsid sleep 301 >/dev/null 2>&1 </dev/null &")
+        said(
+            host,
+            f"DBCLUSTER_HOST={name} setsid sleep 301 >/dev/null 2>&1 </dev/null & "
+            f"until grep -sqzxF DBCLUSTER_HOST={name} /proc/$!/environ; do :; done",
+        )
     leftovers = of(hosts, base)
 
     assert [(run.run_id, run.alive, run.processes) for run in leftovers.look()[0].runs] == [
