@@ -67,8 +67,8 @@ remote: setup ## run the tests and claims on hosts elsewhere, on stand-in hosts:
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy stand-in
 	@scripts/ssh_client.sh
 	$(BIN)/pytest tests -m remote
-	$(BIN)/python -m tests.support.stand_ins run --hosts 3 --load 1 -- $(BIN)/pytest suites/galera -k flush --db-provisioner ssh \
-		--db-results $(RESULTS)/remote $(ARGS)
+	$(BIN)/python -m tests.support.stand_ins run --hosts 3 --load 1 --private -- \
+		$(BIN)/pytest suites/galera -k flush --db-provisioner ssh --db-results $(RESULTS)/remote $(ARGS)
 
 suites: setup ## run all claims of suites/ that need no guests
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy

@@ -18,13 +18,14 @@ from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
 from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import Report, counted, duration
+from pytest_dbcluster.formatting import Report, counted, duration, size
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
-from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
+from pytest_dbcluster.hosts.provisioner import Keeps, given_machines, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
+from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Ended, Leftovers
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
@@ -193,6 +194,13 @@ def run_up(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.hosts.provisioner import given_images, module_of
 
     module_of(arguments.provisioner)
+    if arguments.provisioner == "ssh":
+        raise ConfigError(
+            "servers on machines that ssh reaches end with the command that started them, so up cannot leave a cluster "
+            "there; measure on them with dbcluster compare --provisioner ssh or with a test, or take --provisioner "
+            "local for a cluster to look at"
+        )
+    given_machines(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
@@ -211,14 +219,52 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 
 def run_ps(arguments: argparse.Namespace) -> int:
-    """``dbcluster ps``: list the runs and kept clusters of this machine."""
+    """``dbcluster ps``: list the runs and kept clusters of this machine, or what runs have on machines elsewhere."""
+    if (elsewhere := _elsewhere(arguments)) is not None:
+        return _ps_elsewhere(elsewhere)
     head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
     print(layout.plain(head, [dataclasses.astuple(row) for row in rows()]))
     return 0
 
 
+def _elsewhere(arguments: argparse.Namespace) -> Leftovers | None:
+    """What runs have on the machines of a command; None for a command about this machine. Raises ConfigError."""
+    machines = given_machines(arguments, arguments.provisioner)
+    return Leftovers(**machines) if arguments.provisioner == "ssh" else None
+
+
+def _ps_elsewhere(leftovers: Leftovers) -> int:
+    lines = []
+    for found in leftovers.look():
+        for run in found.runs:
+            state = "alive" if run.alive else "dead: dbcluster reap"
+            lines.append((found.machine, run.run_id, run.owner, run.since, state, size(run.size)))
+        if found.programs:
+            lines.append((found.machine, "-", "-", "-", "programs for later runs", size(found.programs)))
+    print(layout.plain(("machine", "run", "owner", "since", "state", "size"), lines))
+    return _told(leftovers)
+
+
+def _told(leftovers: Leftovers, ended: Sequence[Ended] = ()) -> int:
+    """Print what was ended, and name what stays and the machines that could not be asked. Returns the exit code."""
+    for one in ended:
+        for line in one.done:
+            print(f"{one.machine}: {line}")
+    left = [f"{one.machine}: {line}" for one in ended for line in one.left]
+    for line in (*left, *leftovers.problems.values()):
+        tell(line)
+    return 1 if left or leftovers.problems else 0
+
+
 def run_down(arguments: argparse.Namespace) -> int:
     """``dbcluster down ID|NAME ...``: end kept clusters, and say what of them is left."""
+    if (elsewhere := _elsewhere(arguments)) is not None:
+        if arguments.all or not arguments.wanted:
+            raise ConfigError(
+                "dbcluster down --provisioner ssh takes the ids of runs; dbcluster ps --provisioner ssh lists them, "
+                "and dbcluster reap --provisioner ssh ends all that are dead"
+            )
+        return max(_told(elsewhere, elsewhere.end(wanted)) for wanted in arguments.wanted)
     if bool(arguments.wanted) == arguments.all:
         raise ConfigError("dbcluster down takes either the ids or names of clusters, or --all; dbcluster ps lists them")
     ended = down_all() if arguments.all else map(down, arguments.wanted)
@@ -240,6 +286,10 @@ def run_reap(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.hosts import runs
     from pytest_dbcluster.system import worker_files
 
+    if (elsewhere := _elsewhere(arguments)) is not None:
+        return _reap_elsewhere(elsewhere, programs=arguments.programs)
+    if arguments.programs:
+        raise ConfigError("--programs: programs were sent to machines elsewhere: take --provisioner ssh and --db-host")
     ended, swept, files = runs.reap(), reap_engine(tell), worker_files.reap()
     for run, processes in ended:
         print(f"ended dead run {run.run_id} of process {run.owner} ({counted(processes, 'process')})")
@@ -253,3 +303,11 @@ def run_reap(arguments: argparse.Namespace) -> int:
     if not (ended or swept or files):
         print("no dead run has left anything")
     return 0
+
+
+def _reap_elsewhere(leftovers: Leftovers, *, programs: bool) -> int:
+    ended = leftovers.reap(programs=programs)
+    code = _told(leftovers, ended)
+    if ended and not any(one.done or one.left for one in ended):
+        print(f"no dead run has left anything on {', '.join(one.machine for one in ended)}")
+    return code

@@ -39,7 +39,7 @@ from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
+from pytest_dbcluster.hosts.provisioner import given_images, given_machines, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.reporting import results_directory, results_lock
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
@@ -89,7 +89,8 @@ def _compare(arguments: argparse.Namespace) -> int:
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
-    provisioner = chosen(chosen=dict(images)) if images else chosen()
+    machines = given_machines(arguments, arguments.provisioner)
+    provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
     place = results_lock.take(Path(arguments.results), (), option="--results")  # cleared when there are others
     resolution = Resolution(provisioner, fragments=Path(), below=None, root=root, progress=tell)

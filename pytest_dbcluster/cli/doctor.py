@@ -1,10 +1,11 @@
-"""``dbcluster doctor``: check this machine, and list the claims that cannot be measured on it.
+"""``dbcluster doctor``: check this machine, or machines elsewhere, and list the claims that cannot be measured there.
 
-Each check returns a Finding; ``findings`` runs all checks; ``text`` formats them.
+Each check returns a Finding; ``findings`` runs all checks of this machine; ``text`` formats them.
 """
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import dataclasses
 import os
@@ -16,11 +17,14 @@ from pathlib import Path
 
 from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import gibibytes
+from pytest_dbcluster.formatting import gibibytes, printable
 from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
+from pytest_dbcluster.hosts.provisioner import given_machines
 from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup, Checkups
+from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
 from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import GUEST_SYSTEM
 from pytest_dbcluster.system import block_devices, cgroups, ports, probes
@@ -30,6 +34,7 @@ NO_CONTAINERS = "--db-provisioner container cannot run here"
 NO_GUESTS = "--db-provisioner vm cannot run here"
 NO_KERNEL = f"no kernel in the cache (the first run in guests fetches it, or `dbcluster fetch {GUEST_SYSTEM}`)"
 GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with its defaults
+CLOCK_SECONDS = 5.0  # by which the clock of a machine elsewhere may differ
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
 
@@ -41,6 +46,18 @@ class Finding:
     name: str
     value: str
     rules_out: str = ""
+
+
+def run_doctor(arguments: argparse.Namespace) -> int:
+    """``dbcluster doctor``: print the findings. Returns 1 when a machine elsewhere cannot be used."""
+    machines = given_machines(arguments, arguments.provisioner)
+    if arguments.provisioner != "ssh":
+        print(printable(text(findings()), lines=True))
+        return 0
+    results = Checkups(Leftovers(**machines)).results()
+    for number, one in enumerate(results):
+        print("\n" * (number > 0) + printable(text(machine_findings(one)), lines=True))
+    return 1 if any(one.problem for one in results) else 0
 
 
 def findings(directory: Path | None = None) -> list[Finding]:
@@ -223,3 +240,62 @@ def apt() -> Finding:
         return Finding("apt", "yes")
     rules_out = "releases cannot be downloaded; use an unpacked one with --db-release NAME:VERSION=DIRECTORY"
     return Finding("apt", f"no {', '.join(missing)}", rules_out)
+
+
+def machine_findings(found: Checkup) -> list[Finding]:
+    """The findings about a machine elsewhere, the first with its name."""
+    if found.problem:
+        return [Finding("machine", f"{found.target}: cannot be used", found.problem)]
+    if found.busy or found.facts is None:
+        return [Finding("machine", f"{found.target}: another run uses it", "nothing was tried there: it would disturb")]
+    facts = found.facts
+    return [
+        Finding("machine", f"{found.target}: {facts.name}, Linux {facts.kernel} {facts.architecture}"),
+        Finding("host key", f"known, {found.key or 'not shown again'}"),
+        Finding("cores", f"{facts.cpus} x {facts.cpu or facts.architecture}"),
+        Finding("memory", f"{gibibytes(facts.memory)}, {gibibytes(found.available)} available"),
+        machine_disk(found, facts.root, facts.disk),
+        fsync(found.flush, Path(facts.root)),
+        isolation(found),
+        tunnels(found),
+        Finding("zstd", "yes" if facts.zstd else "no: programs are sent unpacked, which takes longer over a slow line"),
+        clock(facts.clock_ahead),
+    ]
+
+
+def machine_disk(found: Checkup, directory: str, kind: str) -> Finding:
+    """The file system for the data of servers on a machine elsewhere, and its free space."""
+    rules_out = ""
+    if kind.split()[0] in probes.MEMORY_FILE_SYSTEMS:
+        rules_out = (
+            f"on {kind.split()[0]} InnoDB makes no fsync at all: claims about flushing are inconclusive; "
+            "choose a directory on a disk with --db-host-directory DIR"
+        )
+    elif found.free < 2 * GIB:
+        rules_out = "programs and data need at least 2 GiB; choose another directory with --db-host-directory DIR"
+    return Finding("data directory", f"{directory}: {kind}, {gibibytes(found.free)} free", rules_out)
+
+
+def isolation(found: Checkup) -> Finding:
+    """How the programs of a host are held together, so that all of them can be killed at once."""
+    namespaces = "PID namespaces"
+    marks = "no PID namespaces (unshare of util-linux, and a kernel that permits it): they are found by a mark"
+    return Finding("programs", namespaces if found.namespaces else marks)
+
+
+def tunnels(found: Checkup) -> Finding:
+    """Whether ports are reached through ssh in both directions, and how many sessions a connection may have."""
+    advice = "the sshd of the machine has to permit AllowTcpForwarding"
+    if found.forwards:
+        return Finding("forwarding", f"no: {found.forwards}", f"no server can be reached; {advice}")
+    one = "; one session on a connection (MaxSessions 1): each transfer connects anew" if found.one_session else ""
+    if found.offers:
+        return Finding("forwarding", f"to the machine{one}", f"no proxy with a health check: {found.offers}; {advice}")
+    return Finding("forwarding", f"both ways{one}")
+
+
+def clock(ahead: float) -> Finding:
+    """By how much the clock of a machine differs from ours, in seconds; the time of a connection is in it."""
+    value = f"{abs(ahead):.1f} s {'ahead of' if ahead > 0 else 'behind'} ours"
+    off = abs(ahead) > CLOCK_SECONDS
+    return Finding("clock", value, "times in its logs do not fit to ours; rounds are timed by one clock" if off else "")

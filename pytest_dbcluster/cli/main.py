@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from pytest_dbcluster import registry
 from pytest_dbcluster.cli.text import known_size, own_options, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError
-from pytest_dbcluster.formatting import printable
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -69,12 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_up(add("up", _up, "start a cluster, leave it running, and print how to connect"))
     _add_compare(add("compare", _compare, "say whether one my.cnf or release is worse than another, in five minutes"))
     _add_calibrate(add("calibrate", _calibrate, "measure how far fresh equal clusters differ on this machine"))
-    add("ps", _ps, "list the clusters of all users of this machine: of test runs, and those left running by up")
-    down = add("down", _down, "end clusters that up, or pytest --db-keep, left running")
-    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
-    down.add_argument("--all", action="store_true", help="end all clusters of yours that were left running")
-    add("reap", _reap, "remove what your killed runs left behind: their servers, containers and files")
-    add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
+    _add_inspection(add)
     cached = add("cache", _cache, "list the entries of the cache with their sizes, or remove them")
     cached.add_argument(
         "what", nargs="?", choices=("list", "clean"), default="list", help="list (default), or clean to remove"
@@ -84,6 +78,25 @@ def _parser() -> argparse.ArgumentParser:
     _add_report(add("report", _report, "make the page of recorded results again, of one run or of several together"))
     _add_history(add("history", _history_list, "show what claims were in earlier runs, and what has changed"))
     return parser
+
+
+def _add_inspection(add: Callable[..., argparse.ArgumentParser]) -> None:
+    """The commands about what is there already, on this machine or elsewhere."""
+    ps = add("ps", _ps, "list the clusters of all users of this machine: of test runs, and those left running by up")
+    _add_elsewhere(ps)
+    down = add("down", _down, "end clusters that up, or pytest --db-keep, left running")
+    down.add_argument("wanted", nargs="*", metavar="ID|NAME", help="an id or a name that dbcluster ps shows")
+    down.add_argument("--all", action="store_true", help="end all clusters of yours that were left running")
+    _add_elsewhere(down)
+    reap = add("reap", _reap, "remove what your killed runs left behind: their servers, containers and files")
+    reap.add_argument(
+        "--programs",
+        action="store_true",
+        help="with --provisioner ssh: remove the programs that were sent too, which stay for later runs otherwise",
+    )
+    _add_elsewhere(reap)
+    doctor = add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
+    _add_elsewhere(doctor)
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
@@ -130,7 +143,8 @@ def _add_where(up: argparse.ArgumentParser) -> None:
         "--provisioner",
         default="local",
         metavar="NAME",
-        help="where the cluster runs: local, as processes of this machine (default), container or vm",
+        help="where the cluster runs: local, as processes of this machine (default), container, vm, or ssh, on the "
+        "machines of --db-host, where servers end with the command",
     )
     up.add_argument(
         "--image",
@@ -139,6 +153,47 @@ def _add_where(up: argparse.ArgumentParser) -> None:
         metavar="NAME:VERSION=IMAGE",
         help="image for the containers of a release, with --provisioner container; repeatable",
     )
+    _add_machines(up.add_argument)
+
+
+def _add_machines(option: Callable[..., object]) -> None:
+    """The options of a test run that name machines, and say how ssh reaches them."""
+    machines = "with --provisioner ssh: "
+    option(
+        "--db-host",
+        action="append",
+        default=[],
+        metavar="USER@ADDRESS",
+        help=f"{machines}a machine for one node of each cluster; repeatable; a Host of ~/.ssh/config too",
+    )
+    option(
+        "--db-load-host",
+        action="append",
+        default=[],
+        metavar="USER@ADDRESS",
+        help=f"{machines}a machine for the load generator and proxies; repeatable",
+    )
+    option("--db-host-keys", metavar="FILE", help=f"{machines}file with the host keys of the machines")
+    option("--db-ssh-config", metavar="FILE", help=f"{machines}configuration of ssh instead of ~/.ssh/config")
+    option(
+        "--db-host-directory",
+        metavar="DIR",
+        help=f"{machines}directory of the machines in which ours is (default /var/tmp)",
+    )
+
+
+def _add_elsewhere(command: argparse.ArgumentParser) -> None:
+    """The options of a command that is about this machine, or about machines elsewhere."""
+    command.epilog = (
+        f"example: dbcluster {command.prog.split()[-1]} --provisioner ssh --db-host admin@db1 --db-host admin@db2"
+    )
+    command.add_argument(
+        "--provisioner",
+        default="local",
+        choices=("local", "ssh"),
+        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host",
+    )
+    _add_machines(command.add_argument)
 
 
 def _add_compare(compare: argparse.ArgumentParser) -> None:
@@ -190,9 +245,10 @@ def _add_how(option: Callable[..., object]) -> None:
         "--provisioner",
         default="local",
         metavar="NAME",
-        help="where the clusters run: local (default), container or vm",
+        help="where the clusters run: local (default), container, vm or ssh",
     )
     option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
+    _add_machines(option)
 
 
 def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
@@ -412,8 +468,7 @@ def _fetch(arguments: argparse.Namespace) -> int:
 def _doctor(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.cli import doctor
 
-    print(printable(doctor.text(doctor.findings()), lines=True))
-    return 0
+    return doctor.run_doctor(arguments)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,14 @@ def own_options(text: str, options: Collection[str]) -> str:
     """The text with the options of a command in place of those of a test run: ``--release`` for ``--db-release``.
 
     The texts of the package name the options of a test run. options: the names of the command's own ones, as argparse
-    keeps them: ``cnf_root``. What the command does not have is called an option of pytest.
+    keeps them: ``cnf_root``; one that has the name of a test run, ``db_host``, stays. What the command does not have is
+    called an option of pytest.
     """
 
     def own(found: re.Match[str]) -> str:
         name = found["name"]
+        if f"db_{name.replace('-', '_')}" in options:
+            return f"--db-{name}"
         return f"--{name}" if name.replace("-", "_") in options else f"pytest --db-{name}"
 
     return OF_TEST_RUN.sub(own, text)

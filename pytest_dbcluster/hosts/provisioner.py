@@ -98,7 +98,10 @@ class Provisioner(abc.ABC):
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What figures depend on because of these hosts, besides this machine: name -> text, for the fingerprint."""
+        """What figures depend on because of these hosts, besides this machine: name -> text, for the fingerprint.
+
+        Hosts on other machines give ``cpu``, ``memory`` and ``kernel`` here, which replace those of this machine.
+        """
         return {}
 
     @property

@@ -323,7 +323,8 @@ class CurveRecord:
 def fingerprint(hosts: Mapping[str, str]) -> Mapping[str, str]:
     """What the figures depend on besides the servers: CPU, memory, kernel, Python, control driver.
 
-    ``hosts``: the same of the hosts of the provisioner (``Provisioner.environment``).
+    ``hosts``: the same of the hosts of the provisioner (``Provisioner.environment``), which replaces what
+    this machine has: hosts on other machines have their own CPU, memory and kernel.
     """
     return {
         "cpu": f"{psutil.cpu_count()} x {probes.cpu_model()}",

@@ -48,7 +48,8 @@ class RunResult:
     span: seconds that counters and backlog cover, of a tool that prepares and repeats by itself; None
     when they cover the measured time. client_seconds: CPU seconds of the load generator in the measured time. busiest:
     the largest share (0 to 1) of the measured time that one of its threads was on a CPU. figures: more figures that a
-    workload reports, such as tpmC. load_hosts: the hosts that divided the run; empty for a run on one host.
+    workload reports, such as tpmC. load_hosts: the hosts that divided the run; empty for a run on one host. void: why
+    the run does not count although it ended; empty when it does.
     """
 
     seconds: float
@@ -69,6 +70,7 @@ class RunResult:
     figures: Mapping[str, float] = dataclasses.field(default_factory=dict)
     resolution: float = 0.0
     load_hosts: tuple[LoadHost, ...] = ()
+    void: str = ""
 
     @property
     def done(self) -> int:

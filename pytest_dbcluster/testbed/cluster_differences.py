@@ -92,7 +92,9 @@ class Key:
     def of_spec(cls, spec: ClusterSpec, release: str, workload: Workload, provisioner: Provisioner) -> Key:
         """The key of a cluster that is not resolved yet. release: such as ``mariadb:10.11``."""
         proxy, kind = spec.proxy or "", kind_of(workload)
-        return cls(machine(), name_of(provisioner), spec.topology, spec.nodes, release, proxy, kind)
+        return cls(
+            machine(provisioner.environment), name_of(provisioner), spec.topology, spec.nodes, release, proxy, kind
+        )
 
     @property
     def path(self) -> Path:
@@ -184,10 +186,13 @@ def kind_of(workload: Workload) -> str:
     return f"{tool}:{mode}" if mode else tool
 
 
-def machine() -> str:
-    """The key of this machine: its CPUs and memory."""
-    memory = formatting.gibibytes(psutil.virtual_memory().total)
-    return f"{psutil.cpu_count()} x {probes.cpu_model()}, {memory}"
+def machine(hosts: Mapping[str, str]) -> str:
+    """The key of the machine that servers run on: its CPUs and memory.
+
+    hosts: ``Provisioner.environment``, which has ``cpu`` and ``memory`` where the hosts are not on this machine.
+    """
+    cpu = hosts.get("cpu") or f"{psutil.cpu_count()} x {probes.cpu_model()}"
+    return f"{cpu}, {hosts.get('memory') or formatting.gibibytes(psutil.virtual_memory().total)}"
 
 
 def apart(numbers: Sequence[int], variants: Sequence[Variant]) -> list[tuple[int, int]]:

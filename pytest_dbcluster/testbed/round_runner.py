@@ -77,7 +77,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     drained, late = drain(cluster)
     after, commits = sampler.read_counters(cluster.nodes), result.commits
     void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
-    void = void or late or open_loop.saturated(result)
+    void = void or late or result.void or open_loop.saturated(result)
     seconds = (result.seconds if result.span is None else result.span) + drained  # between the two readings
     deltas = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=result.ledger)
     done = Round(

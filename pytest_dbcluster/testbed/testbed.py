@@ -154,10 +154,9 @@ class Testbed(RoundSource):
 
     def _setting(self, running: Running) -> Setting:
         path = running.cluster.path
-        own = path.host(CLIENT) if path and path.has_host(CLIENT) else None
-        client, *others = [own] if own else self._pool.clients(self.client)
-        self._pool.bring(self.client, client)
-        return Setting(running.cluster, client, self.client, self._profile, self._progress, others=tuple(others))
+        hosts = [path.host(CLIENT)] if path and path.has_host(CLIENT) else self._pool.clients(self.client)
+        self._pool.bring(self.client, hosts[0])
+        return Setting(running.cluster, hosts[0], self.client, self._profile, self._progress, others=tuple(hosts[1:]))
 
     def _ready(self, variant: int, instance: int) -> Running:
         workload, tables = self._workloads[variant], comparability.tables(self._workloads[variant])
@@ -300,7 +299,7 @@ class Testbed(RoundSource):
         self._switch(running, variant)
         self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
         late = round_runner.reset(workload, setting)
-        settled = not late and cluster.settle(SETTLE_SECONDS)
+        settled = not late and cluster.settle(SETTLE_SECONDS, applied=workload.writes)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         whole = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
         measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late) if late else whole

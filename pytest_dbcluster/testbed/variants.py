@@ -312,12 +312,19 @@ class Switch:
     def _set(self, node: Node, changes: Mapping[str, str], names: Iterable[str]) -> None:
         wanted = {**self._cold_start(node), **changes}
         for _ in range(3):  # setting one variable may change another: the next pass sets that one back
-            for name in sorted(names):
-                try:
-                    node.query(f"SET GLOBAL {name} = {_literal(wanted[name])}")
-                except SQLError as error:
-                    raise ProvisionError(f"could not switch {node.name} to {name}={wanted[name]}: {error}") from error
-            names = wrong = _wrong(wanted, node.variables())
+            settings = {name: f"SET GLOBAL {name} = {_literal(wanted[name])}" for name in sorted(names)}
+            try:
+                rows = node.batch([*settings.values(), "SHOW GLOBAL VARIABLES"])[-1]
+            except SQLError:  # one by one, to name the one that is refused
+                for name, statement in settings.items():
+                    try:
+                        node.query(statement)
+                    except SQLError as error:
+                        raise ProvisionError(
+                            f"could not switch {node.name} to {name}={wanted[name]}: {error}"
+                        ) from error
+                rows = node.query("SHOW GLOBAL VARIABLES")
+            names = wrong = _wrong(wanted, {name.lower(): "" if value is None else str(value) for name, value in rows})
             if not wrong:
                 return
         left = {name: f"{now} instead of {wanted[name]}" for name, now in wrong.items()}

@@ -169,14 +169,15 @@ def _end(share: Share, signals: Signals) -> None:
             share.host.end_commands()
 
 
-def require_begun(divided: Sequence[Share], late: Sequence[float], seconds: float) -> None:
-    """Raise WorkloadError when a host began so late that the load was not that of all hosts.
+def begun_late(divided: Sequence[Share], late: Sequence[float], seconds: float) -> str:
+    """Why a round does not count in which a host began so late that the load was not that of all hosts; else empty.
 
     late: seconds by which each share began after the common time. seconds: of the round.
     """
-    for share, by in zip(divided, late, strict=True):
-        if by > LATE * seconds:
-            raise WorkloadError(
-                f"load host {share.name} began {by:.2f} s after the others, in a round of {seconds:g} s: it is busy "
-                "with something else, or too far away; look what runs there, or take longer rounds"
-            )
+    by, name = max((by, share.name) for share, by in zip(divided, late, strict=True))
+    if by <= LATE * seconds:
+        return ""
+    return (
+        f"load host {name} began {by:.2f} s late in a round of {seconds:g} s: it is busy with something else, or too "
+        "far away"
+    )

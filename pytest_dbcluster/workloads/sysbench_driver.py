@@ -140,7 +140,13 @@ def run(
     result = outcome(reports, rate)
     if len(divided) > 1:
         used = _used(divided, reports)
-        result = dataclasses.replace(result, load_hosts=used, client_seconds=sum(one.client_seconds for one in used))
+        late = [min(report["late"] for report in _part(share, reports)) for share in divided]
+        result = dataclasses.replace(
+            result,
+            load_hosts=used,
+            client_seconds=sum(one.client_seconds for one in used),
+            void=load_hosts.begun_late(divided, late, seconds),
+        )
     return result, reports
 
 
@@ -165,8 +171,6 @@ def _run_divided(
         return _run_share(mine, setting, share, {**own, **begins}, names)
 
     parts = load_hosts.together(divided, signals, run_share, seconds=GRACE)
-    late = [min(report["late"] for report in part) for part in parts]
-    load_hosts.require_begun(divided, late, own["seconds"])
     for part in parts:
         begun = min(report["begun"] for report in part)
         for report in part:
@@ -190,11 +194,16 @@ def _reports_directory(host: Host) -> str:
     return f"{host.directory}/reports"
 
 
+def _part(share: Share, reports: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+    """The reports of a share, of those of all terminals."""
+    return reports[share.first : share.first + share.count]
+
+
 def _used(divided: Sequence[Share], reports: Sequence[Mapping[str, Any]]) -> tuple[LoadHost, ...]:
     """What each of several hosts took for its part."""
     used = []
     for share in divided:
-        part = reports[share.first : share.first + share.count]
+        part = _part(share, reports)
         used.append(
             LoadHost(share.name, share.host.machine, share.host.cores(), part[0]["process_cpu"], _busiest(part))
         )

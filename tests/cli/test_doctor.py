@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import resource
 import time
 import types
@@ -10,13 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from pytest_dbcluster.cli import doctor
+from pytest_dbcluster.cli import doctor, main
 from pytest_dbcluster.cli.doctor import GIB, Finding
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts
 from pytest_dbcluster.system import block_devices, probes
 from pytest_dbcluster.system.cgroups import POWERS, Limits, Tree
-from tests.support import engines
+from tests.support import engines, stand_ins
+from tests.support.stand_ins import StandIns
 
 MOUNTS = """\
 22 1 254:0 / / rw - ext4 /dev/vda rw
@@ -310,3 +314,91 @@ def test_the_text_puts_consequences_under_findings():
 def test_no_finding_is_no_text():
     """Without findings the text is empty."""
     assert doctor.text([]) == ""
+
+
+FACTS = Facts(
+    name="db1", user=0, architecture="x86_64", kernel="6.1", cpu="EPYC", cpus=2, memory=4 * GIB,
+    disk="ext2/ext3 on /dev/vda",
+    clocksource="tsc", clock_ahead=0.2, zstd=True, root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1",
+    ephemeral=(32768, 60999),
+)  # fmt: skip
+GOOD = Checkup(
+    "root@db1", key="ssh-ed25519 SHA256:x", facts=FACTS, namespaces=True, flush=0.001, free=10 * GIB, available=3 * GIB
+)
+
+
+def found_of(checkup):
+    """The value and what it rules out, by name."""
+    return {one.name: (one.value, one.rules_out) for one in doctor.machine_findings(checkup)}
+
+
+def test_a_machine_with_everything_rules_nothing_out():
+    """Each subject of a machine elsewhere has a line, the machine's name first."""
+    found = doctor.machine_findings(GOOD)
+
+    assert [one.name for one in found] == [
+        "machine", "host key", "cores", "memory", "data directory", "fsync", "programs", "forwarding", "zstd", "clock",
+    ]  # fmt: skip
+    assert found[0].value == "root@db1: db1, Linux 6.1 x86_64"
+    assert {one.rules_out for one in found} == {""}
+    assert found_of(GOOD)["clock"][0] == "0.2 s ahead of ours"
+
+
+@pytest.mark.parametrize(
+    ("changes", "name", "said"),
+    [
+        ({"flush": 1e-6}, "fsync", "claims about flushing are inconclusive"),
+        ({"free": GIB}, "data directory", "choose another directory with --db-host-directory DIR"),
+        (
+            {"forwards": "refused"},
+            "forwarding",
+            "no server can be reached; the sshd of the machine has to permit",
+        ),
+        ({"offers": "refused"}, "forwarding", "no proxy with a health check: refused"),
+        (
+            {"facts": dataclasses.replace(FACTS, disk="tmpfs on tmpfs")},
+            "data directory",
+            "on tmpfs InnoDB makes no",
+        ),
+        ({"facts": dataclasses.replace(FACTS, clock_ahead=-3600.0)}, "clock", "times in its logs do not fit to ours"),
+    ],
+)
+def test_what_a_machine_lacks_rules_something_out(changes, name, said):
+    """The finding says what, and what to change."""
+    assert said in found_of(dataclasses.replace(GOOD, **changes))[name][1]
+
+
+def test_what_only_takes_longer_rules_nothing_out():
+    """No namespaces, no zstd, and one session on a connection."""
+    facts = dataclasses.replace(FACTS, zstd=False)
+    found = found_of(dataclasses.replace(GOOD, facts=facts, namespaces=False, one_session=True))
+
+    assert "found by a mark" in found["programs"][0]
+    assert found["zstd"][0].startswith("no: ")
+    assert "MaxSessions 1" in found["forwarding"][0]
+    assert {rules_out for _, rules_out in found.values()} == {""}
+
+
+def test_a_machine_that_cannot_be_tried_has_one_line():
+    """It says why."""
+    assert found_of(Checkup("m1", problem="no key")) == {"machine": ("m1: cannot be used", "no key")}
+    assert found_of(Checkup("m1", busy=True))["machine"][0] == "m1: another run uses it"
+
+
+def test_the_doctor_tries_machines(tmp_path, data, capsys):
+    """Each by a session of its own, of which nothing stays; one with a strange key is not used, and the code is 1."""
+    if reason := stand_ins.missing():
+        pytest.skip(reason)
+    with StandIns(tmp_path / "client", 2) as hosts:
+        hosts["host1"].configure("AllowTcpForwarding no", "MaxSessions 1")
+        hosts["host2"].change_host_key()
+        words = ["doctor", "--provisioner", "ssh", "--db-host", "host1", "--db-host", "host2"]
+
+        assert main.main([*words, "--db-ssh-config", str(hosts.config)]) == 1
+        told = capsys.readouterr().out
+        assert f"known, ssh-ed25519 {hosts['host1'].fingerprint}" in told
+        assert "! no server can be reached; the sshd of the machine has to permit AllowTcpForwarding" in told
+        assert "host2: cannot be used" in told
+        assert "has another host key than the known one: nothing was sent to it. " in told
+        assert f"It shows ssh-ed25519 {hosts['host2'].fingerprint}" in told
+        assert not list((hosts["host1"].root / "var/tmp/pytest-dbcluster-0").iterdir())

@@ -14,11 +14,12 @@ from pytest_dbcluster.measuring import measurement, reach
 from pytest_dbcluster.rounds import round_length
 from tests.support.command import dbcluster
 
-COMPARE = ("cnf", "cnf_root", "release", "seconds", "image", "provisioner")
+COMPARE = ("cnf", "cnf_root", "release", "seconds", "image", "provisioner", "db_host")
 # What compare is made of: the folders below the command, but for reporting.
 ROOMS = ("testbed", "workloads", "clusters", "hosts", "releases", "system", "measuring", "rounds", "claims")
 # Options of a test run whose texts cannot reach compare, and why.
 UNREACHED = {
+    "--db-keep": "compare leaves no servers running",
     "--db-run-budget": "compare has no budget of a run",
     "--db-seed": "a fixed seed is a remark of a test's message",
     "--db-parity": "compare takes variants of unlike durability",
@@ -34,6 +35,7 @@ GIVEN = {measurement.__name__, reach.__name__, round_length.__name__}
         ("--db-release x:1=DIR uses an unpacked release", "--release x:1=DIR uses an unpacked release"),
         ("name it with --db-cnf-root", "name it with --cnf-root"),
         ("pytest --db-release x:1", "--release x:1"),
+        ("name more machines with --db-host", "name more machines with --db-host"),
         ("--db-parity normalised", "pytest --db-parity normalised"),
         ("pytest --db-keep", "pytest --db-keep"),
         ("--database and a--db", "--database and a--db"),

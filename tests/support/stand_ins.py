@@ -242,10 +242,11 @@ class StandIns:
 
     @property
     def options(self) -> list[str]:
-        """The options of a run of pytest on these hosts."""
-        hosts = [word for name in self.servers for word in ("--db-host", name)]
-        loads = [word for name in self.loads for word in ("--db-load-host", name)]
-        return [*hosts, *loads, "--db-ssh-config", str(self.config)]
+        """The options of a run of pytest on these hosts, with their private addresses where they have such."""
+        private = {host.name: f"={host.private_address}" for host in self if host.private_address != host.address}
+        kinds = [("--db-host", self.servers), ("--db-load-host", self.loads)]
+        named = [word for option, names in kinds for name in names for word in (option, name + private.get(name, ""))]
+        return [*named, "--db-ssh-config", str(self.config)]
 
     def __getitem__(self, name: str) -> StandIn:
         return self.hosts[name]
@@ -415,6 +416,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     for command in (up, run):
         command.add_argument("--hosts", type=int, default=3, metavar="N", help="how many (default: 3)")
         command.add_argument("--load", type=int, default=1, metavar="N", help="how many for the load (default: 1)")
+        command.add_argument("--private", action="store_true", help="with a network that this machine does not reach")
         command.add_argument("--round-trip", type=float, default=0, metavar="MS", help="of ssh, in ms (default: 0)")
     run.add_argument("command", nargs="+", metavar="COMMAND")
     return parser.parse_args(words)
@@ -425,7 +427,8 @@ def main(words: Sequence[str] | None = None) -> int:
     given = arguments(words)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
-        with StandIns(count=given.hosts, load=given.load, round_trip=given.round_trip / 1000) as hosts:
+        how = {"load": given.load, "private": given.private, "round_trip": given.round_trip / 1000}
+        with StandIns(count=given.hosts, **how) as hosts:
             if given.command:
                 return subprocess.run([*given.command, *hosts.options], check=False).returncode
             print(shlex.join(hosts.options), flush=True)

@@ -7,9 +7,11 @@ import json
 import math
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pytest_dbcluster.claims.cluster_difference import upper
+from pytest_dbcluster.hosts.provisioners.fake import FakeProvisioner
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
 from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.spec import ClusterSpec
@@ -31,7 +33,7 @@ PAIRS = tuple((-1) ** number * 0.01 for number in range(24))
 def here(monkeypatch, tmp_path):
     """The key of a cluster under a workload, in a cache that is empty."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(cluster_differences, "machine", lambda: "2 x CPU, 24.0 GiB")
+    monkeypatch.setattr(cluster_differences, "machine", lambda hosts: "2 x CPU, 24.0 GiB")
     return Key("2 x CPU, 24.0 GiB", "local", "galera", 3, "mariadb:10.11", "", "mysqlslap:write")
 
 
@@ -170,3 +172,18 @@ def test_an_order_has_the_largest_difference_of_its_neighbours(pool):
 
     assert three.cluster_difference(0, 1) is None
     assert three.cluster_difference(0, 1, 2) == three.cluster_difference(1, 2)
+
+
+def test_a_calibration_is_of_the_machine_that_the_servers_run_on():
+    """Of this one, unless the hosts name another: their figures say nothing about this machine."""
+
+    class Elsewhere(FakeProvisioner):
+        @property
+        def environment(self):
+            return {"cpu": "8 x Neoverse-N1", "memory": "32.0 GiB", "kernel": "6.12"}
+
+    spec = ClusterSpec("galera", nodes=3)
+    here, there = (Key.of_spec(spec, "mariadb:10.11", WRITE, one) for one in (FakeProvisioner(), Elsewhere()))
+
+    assert here.machine.startswith(f"{psutil.cpu_count()} x ")
+    assert there.machine == "8 x Neoverse-N1, 32.0 GiB"

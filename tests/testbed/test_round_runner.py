@@ -96,6 +96,19 @@ def test_a_load_that_fails_because_of_it_makes_a_void_round(play):
     assert done.outcome.operations == 0
 
 
+class Late(Load):
+    """A load that says itself that its round does not count."""
+
+    def run(self, setting):
+        """With the reason."""
+        return dataclasses.replace(super().run(setting), void="load host b began late")
+
+
+def test_a_round_that_the_load_itself_does_not_count_is_void(play):
+    """For its reason."""
+    assert play(Form(), Late()).void == "load host b began late"
+
+
 def test_an_open_loop_that_did_too_little_is_void(play):
     """The servers could not follow the rate, so that its latencies are those of a queue."""
 

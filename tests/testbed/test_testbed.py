@@ -56,15 +56,15 @@ def test_a_round_holds_what_was_measured(pool):
 
 def test_a_round_begins_with_the_same_switch_after_either_variant(pool, monkeypatch):
     """Also where it follows a round of its own variant: each variable is set, to the value that it may have already."""
-    made, sets, ask = source(pool, WRITE, ONE, OTHER), [], Node.query
+    made, sets, ask = source(pool, WRITE, ONE, OTHER), [], Node.batch
     made.round(0, block=0, position=0)
 
-    def query(node, statement):
-        if statement.startswith("SET GLOBAL lock_wait_timeout"):
-            sets.append(statement.rpartition(" ")[2])
-        return ask(node, statement)
+    def batch(node, statements):
+        found = [text for text in statements if text.startswith("SET GLOBAL lock_wait_timeout")]
+        sets.extend(text.rpartition(" ")[2] for text in found)
+        return ask(node, statements)
 
-    monkeypatch.setattr(Node, "query", query)
+    monkeypatch.setattr(Node, "batch", batch)
     for position, variant in enumerate((0, 1, 1, 0, 0), 1):
         made.round(variant, block=0, position=position)
     default = sets[0]

@@ -22,7 +22,7 @@ from tests.support.fakes import variable
 
 GALERA = ClusterSpec("galera", nodes=2)
 ONE = ClusterSpec("standalone")
-ASK = Node.query
+ASK, BATCH = Node.query, Node.batch
 
 
 @pytest.fixture(scope="module")
@@ -254,6 +254,11 @@ def sent(cluster, switch, monkeypatch, changes, among):
     before = [node.status("Com_%") for node in cluster.nodes]
     with monkeypatch.context() as patch:
         patch.setattr(Node, "query", lambda node, text: (statements.append((node.name, text)), ASK(node, text))[1])
+        patch.setattr(
+            Node,
+            "batch",
+            lambda node, texts: (statements.extend((node.name, text) for text in texts), BATCH(node, texts))[1],
+        )
         switch.to(changes, among)
     after = [node.status("Com_%") for node in cluster.nodes]
     counted = [

@@ -180,7 +180,8 @@ def test_a_host_that_ends_without_a_run_is_no_success():
 def test_a_host_that_begins_late_is_named():
     """Half of the round with a part of the terminals is another load than was asked for."""
     divided = [share_of(Elsewhere("a")), share_of(Elsewhere("b"))]
-    load_hosts.require_begun(divided, [0.001, 0.2], 2.0)
 
-    with pytest.raises(WorkloadError, match=r"^load host root@b began 1\.20 s after the others, in a round of 2 s: "):
-        load_hosts.require_begun(divided, [0.001, 1.2], 2.0)
+    assert load_hosts.begun_late(divided, [0.001, 0.2], 2.0) == ""
+    assert load_hosts.begun_late(divided, [0.001, 1.2], 2.0) == (
+        "load host root@b began 1.20 s late in a round of 2 s: it is busy with something else, or too far away"
+    )

@@ -60,21 +60,39 @@ class Connection:
         with self._using:
             return self._asked(statement)
 
-    def _asked(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        from mysql.connector import errors
+    def batch(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one round trip and return the rows of each. The first that fails ends it: SQLError.
 
+        The error names all of them, and those before it have been run.
+        """
+        with self._using:
+            return [rows for _, rows in self._results("; ".join(statements))]
+
+    def _asked(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
+        return self._results(statement)[0]
+
+    def _results(self, statement: str) -> list[tuple[list[str], list[tuple[Any, ...]]]]:
+        """The names and rows of each result."""
+        from mysql.connector import errors
+        from mysql.connector.cursor import MySQLCursor
+
+        results = []
         try:
-            cursor = self._open().cursor()
+            cursor = MySQLCursor(self._open())  # the connection's own cursor() asks the server whether it is there
             cursor.execute(statement)
-            rows = cursor.fetchall() if cursor.with_rows else []
-            names = [str(name).lower() for name in cursor.column_names]
+            more: bool | None = True
+            while more:
+                rows = cursor.fetchall() if cursor.with_rows else []
+                names = [str(name).lower() for name in cursor.column_names]
+                results.append((names, [tuple(_text(value) for value in row) for row in rows]))
+                more = cursor.nextset()
             cursor.close()
         except errors.Error as error:
             refused = SQLError(self.name, statement, error.errno, error.msg or str(error))
             if refused.lost:
                 self.close()
             raise refused from None
-        return names, [tuple(_text(value) for value in row) for row in rows]
+        return results
 
     def pairs(self, statement: str) -> dict[str, str]:
         """Run a statement with two columns (SHOW GLOBAL STATUS); return value by name, in lower case; NULL is ""."""

@@ -168,21 +168,24 @@ class Node:
 
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now, and return what is still not on disk; empty when everything is."""
-        if not self._unflushed():
+        names = f"'{self.dialect.log_current}', '{self.dialect.log_flushed}'"
+        log = f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"
+        rows, ((lazy,),) = self.batch([log, f"SELECT @@global.{self.dialect.lazy_flush}"])
+        if not self._unflushed(rows):
             return []
-        lazy = self.query(f"SELECT @@global.{self.dialect.lazy_flush}")[0][0]
-        if lazy != 1:
-            self.query(f"SET GLOBAL {self.dialect.lazy_flush} = 1")
+        back = f"SET GLOBAL {self.dialect.lazy_flush} = {lazy}"
+        if lazy == 1:
+            return self._unflushed(self.batch([self.dialect.flush, log])[-1])
         try:
-            self.query(self.dialect.flush)
-        finally:
-            if lazy != 1:
-                self.query(f"SET GLOBAL {self.dialect.lazy_flush} = {lazy}")
-        return self._unflushed()
+            rows = self.batch([f"SET GLOBAL {self.dialect.lazy_flush} = 1", self.dialect.flush, back, log])[-1]
+        except SQLError:
+            self.query(back)
+            raise
+        return self._unflushed(rows)
 
-    def _unflushed(self) -> list[str]:
+    def _unflushed(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
         current, flushed = self.dialect.log_current, self.dialect.log_flushed
-        log = self.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ('{current}', '{flushed}')")
+        log = {str(name).lower(): str(value) for name, value in rows}
         if log[flushed] == log[current]:
             return []
         return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
@@ -191,6 +194,11 @@ class Node:
         """Run one statement on the control connection, and return its rows. Raises SQLError; NodeDied if it died."""
         with self._lost_or_dead():
             return self.sql.query(statement)
+
+    def batch(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+        """Run statements in one round trip, and return the rows of each. Raises what ``query`` raises."""
+        with self._lost_or_dead():
+            return self.sql.batch(statements)
 
     def pairs(self, statement: str) -> dict[str, str]:
         """Run a statement with two columns; return value by name, in lower case. Raises what ``query`` raises."""

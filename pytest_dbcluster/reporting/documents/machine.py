@@ -23,7 +23,11 @@ COMMIT = "# branch.oid "
 
 
 def machine(data: Path) -> MachineDocument:
-    """The machine that we run on. data: the directory that holds the servers' data; it need not exist yet."""
+    """The machine that we run on. data: the directory that holds the servers' data; it need not exist yet.
+
+    It is this one also where the hosts are elsewhere: the run begins before there is a provisioner. What servers run on
+    is in the fingerprint of each claim.
+    """
     return MachineDocument(
         cpu=probes.cpu_model(),
         cpus=psutil.cpu_count() or 1,

@@ -81,6 +81,48 @@ def test_a_large_result_and_a_large_statement_pass(standalone):
     connection.close()
 
 
+class Counted(socket.socket):
+    """A socket that counts how often it sends."""
+
+    sent = 0
+
+    def sendall(self, data, *flags):
+        """As any other."""
+        Counted.sent += 1
+        super().sendall(data, *flags)
+
+
+def counted(address, port, seconds):
+    """A connected socket of that kind."""
+    made = Counted()
+    made.settimeout(seconds)
+    made.connect((address, port))
+    return made
+
+
+def test_a_statement_is_one_exchange_and_so_is_a_batch(standalone):
+    """The driver would ask before each statement whether the server is there: another round trip."""
+    connection = Connection("node1", dataclasses.replace(standalone.nodes[0].endpoint, connects=counted))
+    connection.query("SELECT 1")
+    before = Counted.sent
+    rows = connection.query("SELECT 2")
+    batch = connection.batch(["SET @n = 3", "SELECT @n, 'a;b'", "SHOW STATUS LIKE 'no such'", "SELECT 4"])
+
+    assert (rows, batch) == ([(2,)], [[], [(3, "a;b")], [], [(4,)]])
+    assert Counted.sent - before == 2
+    connection.close()
+
+
+def test_the_first_statement_of_a_batch_that_fails_ends_it(standalone):
+    """Those before it have been run, and the connection stays usable."""
+    connection = Connection("node1", standalone.nodes[0].endpoint)
+    with pytest.raises(SQLError, match="1193 Unknown system variable 'nonsense'"):
+        connection.batch(["SET @n = 1", "SELECT @@nonsense", "SET @n = 2"])
+
+    assert connection.query("SELECT @n") == [(1,)]
+    connection.close()
+
+
 def test_encryption_works_over_such_a_socket(briefly, mysql):
     """MySQL's control connections are encrypted until the server knows the password."""
     (node,) = briefly("standalone", 1, mysql).nodes

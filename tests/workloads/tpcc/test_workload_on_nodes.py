@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import threading
@@ -11,6 +12,7 @@ import pytest
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.tpcc.conditions import acknowledged, missing, violations
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
 
@@ -39,6 +41,29 @@ def test_conflicts_between_nodes_leave_every_condition_true(loaded):
     assert setting.cluster.settle(60)
     assert load.violations(setting.cluster) == []
     setting.cluster.check(load.tables)
+
+
+def test_orders_of_several_load_hosts_are_those_that_the_servers_have(loaded, provisioner):
+    """Terminals of three hosts on three nodes: each acknowledged order is there once, on every node."""
+    setting = loaded("mariadb", "galera", 3)
+    cluster = setting.cluster
+    others = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
+    assert cluster.settle(60)
+    before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
+    load = TPCC(threads=7, seconds=1.0, to="all", acknowledged=True)
+    outcome, reports = load.observe(dataclasses.replace(setting, others=tuple(others)))
+    provisioner.give_back(others)
+    orders, entry = acknowledged(reports), outcome.ledger.entries["new_order"]
+
+    assert cluster.settle(60)
+    assert len(outcome.load_hosts) == 3
+    assert [one["nodes"] for one in reports] == [[f"node{number % 3 + 1}"] for number in range(7)]
+    assert len(orders["committed"]) == entry.committed > 0
+    assert entry.unknown == 0
+    for node in cluster.nodes:
+        assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] == before + entry.committed
+        assert missing(node, orders["committed"]) == []
+    assert violations(cluster.nodes) == []
 
 
 def test_no_acknowledged_order_is_lost_with_a_node(loaded):

@@ -4,4 +4,4 @@ from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 
 PROVISIONER = SshProvisioner
 
-__all__ = ["PROVISIONER"]
+__all__ = ["PROVISIONER", "checkup", "leftovers"]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import ipaddress
 import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -20,6 +22,10 @@ ALIVE_SECONDS, ALIVE_MISSED = 5, 3
 TARGET = re.compile(r"(?:(?P<user>[A-Za-z0-9_.][A-Za-z0-9_.@\\-]*)@)?(?P<address>[A-Za-z0-9_.:%][A-Za-z0-9_.:%-]*)")
 PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
 FINGERPRINT = re.compile(r"Server host key: (\S+ \S+)")
+ADVICE = {
+    "permission denied": "the machine accepts no key of yours: try `ssh {target} true`",
+    "could not resolve hostname": "there is no machine of this name: check --db-host, or ~/.ssh/config",
+}
 FIXED = (
     "-T",
     *("-o", "BatchMode=yes"),
@@ -80,6 +86,26 @@ class Access:
         ).stderr
         found = FINGERPRINT.search(shown)
         return found[1] if found else ""
+
+    def problem(self, target: str, words: str) -> str:
+        """Why a machine cannot be used and what to do next. words: what ssh and the machine have said."""
+        if "Host key verification failed" in words:
+            return self._strange_key(target, words)
+        advice = next((text for sign, text in ADVICE.items() if sign in words.lower()), "try `ssh {target} true`")
+        return f"cannot use the machine {target} over ssh: {words}; {advice.format(target=shlex.quote(target))}"
+
+    def _strange_key(self, target: str, words: str) -> str:
+        key = ""
+        with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+            key = self.fingerprint(target)
+        shown = f" It shows {key}." if key else ""
+        changed = "IDENTIFICATION HAS CHANGED" in words
+        what = "another host key than the known one" if changed else "a host key that is not known"
+        return (
+            f"the machine {target} has {what}: nothing was sent to it.{shown} Compare this with the key of the "
+            "machine (on it: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add it to ~/.ssh/known_hosts or to "
+            "the file of --db-host-keys"
+        )
 
 
 @functools.cache

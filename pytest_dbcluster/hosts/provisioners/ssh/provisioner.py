@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
-import getpass
 import itertools
 import os
-import platform
 import shutil
 import statistics
 import threading
@@ -302,12 +300,9 @@ class SshProvisioner(Provisioner):
         number = next(self._numbers)
         name = f"{self.run_id}-{number}-{what}"
         command = remote_programs.session(
-            base=self._access.base, name=name, owner=self._owner(), mark=name, exclusive=exclusive
+            base=self._access.base, name=name, owner=remote_programs.owner(self.run_id), mark=name, exclusive=exclusive
         )
         return Session(self._access, target, self._files, number, name, command)
-
-    def _owner(self) -> str:
-        return f"{self.run_id} {getpass.getuser()}@{platform.node()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
 
     def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
         """A host on each of these machines, connected at once. Raises ProvisionError; then none is left."""

@@ -8,7 +8,10 @@ ends every program of the host and removes the directory.
 from __future__ import annotations
 
 import base64
+import getpass
+import platform
 import shlex
+import time
 from collections.abc import Mapping
 
 from pytest_dbcluster.hosts import agent
@@ -85,7 +88,9 @@ agent=$!
 exec 3<&- </dev/null
 (
     last= missed=0
-    while sleep "$every"; do
+    trap 'kill -s KILL "$nap"; wait "$nap"; exit' TERM
+    while sleep "$every" & nap=$!; wait "$nap"; do
+        [ -e "$beat" ] || exit
         now=
         read -r now <"$beat"
         if [ "$now" = "$last" ]; then missed=$((missed + 1)); else missed=0 last=$now; fi
@@ -95,7 +100,8 @@ exec 3<&- </dev/null
 ) >/dev/null 2>&1 9<&- &
 watchdog=$!
 wait "$agent"
-kill -s KILL "$watchdog" 2>/dev/null
+kill -s TERM "$watchdog" 2>/dev/null
+wait "$watchdog"
 end_marked
 cd / && rm -rf -- "$directory"
 """
@@ -147,6 +153,155 @@ fi
 true
 """
 
+# What `dbcluster ps`, `down` and `reap` ask and do. $base, $token; the rest as in ``_END``. Everything lies below one
+# directory of this user, and paths are relative to it: no link leads out of it.
+_LOOK = r"""
+umask 077
+export LC_ALL=C
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+root=$base/pytest-dbcluster-$(id -u)
+say() { printf '\n%s %s\n' "$token" "$*"; }
+own() { [ -d "$1" ] && [ ! -L "$1" ] && [ -O "$1" ]; }
+if [ ! -e "$root" ] && [ ! -L "$root" ]; then
+    say end
+    exit
+fi
+own "$root" && cd "$root" 2>/dev/null && [ -O . ] || {
+    say refused "$root belongs to another user, or is no directory: nothing in it was touched"
+    say end
+    exit
+}
+is_name() {
+    case $1 in
+    *[!0-9a-z-]*) return 1 ;;
+    [0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f][0-9a-f]-[0-9]*-[a-z]*) return 0 ;;
+    esac
+    return 1
+}
+is_session() {
+    is_name "$1" && own "./$1" || return 1
+    if [ -s "./$1/owner" ] && [ ! -L "./$1/owner" ]; then
+        recorded= user= since=
+        read -r recorded user since 2>/dev/null <"./$1/owner"
+        [ "$recorded" = "${1%%-*}" ]
+        return
+    fi
+    user=- since=-
+    [ -z "$(ls -A "./$1" 2>/dev/null | grep -vx -e owner)" ]  # it was made on a full disk, or just now
+}
+is_alive() {
+    pid= born=
+    read -r pid born 2>/dev/null <"./$1/session"
+    case $pid,$born in
+    ,* | *, | *[!0-9,]*)
+        made=$(stat -c %Y "./$1" 2>/dev/null) || return 1
+        [ $(($(date +%s) - made)) -lt 60 ]  # it begins
+        return
+        ;;
+    esac
+    now=$(cat "/proc/$pid/stat" 2>/dev/null) || return 1
+    set -- ${now##*) }
+    [ "$1" != Z ] && [ "${20}" = "$born" ]
+}
+run_is_alive() {
+    for one in "$1"-*; do
+        is_session "$one" && is_alive "$one" && return 0
+    done
+    return 1
+}
+processes() {
+    for file in $(grep -lszxF -e "DBCLUSTER_HOST=$1" -e "mark=$1" /proc/[0-9]*/environ 2>/dev/null); do
+        process=${file#/proc/}
+        process=${process%/environ}
+        [ -O "/proc/$process" ] && echo "$process"
+    done
+}
+kib() {
+    found=$(du -s -k "$1" 2>/dev/null | cut -f 1)
+    echo "${found:-0}"  # it may go meanwhile
+}
+"""
+_LIST = r"""
+for name in *; do
+    is_session "$name" || continue
+    state=dead
+    is_alive "$name" && state=alive
+    say session "$name" "$state" "$(kib "./$name")" "$(processes "$name" | wc -l)" "${user:--}" "${since:--}"
+done
+own ./programs && say programs "$(kib ./programs)"
+say end
+"""
+# $run: its sessions alone, alive ones too if $who is their user; empty for all dead ones. $programs: remove these too.
+_END = r"""
+end() {
+    killed=0
+    tries=0
+    while found=$(processes "$1"); [ -n "$found" ]; do
+        for process in $found; do
+            kill -s KILL "$process" 2>/dev/null && [ "$tries" = 0 ] && killed=$((killed + 1))
+        done
+        tries=$((tries + 1))
+        [ "$tries" -lt 200 ] || break
+        sleep 0.05
+    done
+    echo "$killed"
+}
+for name in *; do
+    is_session "$name" || continue
+    [ -z "$run" ] || [ "$run" = "${name%%-*}" ] || continue
+    if is_alive "$name"; then
+        [ -n "$run" ] || continue
+        [ "$user" = "$who" ] || { say left "$name" "$user"; continue; }
+        size=$(kib "./$name") killed=$(end "$name") tries=0
+        while [ -e "./$name" ] && is_alive "$name" && [ "$tries" -lt 150 ]; do  # its shell removes what is left
+            tries=$((tries + 1))
+            sleep 0.1
+        done
+        is_session "$name" || { say ended "$name" "$size" "$killed"; continue; }
+        is_alive "$name" && { say stays "$name" "its shell (process $pid) does not end"; continue; }
+    elif [ -z "$run" ] && run_is_alive "${name%%-*}"; then
+        continue
+    else
+        size=$(kib "./$name") killed=$(end "$name")
+    fi
+    is_session "$name" || continue
+    if why=$(rm -rf -- "./$name" 2>&1); then
+        say ended "$name" "$size" "$killed"
+    else
+        say stays "$name" "$(echo "$why" | head -n 1)"
+    fi
+done
+if own ./programs; then
+    for part in ./programs/*.part-*; do
+        maker=${part##*.part-}
+        maker=${maker%.tree}
+        is_name "$maker" && [ -O "$part" ] && [ ! -L "$part" ] || continue
+        [ -z "$run" ] || [ "$run" = "${maker%%-*}" ] || continue
+        run_is_alive "${maker%%-*}" && continue
+        size=$(kib "$part")
+        rm -rf -- "$part" && say part "$maker" "$size"
+    done
+fi
+if [ -n "$programs" ] && own ./programs; then
+    used=
+    for name in *; do
+        is_session "$name" && is_alive "$name" && used=${name%%-*}
+    done
+    lock=$base/pytest-dbcluster.lock
+    if [ -z "$used" ] && [ -e "$lock" ] && command -v flock >/dev/null; then
+        { exec 9<"$lock" && flock -n 9; } || used=-
+    fi
+    if [ -n "$used" ]; then
+        say used "$used"
+    else
+        size=$(kib ./programs)
+        rm -rf -- ./programs && say removed "$size"
+        cd / && rmdir "$root" 2>/dev/null
+    fi
+fi
+say end
+"""
+
 
 def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> str:
     """The command of an ssh session that carries an agent, for whatever login shell the user has there.
@@ -165,8 +320,40 @@ def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> 
         "most": str(MISSED),
         "agent": base64.b64encode((_END_MARKED + agent.PROGRAM).encode()).decode(),
     }
-    lines = [f"{name}={shlex.quote(value)}" for name, value in values.items()]
-    return any_shell("\n".join([*lines, _SESSION]))
+    return any_shell(f"{_values(**values)}\n{_SESSION}")
+
+
+def user() -> str:
+    """The user of this process on this machine, as hosts' directories record who uses them: ``USER@CONTROLLER``."""
+    return f"{getpass.getuser()}@{platform.node()}"
+
+
+def owner(run_id: str) -> str:
+    """The line of a host's directory that says who uses it, and since when."""
+    return f"{run_id} {user()} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}"
+
+
+def looking(*, base: str, token: str) -> str:
+    """A command that lists the sessions of the user on a machine. token: begins each line that is an answer.
+
+    Answers: ``session NAME alive|dead KIB PROCESSES USER SINCE``, ``programs KIB``, ``refused TEXT``, at last ``end``.
+    """
+    return any_shell(f"{_values(base=base, token=token)}\n{_LOOK}{_LIST}")
+
+
+def ending(*, base: str, token: str, run: str = "", who: str = "", programs: bool = False) -> str:
+    """A command that ends sessions of the user on a machine, and removes their directories and unfinished transfers.
+
+    run: all sessions of this run, of which those that live have to be of ``who``; empty for all of runs that are dead.
+    programs: remove the programs that were sent too, unless a run lives. Answers: ``ended NAME KIB PROCESSES``,
+    ``stays NAME TEXT``, ``left NAME USER``, ``part NAME KIB``, ``removed KIB``, ``used RUN``, and those of ``looking``.
+    """
+    values = _values(base=base, token=token, run=run, who=who, programs="yes" if programs else "")
+    return any_shell(f"{values}\n{_LOOK}{_END}")
+
+
+def _values(**values: str) -> str:
+    return "\n".join(f"{name}={shlex.quote(value)}" for name, value in values.items())
 
 
 def any_shell(script: str) -> str:

@@ -34,10 +34,6 @@ LINE = 1000  # characters
 BEGINS = "dbcluster-output-begins"  # a line before the output of a script
 MISSING = 44  # the status of a script that found no file
 COPY_SECONDS = 1800.0  # for a release over a slow link
-ADVICE = {
-    "permission denied": "the machine accepts no key of yours: try `ssh {target} true`",
-    "could not resolve hostname": "there is no machine of this name: check --db-host, or ~/.ssh/config",
-}
 
 
 class MachineBusy(ProvisionError):
@@ -100,23 +96,7 @@ class Session:
             return MachineBusy(f"another run uses the machine {self.target}")
         if own:
             return ProvisionError(f"{self.target}: {own[-1].removeprefix(remote_programs.REFUSED)}")
-        if "Host key verification failed" in words:
-            return ProvisionError(self._strange_key(words))
-        advice = next((text for sign, text in ADVICE.items() if sign in words.lower()), "")
-        advice = advice.format(target=shlex.quote(self.target)) or f"try `ssh {shlex.quote(self.target)} true`"
-        return ProvisionError(f"cannot use the machine {self.target} over ssh: {words or error}; {advice}")
-
-    def _strange_key(self, words: str) -> str:
-        with contextlib.suppress(OSError):
-            key = self._access.fingerprint(self.target)
-        shown = f" It shows {key}." if key else ""
-        changed = "IDENTIFICATION HAS CHANGED" in words
-        what = "another host key than the known one" if changed else "a host key that is not known"
-        return (
-            f"the machine {self.target} has {what}: nothing was sent to it.{shown} Compare this with the key of the "
-            "machine (on it: ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub), and add it to ~/.ssh/known_hosts or to "
-            "the file of --db-host-keys"
-        )
+        return ProvisionError(self._access.problem(self.target, words or str(error)))
 
     def ask(self, script: str, seconds: float = ANSWER_SECONDS) -> str:
         """The output of a short script that the agent itself runs in its directory: one round trip.
@@ -209,6 +189,10 @@ class Session:
             self.target,
             remote_programs.any_shell(script),
         )
+
+    def shares(self) -> bool:
+        """Whether sshd permits sessions over this connection beside the agent's. Raises CommandFailed."""
+        return "refused by peer" not in self._files.run(self.over("true")).stderr
 
     def send(self, local: str, script: str) -> None:
         """Run a script on the machine whose input is the output of a shell command of this machine.

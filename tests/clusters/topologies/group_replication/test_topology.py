@@ -159,7 +159,7 @@ class Answering:
     options: ClassVar[dict[str, str]] = {}
 
     def __init__(self, name, rows):
-        self.name = name
+        self.name, self.host = name, FakeHost(name)
         self.query = lambda statement: rows
 
 

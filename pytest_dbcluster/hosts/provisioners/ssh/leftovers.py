@@ -1,0 +1,226 @@
+"""What killed runs have left on machines elsewhere, and its end: ``dbcluster ps``, ``down`` and ``reap``.
+
+No record of ours is needed: each session of a run has a directory on its machine that says whose it is and which
+process holds it (``remote_programs.session``). It lives while that process does. A link that was cut, or a killed run,
+ends it after 45 s at most; what stays is of a machine that was full, or where the session's own shell was killed.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import dataclasses
+import secrets
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import counted, printable, size
+from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+from pytest_dbcluster.hosts.provisioners.ssh.access import BASE, Access, checked
+
+SECONDS = 120.0  # for one machine; a large directory takes a while to be removed
+Answers = Sequence[Sequence[str]]
+Result = TypeVar("Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class LeftRun:
+    """What a run has on one machine. size: bytes. owner: ``USER@CONTROLLER``. since: when its first session began.
+
+    alive: whether a session of the run lives there. processes: those that carry its marks.
+    """
+
+    machine: str
+    run_id: str
+    owner: str
+    since: str
+    alive: bool
+    size: int
+    processes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What there is on one machine. programs: the size of those that were sent and stay for later runs, in bytes."""
+
+    machine: str
+    runs: Sequence[LeftRun]
+    programs: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Ended:
+    """What was ended on one machine: a clause for each thing, and one for each that is still there, with the reason."""
+
+    machine: str
+    done: Sequence[str] = ()
+    left: Sequence[str] = ()
+
+
+class Leftovers:
+    """What is left on machines; the arguments are those of the provisioner. Raises ConfigError.
+
+    ``problems``: why a machine could not be asked, by its name; each call of a method begins with none.
+    """
+
+    def __init__(
+        self,
+        *,
+        machines: Sequence[str] = (),
+        load_machines: Sequence[str] = (),
+        config: Path | None = None,
+        keys: Path | None = None,
+        base: str = BASE,
+    ) -> None:
+        if not machines and not load_machines:
+            raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
+        named = (*checked("--db-host", machines), *checked("--db-load-host", load_machines))
+        self.targets = tuple(dict.fromkeys(named))
+        self.access = Access(config, keys, base)
+        self.problems: Mapping[str, str] = {}
+
+    def look(self) -> list[Found]:
+        """What there is on each machine that can be asked."""
+        return self._each(lambda token: remote_programs.looking(base=self.access.base, token=token), found)
+
+    def end(self, run_id: str) -> list[Ended]:
+        """End a run of this user on all machines. One that lives has to be of this controller.
+
+        Raises ConfigError for one that is of another controller, or nowhere, and ends nothing then.
+        """
+        if not runs.RUN_ID.fullmatch(run_id):
+            raise ConfigError(f"{printable(run_id)!r} is no id of a run; dbcluster ps --provisioner ssh lists them")
+        known = [run for one in self.look() for run in one.runs]
+        problems = self.problems
+        its = [run for run in known if run.run_id == run_id]
+        if foreign := next((run for run in its if run.alive and run.owner != remote_programs.user()), None):
+            raise ConfigError(
+                f"run {run_id} lives on {foreign.machine} and is of {foreign.owner}: end it there, where it was started"
+            )
+        if not its and not problems:
+            there = ", ".join(dict.fromkeys(run.run_id for run in known)) or "none"
+            raise ConfigError(f"no run on these machines has the id {run_id!r}; there is: {there}")
+        ended = self._end(run=run_id, who=remote_programs.user())
+        self.problems = {**problems, **self.problems}
+        return ended
+
+    def reap(self, *, programs: bool = False) -> list[Ended]:
+        """End what dead runs have left on all machines. programs: remove the programs that were sent too."""
+        return self._end(programs=programs)
+
+    def _end(self, *, run: str = "", who: str = "", programs: bool = False) -> list[Ended]:
+        def command(token: str) -> str:
+            return remote_programs.ending(base=self.access.base, token=token, run=run, who=who, programs=programs)
+
+        return self._each(command, ended)
+
+    def _each(self, command: Callable[[str], str], read: Callable[[str, Answers], Result]) -> list[Result]:
+        """Ask all machines at once. Those that cannot be asked go to ``problems``."""
+        with concurrent.futures.ThreadPoolExecutor(len(self.targets)) as threads:
+            asked = {target: threads.submit(self._ask, target, command) for target in self.targets}
+        results, problems = [], {}
+        for target, future in asked.items():
+            try:
+                results.append(read(target, future.result()))
+            except ProvisionError as error:
+                problems[target] = str(error)
+        self.problems = problems
+        return results
+
+    def _ask(self, target: str, command: Callable[[str], str]) -> Answers:
+        token = f"dbcluster-{secrets.token_hex(8)}"  # a login shell may print anything
+        call = self.access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", target, command(token))
+        try:
+            done = subprocess.run(
+                call,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise ProvisionError(f"the machine {target} did not answer within {SECONDS:g} s") from None
+        answers = answered(done.stdout, token)
+        if answers is None:
+            words = done.stderr.strip()[-1000:] or f"it ended with {done.returncode} and said nothing"
+            raise ProvisionError(self.access.problem(target, words))
+        return answers
+
+
+def answered(text: str, token: str) -> Answers | None:
+    """The words of each answer in a machine's output, without the last one; None where that is missing."""
+    lines = [line.split()[1:] for line in text.splitlines() if line.startswith(f"{token} ")]
+    return lines[:-1] if lines and lines[-1] == ["end"] else None
+
+
+def found(machine: str, answers: Answers) -> Found:
+    """What there is on a machine, from the answers of ``remote_programs.looking``. Raises ProvisionError."""
+    sessions: dict[str, list[Sequence[str]]] = {}
+    programs = 0
+    for words in answers:
+        match words:
+            case ["session", name, "alive" | "dead", _, _, _, _]:
+                sessions.setdefault(name.partition("-")[0], []).append(words)
+            case ["programs", kib]:
+                programs = _bytes(machine, kib)
+            case _:
+                raise _not_understood(machine, words)
+    return Found(machine, [_run(machine, run_id, lines) for run_id, lines in sessions.items()], programs)
+
+
+def _run(machine: str, run_id: str, sessions: Iterable[Sequence[str]]) -> LeftRun:
+    """A run from the answers about its sessions."""
+    _, _, states, sizes, processes, owners, times = zip(*sessions, strict=True)
+    return LeftRun(
+        machine,
+        run_id,
+        owner=printable(next((owner for owner in owners if owner != "-"), "-")),
+        since=printable(min((time for time in times if time != "-"), default="-")),
+        alive="alive" in states,
+        size=sum(_bytes(machine, kib) for kib in sizes),
+        processes=sum(_number(machine, number) for number in processes),
+    )
+
+
+def ended(machine: str, answers: Answers) -> Ended:
+    """What was ended, from the answers of ``remote_programs.ending``. Raises ProvisionError."""
+    done, left = [], []
+    for words in answers:
+        match words:
+            case ["ended", name, kib, processes]:
+                number = _number(machine, processes)
+                done.append(f"ended {name} ({counted(number, 'process')}, {size(_bytes(machine, kib))})")
+            case ["part", name, kib]:
+                done.append(f"removed an unfinished transfer of {name} ({size(_bytes(machine, kib))})")
+            case ["removed", kib]:
+                done.append(f"removed the programs that were sent ({size(_bytes(machine, kib))})")
+            case ["used", _]:
+                left.append("the programs that were sent stay: a run uses the machine; try again after its end")
+            case ["left", name, owner]:
+                left.append(f"{name} lives and is of {printable(owner)}: end it there, where it was started")
+            case ["stays", name, *text]:
+                left.append(f"{name} stays: {printable(' '.join(text))}")
+            case _:
+                raise _not_understood(machine, words)
+    return Ended(machine, done, left)
+
+
+def _number(machine: str, word: str) -> int:
+    if not word.isdecimal():
+        raise _not_understood(machine, [word])
+    return int(word)
+
+
+def _bytes(machine: str, kib: str) -> int:
+    return 1024 * _number(machine, kib)
+
+
+def _not_understood(machine: str, words: Sequence[str]) -> ProvisionError:
+    if words[:1] == ["refused"]:
+        return ProvisionError(f"{machine}: {printable(' '.join(words[1:]))}")
+    return ProvisionError(f"the machine {machine} gave an answer that is not understood: {printable(' '.join(words))}")
