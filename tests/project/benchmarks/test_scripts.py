@@ -21,6 +21,7 @@ from benchmarks import (
     power,
     quick_paper,
     record_noise,
+    remote,
     round_cost,
     time_to_verdict,
 )
@@ -82,6 +83,14 @@ def test_what_containers_cost_is_compared_round_by_round():
     assert "| 0.1 (0 .. 0.2) |" in more
     assert "| 1.3 (1.2 .. 1.4) |  |" in whole
     assert "| 0.8 (0.8 .. 0.8) |  |" in speed
+
+
+def test_a_round_over_ssh_may_take_six_round_trips_longer():
+    """And ten milliseconds; the median of the differences, round by round, is judged."""
+    far, here = [0.3, 0.1299, 0.15], [0.1, 0.1, 0.1]
+
+    assert remote.compared(far, here, 0.02).endswith("| 50 (29.9 .. 200) | target <= 130: met |")
+    assert remote.compared(far, here, 0.0).endswith("| 50 (29.9 .. 200) | target <= 10: not met |")
 
 
 def test_a_comparison_has_answered_when_it_says_worse_or_no_worse():
