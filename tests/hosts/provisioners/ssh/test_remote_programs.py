@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -21,7 +22,7 @@ from pytest_dbcluster.releases import fetched
 from pytest_dbcluster.releases.catalogue import STAND_IN_SYSTEM
 
 SHELLS = ["dash", "bash", "busybox"]
-NAME = "0123abcd-1-node1"
+NAME = f"{secrets.token_hex(4)}-1-node1"  # a mark that no other run of these tests has
 
 
 def busybox():
