@@ -319,7 +319,7 @@ def test_no_finding_is_no_text():
 FACTS = Facts(
     name="db1", user=0, architecture="x86_64", kernel="6.1", cpu="EPYC", cpus=2, memory=4 * GIB,
     disk="ext2/ext3 on /dev/vda",
-    clocksource="tsc", clock_ahead=0.2, zstd=True, root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1",
+    clocksource="tsc", clock_ahead=0.2, zstd=True, sparse=True, root="/var/tmp/pytest-dbcluster-0", address="10.0.0.1",
     ephemeral=(32768, 60999),
 )  # fmt: skip
 GOOD = Checkup(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
 import signal
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from tests.support import stand_ins
 from tests.support.stand_ins import StandIns
 
 ROOT = Path(__file__).parents[4]
-DEAD, OTHER = "0123abcd-1-node1", "89abcdef-2-machine"
+# Marks that no other run of these tests has; this machine sees the programs of stand-in hosts.
+DEAD, OTHER = f"0{secrets.token_hex(4)[1:]}-1-node1", f"f{secrets.token_hex(4)[1:]}-2-machine"
 SINCE = "2026-11-23T08:00:00+0000"
 SECONDS = 15.0
 # A controller: a run with a program on each of two machines, until it is killed.
@@ -200,8 +202,8 @@ def test_a_dead_session_is_ended_with_its_programs(hosts, base):
     leftovers = of(hosts, base)
 
     assert [(run.run_id, run.alive, run.processes) for run in leftovers.look()[0].runs] == [
-        ("0123abcd", False, 1),
-        ("89abcdef", True, 1),
+        (DEAD[:8], False, 1),
+        (OTHER[:8], True, 1),
     ]
     (done,) = leftovers.reap()
 
@@ -271,8 +273,10 @@ def test_a_run_of_another_controller_is_ended_there(hosts, base):
     host = hosts["host1"]
     made(host, base, DEAD, session=living(host))
 
-    with pytest.raises(ConfigError, match=r"^run 0123abcd lives on host1 and is of somebody@elsewhere: end it there"):
-        of(hosts, base).end("0123abcd")
+    with pytest.raises(
+        ConfigError, match=rf"^run {DEAD[:8]} lives on host1 and is of somebody@elsewhere: end it there"
+    ):
+        of(hosts, base).end(DEAD[:8])
     assert listed(host, base) == [DEAD]
 
 
@@ -280,8 +284,10 @@ def test_a_run_that_is_nowhere_is_unknown(hosts, base):
     """The message lists those that there are; a text that is no id is not sent."""
     made(hosts["host1"], base, DEAD)
 
-    with pytest.raises(ConfigError, match=r"^no run on these machines has the id '89abcdef'; there is: 0123abcd$"):
-        of(hosts, base).end("89abcdef")
+    with pytest.raises(
+        ConfigError, match=rf"^no run on these machines has the id '{OTHER[:8]}'; there is: {DEAD[:8]}$"
+    ):
+        of(hosts, base).end(OTHER[:8])
     with pytest.raises(ConfigError, match=r"^'\$\(reboot\)' is no id of a run"):
         of(hosts, base).end("$(reboot)")
 

@@ -42,7 +42,7 @@ class Running:
         self.directory = Path(base, f"pytest-dbcluster-{os.geteuid()}", name)
         self._log = Path(path, f"{name}.log")
         command = remote_programs.session(
-            base=str(base), name=name, owner="0123abcd me@here 2026-11-23", mark=name, exclusive=exclusive
+            base=str(base), name=name, owner=f"{name[:8]} me@here 2026-11-23", mark=name, exclusive=exclusive
         ).replace("/bin/sh", f"{path}/sh")
         ours, theirs = socket.socketpair()
         variables = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
@@ -144,7 +144,7 @@ def test_the_agent_answers_in_the_directory_of_its_host(path, run):
 
     assert session.done("pwd; echo more") == (0, f"{session.directory}\nmore\n")
     assert session.done("echo why >&2; exit 3")[0] == 3
-    assert (session.directory / remote_programs.OWNER).read_text() == "0123abcd me@here 2026-11-23\n"
+    assert (session.directory / remote_programs.OWNER).read_text() == f"{NAME[:8]} me@here 2026-11-23\n"
     assert session.directory.parent.stat().st_mode & 0o7777 == 0o700
     assert session.directory.stat().st_mode & 0o077 == 0
 
@@ -348,17 +348,17 @@ def test_the_sessions_of_a_machine_are_told_apart(path, run, tmp_path):
     """By any shell: one that lives, and one whose shell is gone, of which nothing stays."""
     session = run(path)
     session.agent.wait_ready(20)
-    dead = session.directory.with_name("89abcdef-1-node1")
+    dead = session.directory.with_name(f"{secrets.token_hex(4)}-1-node1")
     dead.mkdir()
-    (dead / "owner").write_text("89abcdef me@here 2026-11-23\n")
+    (dead / "owner").write_text(f"{dead.name[:8]} me@here 2026-11-23\n")
     (dead / "session").write_text(f"{os.getpid()} 1\n")  # another process has the number now
     base = str(session.directory.parent.parent)
     listed = said_by(path, remote_programs.looking(base=base, token="token"))
 
-    assert [(words[1], words[2], *words[5:]) for words in listed[:-1]] == [
+    assert {(words[1], words[2], *words[5:]) for words in listed[:-1]} == {
         (NAME, "alive", "me@here", "2026-11-23"),
         (dead.name, "dead", "me@here", "2026-11-23"),
-    ]
+    }
     assert listed[-1] == ["end"]
     reaped = said_by(path, remote_programs.ending(base=base, token="token"))
     assert [words[:2] for words in reaped] == [["ended", dead.name], ["end"]]
@@ -376,7 +376,7 @@ def test_a_live_session_that_is_ended_cleans_up(path, run, permitted):
     base = str(session.directory.parent.parent)
 
     def ended(who):
-        return said_by(path, remote_programs.ending(base=base, token="token", run="0123abcd", who=who))
+        return said_by(path, remote_programs.ending(base=base, token="token", run=NAME[:8], who=who))
 
     assert ended("you@here") == [["left", NAME, "me@here"], ["end"]]
     assert [words[:2] for words in ended("me@here")] == [["ended", NAME], ["end"]]
