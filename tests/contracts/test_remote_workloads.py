@@ -77,7 +77,7 @@ def test_the_load_runs_on_a_machine_of_its_own(setting, load):
     nodes = [node.host for node in setting.cluster.nodes]
 
     assert setting.client.machine == "load"
-    assert [host.machine for host in nodes] == [f"host{number}" for number in range(1, len(nodes) + 1)]
+    assert len({host.machine for host in nodes} - {"load"}) == len(nodes)
     assert setting.client.run(["hostname"]).stdout == "load\n"
     connected = dataclasses.replace(setting.cluster.writer(), tls=False)
     assert through("test", connected, "SELECT CURRENT_USER()")[0][0].startswith(f"{LOAD}@")
@@ -105,8 +105,9 @@ def test_haproxy_leads_to_the_nodes_of_each_role(settings):
     def landed(endpoint, times):
         return Counter(through("test", endpoint, "SELECT @@hostname")[0][0] for _ in range(times))
 
-    assert landed(cluster.writer(), 4) == {"host1": 4}
-    assert landed(cluster.reader(), 4) == {"host1": 2, "host2": 2}
+    first, second = (node.host.machine for node in cluster.nodes)
+    assert landed(cluster.writer(), 4) == {first: 4}
+    assert landed(cluster.reader(), 4) == {first: 2, second: 2}
     assert cluster.proxy.problems() == []
 
 

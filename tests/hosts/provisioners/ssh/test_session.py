@@ -138,16 +138,16 @@ def test_a_session_that_is_closed_leaves_nothing(connect, stand_in):
         session.ask("true")
 
 
-def test_a_server_that_ends_the_connection_is_named(connect, stand_in):
+def test_a_connection_that_ends_is_named(connect, stand_in):
     """The machine is gone then, for whoever waits; it ends what ran there."""
     session = connect()
     session.agent.begin("sleep 99999")
-    (stand_in["host1"].root / "tmp/kill").write_text("")
     wait.until(
         lambda: [] if any("sleep 99999" in w for w in stand_in["host1"].processes().values()) else ["no sleep"],
         "a program", seconds=30,
     )  # fmt: skip
     session._process.signal(9)
+    wait.until(lambda: [] if session.agent.gone else ["it is there"], "the end of the connection", seconds=30)
 
     with pytest.raises(ProvisionError, match=r"^machine host1 cannot be reached any more"):
         session.ask("sleep 60")
