@@ -49,7 +49,7 @@ def setting(hosts, mariadb):
 
 def test_rows_of_sysbench_are_those_that_both_hosts_inserted(setting):
     """On each node, and each host inserted some of them; the machines are named."""
-    load = SysBench("oltp_insert", size=ROWS, table_count=1, threads=5, seconds=1.0, to="writer")
+    load = SysBench("oltp_insert", size=ROWS, table_count=1, threads=5, seconds=1.0, to="all")
     load.prepare(setting)
     outcome = load.run(setting)
     assert setting.cluster.settle(60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import shlex
 import signal
 import threading
@@ -54,10 +55,13 @@ class SshProcess(Process):
 class SshHost(Host, Falls, EndsCommands):
     """A directory on a machine elsewhere, whose programs one agent starts. Hosts of one machine share its address.
 
-    ``session``: the connection; it is the host's own, so what becomes of one host concerns no other.
+    ``session``: the connection; it is the host's own, so what becomes of one host concerns no other. ``cluster``: the
+    same text for all hosts of a cluster; they get the same ports, where these are free on their machines.
     """
 
-    def __init__(self, name: str, machine: Machine, session: Session, programs: Programs, run_id: str) -> None:
+    def __init__(
+        self, name: str, machine: Machine, session: Session, programs: Programs, run_id: str, *, cluster: str = ""
+    ) -> None:
         facts = machine.facts
         self.name = name
         self.address = facts.address
@@ -70,6 +74,8 @@ class SshHost(Host, Falls, EndsCommands):
         self._programs = programs
         self._environment = remote_programs.environment(run_id, session.name)
         self._numbers = itertools.count(1)
+        self._cluster = cluster or session.name
+        self._draws: dict[int, random.Random] = {}  # of ports, by usual port
         self._looking = threading.Lock()
         self._look = Usage({}, [])
         self._looked = float("-inf")
@@ -182,8 +188,12 @@ class SshHost(Host, Falls, EndsCommands):
         return 1024 * int(self.session.ask(FREE))
 
     def port(self, usual: int) -> int:
-        """A port that is free on the machine; several hosts may share its address."""
-        return self._machine.port()
+        """A port that is free on the machine; several hosts may share its address.
+
+        It is that of the other hosts of the cluster, if it is free here: sysbench reaches several hosts at one port.
+        """
+        draws = self._draws.setdefault(usual, random.Random(f"{self._cluster} {usual}"))
+        return self._machine.port(draws)
 
     def tunnel(self, port: int) -> str:
         """The path of a socket of this machine that leads to a port of the host."""

@@ -190,14 +190,18 @@ class Machine:
         """The memory that programs could have now, in bytes. Raises ProvisionError."""
         return 1024 * int(self.session.ask(r"sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo"))
 
-    def port(self) -> int:
-        """A port that no program of the machine listens on now, and that it was not asked for before."""
+    def port(self, draws: random.Random | None = None) -> int:
+        """A port that no program of the machine listens on now, and that it was not asked for before.
+
+        draws: of which it is the first such port; None draws at random.
+        """
+        draws = draws or random.Random()
         low, high = self.facts.ephemeral
         text = self.session.ask("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null; true")
         taken = {int(port, 16) for port in re.findall(r": [0-9A-F]+:([0-9A-F]{4}) ", text)}
         with self._sending:
             while True:
-                port = random.randint(LOWEST, HIGHEST)
+                port = draws.randint(LOWEST, HIGHEST)
                 if not low <= port <= high and port not in taken and port not in self._ports:
                     self._ports.add(port)
                     return port

@@ -311,19 +311,22 @@ class SshProvisioner(Provisioner):
     def _hosts(self, machines: Sequence[Machine]) -> list[SshHost]:
         """A host on each of these machines, connected at once. Raises ProvisionError; then none is left."""
         names = [f"node{number}" for number in range(1, len(machines) + 1)]
+        cluster = f"{self.run_id} {next(self._numbers)}"
         with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
-            futures = [threads.submit(self._host, name, one) for name, one in zip(names, machines, strict=True)]
+            futures = [
+                threads.submit(self._host, name, one, cluster) for name, one in zip(names, machines, strict=True)
+            ]
         hosts = [future.result() for future in futures if not future.exception()]
         if failure := next((error for future in futures if (error := future.exception())), None):
             self.give_back(hosts)
             raise failure
         return hosts
 
-    def _host(self, name: str, machine: Machine) -> SshHost:
+    def _host(self, name: str, machine: Machine, cluster: str) -> SshHost:
         if machine.session.agent.gone:
             raise ProvisionError(machine.session.agent.gone)
         session = self._session(machine.target, name)
-        host = SshHost(name, machine, session, self._programs, self.run_id)
+        host = SshHost(name, machine, session, self._programs, self.run_id, cluster=cluster)
         with self._beginning:
             self._sessions[host.directory] = session
         return host

@@ -112,6 +112,16 @@ def test_a_machine_is_used_by_one_run_at_a_time(on, monkeypatch):
     assert [host.machine for host in got] == ["host1"]
 
 
+def test_hosts_of_a_cluster_have_the_same_ports_and_other_clusters_others(on):
+    """Sysbench reaches several hosts at one port only; servers side by side on a machine have ports of their own."""
+    run = on("host1", "host2")
+    (one, other), (beside, _) = run.acquire(TWO), run.acquire(TWO)
+
+    first, second = [[host.port(3306), host.port(4567), host.port(3306)] for host in (one, other)]
+    assert first == second
+    assert len({*first, beside.port(3306), beside.port(4567)}) == 5
+
+
 def test_a_run_whose_time_is_used_waits_no_longer(on):
     """The claim is inconclusive then."""
     first, second = on("host1"), on("host1")
