@@ -62,7 +62,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     before = sampler.read_counters(cluster.nodes)
     started, began = time.time(), time.monotonic()
     servers = {node.name: node.process for node in cluster.nodes if node.process}
-    machine = Sampler(servers, setting.client, [node.host for node in cluster.nodes])
+    machine = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
     with machine as samples, _ended_with_hosts(cluster, setting.clients):
         try:
             result = workload.run(setting)

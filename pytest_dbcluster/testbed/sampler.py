@@ -89,14 +89,19 @@ class Sampler:
 
     processes: by name; ``node1`` gives the metric ``cpu_node1``. client: the host of the load generator.
     ``cpu_client`` is the CPU of that host where the host can report it. With None it is the CPU of ended child
-    processes of this one. hosts: of the nodes. Each sample in ``samples`` is a time (``time.monotonic``) with
-    cumulative values.
+    processes of this one. hosts: of the nodes. others: more hosts of the load generator. Each sample in ``samples`` is
+    a time (``time.monotonic``) with cumulative values.
     """
 
     def __init__(
-        self, processes: Mapping[str, Process], client: Host | None = None, hosts: Sequence[Host] = ()
+        self,
+        processes: Mapping[str, Process],
+        client: Host | None = None,
+        hosts: Sequence[Host] = (),
+        *,
+        others: Sequence[Host] = (),
     ) -> None:
-        self._client = client
+        self._clients = [client, *others] if client else []
         self._processes = processes
         self._hosts = hosts
         self.samples: list[tuple[float, Sample]] = []
@@ -123,7 +128,9 @@ class Sampler:
         return {name: (last[name] - first[name]) / seconds for name in first if name in last}
 
     def _now(self) -> Sample:
-        client_seconds = _ended_children if self._client is None else self._client.cpu_seconds
+        def client_seconds() -> float | None:
+            return load_seconds(self._clients, lambda host: host.cpu_seconds()) if self._clients else _ended_children()
+
         seconds, used = asked(self._processes, client_seconds, machines(self._hosts))
         return sample(seconds, used.values())
 
@@ -131,6 +138,15 @@ class Sampler:
 def found(processes: Mapping[str, Process]) -> dict[str, psutil.Process]:
     """The processes that this machine sees running, by name."""
     return {name: psutil.Process(own.pid) for name, own in processes.items() if own.pid and psutil.pid_exists(own.pid)}
+
+
+def load_seconds(clients: Iterable[Host], ask: Callable[[Host], float | None]) -> float | None:
+    """The CPU seconds of the load generator on all its machines so far; None when one of them does not know.
+
+    ask: asks one host; those of one machine are asked once.
+    """
+    known = [ask(host) for host in {host.machine: host for host in clients}.values()]
+    return None if None in known else sum(filter(None, known))
 
 
 def machines(hosts: Iterable[Host]) -> dict[str, Host]:

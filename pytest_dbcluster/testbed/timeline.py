@@ -22,7 +22,16 @@ from pytest_dbcluster.clusters.servers.node import Node, of_each
 from pytest_dbcluster.clusters.topology import Pulse
 from pytest_dbcluster.hosts.host import Host, Process
 from pytest_dbcluster.rounds.round import Round
-from pytest_dbcluster.testbed.sampler import Sample, asked, found, machines, of_machine, of_process, sample
+from pytest_dbcluster.testbed.sampler import (
+    Sample,
+    asked,
+    found,
+    load_seconds,
+    machines,
+    of_machine,
+    of_process,
+    sample,
+)
 from pytest_dbcluster.workloads.workload import Setting
 
 INTERVAL = 1.0  # seconds
@@ -70,7 +79,7 @@ class Sampled:
     """What is sampled at present. number: of these processes and hosts; place: None between rounds.
 
     programs: the servers by node. processes: those of them that this machine sees. hosts: of the nodes and of the load
-    generator, by name.
+    generator, by name. others: more hosts of the load generator.
     """
 
     place: Place | None
@@ -80,6 +89,7 @@ class Sampled:
     processes: Mapping[str, psutil.Process]
     hosts: Mapping[str, Host]
     number: int
+    others: Sequence[Host] = ()
 
 
 class Timeline:
@@ -108,7 +118,9 @@ class Timeline:
             for node in cluster.nodes
         )
         hosts = {node.name: node.host for node in cluster.nodes} | {LOADS: setting.client}
-        now = dataclasses.replace(self._now, place=place, cluster=cluster, client=setting.client, hosts=hosts)
+        now = dataclasses.replace(
+            self._now, place=place, cluster=cluster, client=setting.client, others=setting.others, hosts=hosts
+        )
         if key != self._known:
             self._known = key
             self._known = key
@@ -156,7 +168,7 @@ class Timeline:
         this machine, or the sums over the machines that the nodes are on. With ``_NODE`` these, ``cpu_iowait``,
         ``network_sent_bytes``, ``disk_read_bytes`` and ``disk_write_bytes`` are of a node: of its guest or of its
         machine, as the kernel there counts them, or of its process; with ``_client`` of the guest or the machine of the
-        load generator.
+        load generator, the first one where there are several; ``cpu_client`` is that of all of them.
         """
         if not rounds:
             return ""
@@ -192,7 +204,10 @@ def following(due: float, interval: float, now: float) -> float:
 def _moment(of: Sampled) -> Moment:
     """A sample of now."""
     at, clock = time.time(), time.monotonic()
-    client_seconds = of.client.running_cpu_seconds if of.client else lambda: None
+
+    def client_seconds() -> float | None:
+        return load_seconds([of.client, *of.others], lambda host: host.running_cpu_seconds()) if of.client else None
+
     seconds, used = asked(of.programs, client_seconds, machines(of.hosts.values()))
     of_nodes = [used[name] for name in machines(host for name, host in of.hosts.items() if name != LOADS)]
     values = sample(seconds, of_nodes) | of_machine(of_nodes)

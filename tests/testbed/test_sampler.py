@@ -10,7 +10,7 @@ import pytest
 
 from pytest_dbcluster.hosts.host import Process
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost, FakeProcess
-from pytest_dbcluster.testbed.sampler import Growth, Sampler
+from pytest_dbcluster.testbed.sampler import Growth, Sampler, load_seconds
 
 
 class Seen(FakeProcess):
@@ -88,6 +88,15 @@ def test_a_clients_host_counts_what_is_no_child_of_ours():
 
     assert (first, last) == (1.0, 3.0)
     assert "cpu_client" not in unseen.rates()
+
+
+def test_the_load_generator_is_all_of_its_machines():
+    """Hosts of one machine are asked once; where one machine does not know, nobody does."""
+    one, other, beside, silent = (Counting(1.0), Counting(2.5), Counting(9.0), Counting(None))
+    other.machine, silent.machine = "load2", "load3"
+
+    assert load_seconds([beside, one, other], Counting.cpu_seconds) == 3.5
+    assert load_seconds([Counting(1.0), silent], Counting.cpu_seconds) is None
 
 
 class Far(FakeHost):

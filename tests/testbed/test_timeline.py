@@ -72,7 +72,7 @@ def setting(*connections, pid=None):
         for n, connection in enumerate(connections, 1)
     ]
     cluster = types.SimpleNamespace(nodes=nodes, topology=Pulsing())
-    return types.SimpleNamespace(cluster=cluster, client=FakeHost())
+    return types.SimpleNamespace(cluster=cluster, client=FakeHost(), others=())
 
 
 def sampled(timeline, number):
