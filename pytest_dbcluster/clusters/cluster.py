@@ -14,7 +14,7 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD, Node, of_each
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.host import Host, together
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
@@ -150,6 +150,17 @@ class Cluster:
     def logged(self) -> list[str]:
         """Return the [ERROR] lines of every node since the last call, each with the node's name."""
         return self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
+
+    def wait_fit(self, seconds: float) -> list[str]:
+        """Wait until the cluster is healthy for another round, and return what ``logged`` returns.
+
+        Raises NotReady after ``seconds``, and NodeDied.
+        """
+        problems, logged = together(self.problems, self.logged, self.hosts)
+        if problems:
+            wait.until(self.problems, f"cluster {self.spec} for the next round", seconds=seconds)
+            logged += self.logged()
+        return logged
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.

@@ -22,25 +22,29 @@ from pathlib import Path
 from pytest_dbcluster.errors import ProvisionError
 
 # Requests: "hello", "begin NUMBER LINES [FILES]" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER",
-# "fall", "beat NUMBER". Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "wrote NUMBER out|err",
-# "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell". Each is one write, so answers do not mix. An empty line
-# is no request. A look writes what the kernel has counted into the file $figures, with one process: the shell reads
-# byte by byte, which takes a guest four times as long. With FILES, what the script wrote to FILES.out and FILES.err is
-# said before its end and removed; an output that is too long for that stays, and is said to be there. A beat is written
-# to the file $beat, where a host has a watchdog that looks for it.
+# "fall", "beat NUMBER", "use NUMBER". Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64",
+# "wrote NUMBER out|err", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell", "used NUMBER [WORDS]".
+# Each is one write, so answers do not mix. An empty line is no request. A look writes what the kernel has counted into
+# the file $figures, with one process: the shell reads byte by byte, which takes a guest four times as long. With FILES,
+# what the script wrote to FILES.out and FILES.err is said before its end and removed; an output that is too long for
+# that stays, and is said to be there. A beat is written to the file $beat, where a host has a watchdog that looks for
+# it. A function "use", which only some hosts have, says figures line by line, and a line without words after them.
 PROGRAM = r"""
 leader=$(command -v setsid)
 tell() {
+    said_out=$2.out said_err=$2.err
     for part in out err; do
-        [ -s "$2.$part" ] || { rm -f "$2.$part"; continue; }
-        if [ "$(wc -c <"$2.$part")" -gt 49152 ]; then
-            echo "wrote $1 $part"
-            continue
-        fi
-        base64 -w 3000 "$2.$part" | while IFS= read -r words; do echo "said $1 $part $words"; done
-        rm -f "$2.$part"
+        [ -s "$2.$part" ] || continue
+        base64 -w 3000 "$2.$part" | {
+            lines=0
+            while IFS= read -r words; do
+                lines=$((lines + 1))
+                [ "$lines" -le 22 ] || { echo "wrote $1 $part"; exit 1; }
+                echo "said $1 $part $words"
+            done
+        } || eval "said_$part=\$2.in"  # it stays
     done
-    rm -f "$2.in"
+    rm -f "$2.in" "$said_out" "$said_err"
 }
 while IFS= read -r line; do
     set -- $line
@@ -71,6 +75,9 @@ while IFS= read -r line; do
     signal)
         kill -s "$2" -- "-$3" 2>/dev/null || kill -s "$2" "$3" 2>/dev/null
         echo signalled
+        ;;
+    use)
+        use "$2"
         ;;
     look)
         cat /proc/stat /sys/block/vda/stat /proc/net/dev >"$figures" 2>/dev/null
@@ -143,6 +150,9 @@ class Agent:
         self._looks = 0
         self._looked = 0
         self._beats = 0
+        self._uses = 0
+        self._used = 0
+        self._figures_said: dict[int, list[str]] = {}  # by the number of the request
         self._said_by: dict[tuple[int, str], list[str]] = {}  # by number and part
         self._wrote: set[tuple[int, str]] = set()
         self._sending = threading.RLock()
@@ -209,6 +219,16 @@ class Agent:
             if (number, part) in self._wrote:
                 return None
             return base64.b64decode("".join(self._said_by.pop((number, part), [])))
+
+    def use(self, seconds: float) -> str:
+        """What the function ``use`` of the host's shell says, as lines. Raises ProvisionError."""
+        with self._sending:
+            self._uses += 1
+            number = self._uses
+            self._send(f"use {number}\n")
+        self._until(lambda: number <= self._used, seconds, "what it has used")
+        with self._news:
+            return "\n".join(self._figures_said.pop(number, []))
 
     def beat(self) -> None:
         """Say that we are there, to a host whose watchdog waits for it. Raises ProvisionError."""
@@ -344,15 +364,26 @@ class Agent:
                     self._pids[int(number)] = int(pid)
                     if name := self._early.pop(int(number), ""):
                         self._send_signal(name, int(pid))
-                case ["said", number, part, text]:
-                    self._said_by.setdefault((int(number), part), []).append(text)
-                case ["wrote", number, part]:
-                    self._wrote.add((int(number), part))
+                case ["said" | "wrote" | "used" as kind, number, *rest]:
+                    self._heard_words(kind, int(number), rest)
                 case ["ended", number, status]:
                     code = int(status)
                     # A shell reports 128 + N for a program that signal N ended.
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
+
+    def _heard_words(self, kind: str, number: int, words: Sequence[str]) -> None:
+        """Keep what a script wrote, or what the host has used."""
+        match kind, words:
+            case "said", [part, text]:
+                self._said_by.setdefault((number, part), []).append(text)
+            case "wrote", [part]:
+                self._wrote.add((number, part))
+                self._said_by.pop((number, part), None)
+            case "used", []:
+                self._used = number
+            case "used", _:
+                self._figures_said.setdefault(number, []).append(" ".join(words))
 
 
 def _counted(text: str) -> Mapping[str, int]:

@@ -16,7 +16,7 @@ import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
@@ -260,6 +260,13 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
         answers = [threads.submit(ask, item) for item in items]
         concurrent.futures.wait(answers)
         return [answer.result() for answer in answers]
+
+
+def together(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequence[Host]) -> tuple[Item, Answer]:
+    """What two questions return that do not wait for each other; asked in this order, or at once, as in ``at_once``."""
+    asks: list[Callable[[], Any]] = [one, other]
+    answers = at_once(asks, lambda ask: ask(), hosts)
+    return answers[0], answers[1]
 
 
 @runtime_checkable

@@ -20,7 +20,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.errors import NotReady, WorkloadError
-from pytest_dbcluster.hosts.host import EndsCommands, Host
+from pytest_dbcluster.hosts.host import EndsCommands, Host, together
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
@@ -59,11 +59,11 @@ def measured(
 def _measured(workload: Workload, setting: Setting, variant: str, block: int, position: int) -> Round:
     cluster, failed = setting.cluster, ""
     watched = cluster.topology.watch(cluster.nodes)
-    before = sampler.read_counters(cluster.nodes)
+    servers, hosts = {node.name: node.process for node in cluster.nodes if node.process}, cluster.hosts
+    samples = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
+    before, _ = together(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
     started, began = time.time(), time.monotonic()
-    servers = {node.name: node.process for node in cluster.nodes if node.process}
-    machine = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
-    with machine as samples, _ended_with_hosts(cluster, setting.clients):
+    with _ended_with_hosts(cluster, setting.clients):
         try:
             result = workload.run(setting)
         except WorkloadError as error:
@@ -74,7 +74,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
                 raise
             failed += f"; the workload failed: {_last_line(str(error))}"
             result = RunResult(time.monotonic() - began, 0)
-    drained, late = drain(cluster)
+    _, (drained, late) = together(samples.take, functools.partial(drain, cluster), hosts)
     after, commits = sampler.read_counters(cluster.nodes), result.commits
     void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
     void = void or late or result.void or open_loop.saturated(result)

@@ -107,10 +107,14 @@ class Sampler:
         self.samples: list[tuple[float, Sample]] = []
 
     def __enter__(self) -> Sampler:
-        self.samples.append((time.monotonic(), self._now()))
+        self.take()
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.take()
+
+    def take(self) -> None:
+        """Take one sample."""
         self.samples.append((time.monotonic(), self._now()))
 
     def rates(self) -> dict[str, float]:

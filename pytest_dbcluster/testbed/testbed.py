@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -321,13 +320,11 @@ class Testbed(RoundSource):
         running.cluster.topology.apply(dict(self.variants[variant].settings), running.cluster.nodes)
 
     def _wait_fit(self, cluster: Cluster) -> None:
-        """Wait until the cluster is healthy again after a void round.
+        """Wait until the cluster is healthy again after a void round; [ERROR] lines since then are excused.
 
-        [ERROR] lines logged since a void round are excused. Raises NotReady after FIT_SECONDS, and SeriesVoid for any
-        other [ERROR] line.
+        Raises NotReady after FIT_SECONDS, and SeriesVoid for any other [ERROR] line.
         """
-        wait.until(cluster.problems, f"cluster {cluster.spec} for the next round", seconds=FIT_SECONDS)
-        logged, excused = cluster.logged(), cluster in self._excused
+        logged, excused = cluster.wait_fit(FIT_SECONDS), cluster in self._excused
         self._excused.discard(cluster)
         if logged and not excused:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")

@@ -212,7 +212,7 @@ class SshHost(Host, Falls, EndsCommands):
         with self._looking:
             if time.monotonic() - self._looked > FRESH_SECONDS:
                 try:
-                    self._look = read(self.session.ask(remote_programs.USAGE, seconds=LOOK_SECONDS))
+                    self._look = read(self.session.agent.use(LOOK_SECONDS))
                 except ProvisionError:
                     self._look = Usage({}, [])
                 self._looked = time.monotonic()

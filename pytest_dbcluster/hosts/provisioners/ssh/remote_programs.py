@@ -115,6 +115,35 @@ end_marked() {
 }
 """
 
+# What the kernel has counted, in the words of its own files. The shell does it alone: each program that it starts takes
+# the machine some milliseconds, before and after every round. $1: the number of the request.
+USE = r"""
+say_file() {
+    while IFS= read -r words; do printf 'used %s %s\n' "$1" "$words"; done <"$2"
+}
+use() {
+    {
+        read -r words </proc/stat && echo "used $1 $words"
+        say_file "$1 disk" /proc/diskstats
+        say_file "$1 net" /proc/net/dev
+        for resource in cpu io memory; do
+            read -r words <"/proc/pressure/$resource" && echo "used $1 pressure $resource ${words##*total=}"
+        done
+        if [ -n "$fall" ]; then
+            marked=$(grep -lszxF -e "DBCLUSTER_HOST=$mark" /proc/[0-9]*/environ)
+            set -- "$1" $marked "/proc/$$/environ"
+        else
+            set -- "$1" /proc/[0-9]*/environ
+        fi
+        request=$1
+        shift
+        for file in "$@"; do say_file "$request process" "${file%environ}stat"; done
+        set -- "$request"
+    } 2>/dev/null
+    echo "used $1"
+}
+"""
+
 # What a machine says of itself, one line each.
 FACTS = r"""
 echo "user $(id -u)"
@@ -133,24 +162,6 @@ echo "root ${PWD%/*}"
 echo "zstd $(command -v zstd)"
 echo "tar $(tar --version 2>/dev/null | head -n 1)"
 echo "address ${SSH_CONNECTION:-}"
-"""
-
-# What the kernel has counted, in the words of its own files.
-USAGE = r"""
-cat /proc/stat | grep '^cpu '
-sed 's/^/disk /' /proc/diskstats
-sed -n 's/:/ /; s/^ */net /p' /proc/net/dev
-for resource in cpu io memory; do
-    sed -n "s/^some.*total=/pressure $resource /p" "/proc/pressure/$resource" 2>/dev/null
-done
-if [ -n "$fall" ]; then
-    for file in $(grep -lszxF -e "DBCLUSTER_HOST=$mark" /proc/[0-9]*/environ 2>/dev/null) "/proc/$$/environ"; do
-        sed 's/^/process /' "${file%environ}stat" 2>/dev/null
-    done
-else
-    sed 's/^/process /' /proc/[0-9]*/stat 2>/dev/null
-fi
-true
 """
 
 # What `dbcluster ps`, `down` and `reap` ask and do. $base, $token; the rest as in ``_END``. Everything lies below one
@@ -318,7 +329,7 @@ def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> 
         "exclusive": "yes" if exclusive else "",
         "every": str(BEAT_SECONDS),
         "most": str(MISSED),
-        "agent": base64.b64encode((_END_MARKED + agent.PROGRAM).encode()).decode(),
+        "agent": base64.b64encode((_END_MARKED + USE + agent.PROGRAM).encode()).decode(),
     }
     return any_shell(f"{_values(**values)}\n{_SESSION}")
 

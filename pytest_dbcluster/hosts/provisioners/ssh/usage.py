@@ -1,4 +1,4 @@
-"""What the kernel of a machine elsewhere has counted, from the text of ``remote_programs.USAGE``."""
+"""What the kernel of a machine elsewhere has counted, from the text of ``Agent.use``."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _read_line(line: str, figures: dict[str, float], processes: list[Ran]) -> No
     elif kind == "disk":
         _add(figures, _disk(rest.split()))
     elif kind == "net":
-        _add(figures, _network(rest.split()))
+        _add(figures, _network(rest.replace(":", " ", 1).split()))
     elif kind == "pressure":
         resource, total = rest.split()
         figures[f"pressure_{resource}"] = int(total) / 1e6

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import secrets
+import shutil
 import subprocess
 
 import pytest
@@ -16,9 +19,9 @@ disk  254       0 vda 900 30 8000 500 700 20 16000 900 0 800 1400 5 0 80 2 60 1
 disk  254       1 vda1 890 30 7900 490 690 20 15900 890 0 790 1390 5 0 80 2 60 1
 disk    7       0 loop0 10 0 80 1 0 0 0 0 0 4 1 0 0 0 0 0 0
 net Inter-|   Receive                                                |  Transmit
-net face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier comp
-net lo   500000    900    0    0    0     0          0         0   500000    900    0    0    0     0      0          0
-net eth0 1000    20    0    0    0     0          0         0     3000      30    0    0    0     0       0          0
+net face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier
+net     lo: 500000    900    0    0    0     0          0         0   500000  900    0    0    0     0     0    0
+net   eth0: 1000    20    0    0    0     0          0         0     3000   30    0    0    0     0     0    0
 net eth1 5    2    0    0    0     0          0         0     7      4    0    0    0     0       0          0
 pressure cpu 2500000
 pressure io 1500
@@ -31,7 +34,7 @@ disk    8       0 sda 100 1 2000 30 50 2 4000 60 0 70 90
 disk    8       1 sda1 100 1 2000 30 50 2 4000 60 0 70 90
 disk    8      16 sdb 10 0 200 3 5 0 400 6 0 7 9
 disk  253       0 dm-0 100 1 2000 30 50 2 4000 60 0 70 90
-net enp0s31f6 123456789 20 0 0 0 0 0 0 987654321 30 0 0 0 0 0 0
+net enp0s31f6:123456789 20 0 0 0 0 0 0 987654321 30 0 0 0 0 0 0
 """
 
 
@@ -115,13 +118,29 @@ def test_a_line_that_is_not_understood_is_left_out(part):
     assert read(f"{part}\n{OLD}{part}\n") == read(OLD)
 
 
-def test_this_machine_is_read_by_the_same_words(tmp_path):
-    """The program that machines run finds all that a kernel of today has."""
-    done = subprocess.run(["sh", "-c", remote_programs.USAGE], capture_output=True, text=True, check=True, cwd=tmp_path)
-    found = read(done.stdout)
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+@pytest.mark.parametrize("marked", [False, True], ids=["namespace", "no-namespace"])
+def test_this_machine_is_read_by_the_same_words(tmp_path, shell, marked):
+    """The shell of machines finds all that a kernel of today has, without starting a program for it.
 
+    Names of programs stand there as they are. Without a namespace it looks for what has the mark of the host.
+    """
+    odd, mark = r"a\nb ) c", f"{secrets.token_hex(4)}-1-node1"
+    (tmp_path / odd).symlink_to(shutil.which("sleep"))
+    variables = {"PATH": os.environ["PATH"], "mark": mark, "fall": "end_marked" if marked else ""}
+    with subprocess.Popen([tmp_path / odd, "100"], env={remote_programs.HOST_VARIABLE: mark}) as program:
+        done = subprocess.run(
+            [shell, "-c", f"{remote_programs.USE}\nuse 7"], capture_output=True, text=True, check=True, env=variables
+        )
+        program.kill()
+    *lines, last = done.stdout.splitlines()
+    found = read("\n".join(line.removeprefix("used 7 ") for line in lines))
+
+    assert last == "used 7"
     assert {"cpu_user", "cpu_system", "cpu_idle", "cpu_steal"} <= set(found.machine)
     assert found.machine["cpu_idle"] > 0
     assert all(value >= 0 for value in found.machine.values())
-    assert found.of_all() > 0
+    assert found.of_program(program.pid) is not None
+    assert any(f"process {program.pid} ({odd})" in line for line in lines)
+    assert (len(found.processes) == 2) is marked  # the marked one and the shell itself, or all of this machine
     assert done.stderr == ""
