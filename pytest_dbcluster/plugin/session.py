@@ -138,7 +138,8 @@ class DBSession:
         """What looks up the claims of a measurement in the run that this one continues."""
         own = self.settings
         asked = Asked(item.nodeid, own.profile, self._repeat(item), own.provisioner, own.parity, swept)
-        options = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
+        options: tuple[object, ...] = (own.profile, own.provisioner, own.alpha, own.max_pairs, budgets.of(item, own))
+        options += own.machines
         return Recall(testbed, loads, asked, Conditions(options, self._machine), self.earlier, self.report)
 
     @functools.cached_property

@@ -74,6 +74,12 @@ class Settings:
     fixed_budget: bool = False
     began: float = dataclasses.field(default_factory=time.monotonic)
 
+    @property
+    def machines(self) -> tuple[str, ...]:
+        """The machines of --db-host and --db-load-host, on which figures depend; empty for this machine."""
+        kinds = {"--db-host": "machines", "--db-load-host": "load_machines"}
+        return tuple(f"{option} {one}" for option, kind in kinds.items() for one in self.elsewhere.get(kind, ()))
+
     def repeat_options(self, arguments: Sequence[object]) -> list[str]:
         """The ``--db-...`` options among these arguments, in their order, and the seed if it is missing."""
         options: list[str] = []

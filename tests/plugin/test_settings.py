@@ -184,3 +184,21 @@ def test_options_that_make_no_history_are_refused(read, words, said):
         read(*words)
 
     assert str(caught.value).startswith(said)
+
+
+def test_answers_depend_on_the_machines_and_not_on_how_they_are_reached(read, tmp_path):
+    """--db-resume takes over what was measured on the same ones."""
+    (tmp_path / "config").touch()
+    words = ["--db-provisioner=ssh", "--db-host=a", "--db-host=b", "--db-load-host=c"]
+
+    assert read().machines == ()
+    assert read(*words).machines == ("--db-host a", "--db-host b", "--db-load-host c")
+    assert read(*words, f"--db-ssh-config={tmp_path}/config").machines == read(*words).machines
+
+
+def test_machines_need_their_provisioner(read):
+    """Another one would not use them."""
+    with pytest.raises(ConfigError) as caught:
+        read("--db-host=a")
+
+    assert str(caught.value) == ("machines were given, but the provisioner local uses none; take --db-provisioner ssh")
