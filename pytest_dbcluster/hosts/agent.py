@@ -147,11 +147,8 @@ class Agent:
         self._early: dict[int, str] = {}
         self._signals = 0  # that have no answer yet
         self._figures = figures
-        self._looks = 0
-        self._looked = 0
-        self._beats = 0
-        self._uses = 0
-        self._used = 0
+        self._looks = self._looked = 0
+        self._uses = self._used = self._beats = 0
         self._figures_said: dict[int, list[str]] = {}  # by the number of the request
         self._said_by: dict[tuple[int, str], list[str]] = {}  # by number and part
         self._wrote: set[tuple[int, str]] = set()

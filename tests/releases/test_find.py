@@ -81,7 +81,7 @@ def test_an_unknown_version_lists_the_known_ones():
     with pytest.raises(
         ConfigError,
         match=r"^unknown release mariadb:12\.9; known: mariadb:10\.5, .*, mariadb:11\.8, mysql:9\.7, haproxy, "
-        r"sysbench, vm; others as mariadb:12\.9=DIRECTORY$",
+        r"sysbench, vm, stand-in; others as mariadb:12\.9=DIRECTORY$",
     ):
         find.find("mariadb:12.9")
 

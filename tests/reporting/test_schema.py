@@ -263,7 +263,7 @@ VERDICT = """
 ROUND = "variant block position outcome wall started settled counters samples void limited behind ledger_line"
 OUTCOME = """
     seconds operations commits least most good ledger by_second by_tenth rate offered delay span client_seconds busiest
-    figures resolution
+    figures resolution load_hosts void
 """
 
 

@@ -77,7 +77,7 @@ def test_the_option_counts_more_than_the_mark(suites):
     ("mark", "words"),
     [
         ("@pytest.mark.provisioner()", 'the mark of guests/test_guests.py::test_it is written provisioner("vm")'),
-        ('@pytest.mark.provisioner("vms")', "unknown provisioner 'vms'; known: container, ec2, fake, local, vm"),
+        ('@pytest.mark.provisioner("vms")', "unknown provisioner 'vms'; known: container, ec2, fake, local, ssh, vm"),
     ],
 )
 def test_a_wrong_mark_is_a_usage_error(suites, mark, words):
