@@ -49,7 +49,7 @@ def test_ssh_reaches_each_host(hosts):
     """With the configuration alone; root by key, and an ordinary user who cannot become root."""
     assert [said(host, "hostname; id -u") for host in hosts] == [f"{name}\n0\n" for name in ("host1", "host2", "load")]
     assert said(hosts["host1"], "id -un; pwd", user="plain") == "plain\n/home/plain\n"
-    refused = hosts["host1"].ssh("sudo -n true || cat /root/.ssh/authorized_keys", user="plain")
+    refused = hosts["host1"].ssh("sudo -n true || cat ~root/.ssh/authorized_keys", user="plain")
     assert "sudo: command not found" in refused.stderr
     assert "Permission denied" in refused.stderr
 

@@ -18,7 +18,7 @@ from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
-from pytest_dbcluster.releases import fetched
+from pytest_dbcluster.releases import fetched, shims
 from pytest_dbcluster.releases.catalogue import STAND_IN_SYSTEM
 
 SHELLS = ["dash", "bash", "busybox"]
@@ -29,7 +29,7 @@ def busybox():
     """A busybox of this machine, or that of stand-in hosts; empty without one."""
     known = shutil.which("busybox")
     system = fetched.lookup(STAND_IN_SYSTEM, "")
-    return known or (f"{system.bin.parent}/root/usr/bin/busybox" if system else "")
+    return known or (str(system.bin.parent / shims.ROOT / "usr/bin/busybox") if system else "")
 
 
 class Running:
