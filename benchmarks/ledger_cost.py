@@ -4,7 +4,8 @@
 
 One server on this machine that does not wait for its disk (flush=0), so that the load generator competes with the
 server for the CPU. Without the ledger each thread only counts the outcomes of its transactions, not their attempts, not
-their duration and not their end times. oltp_point_select has the shortest transactions, so it shows the highest cost.
+their duration and not their end times, and it keeps no orders. oltp_point_select has the shortest transactions, so it
+shows the highest cost.
 """
 
 from __future__ import annotations

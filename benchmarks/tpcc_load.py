@@ -2,9 +2,9 @@
 
     python benchmarks/tpcc_load.py [--runs 5] [--warehouses 1]
 
-Both alternate, each into an empty schema. The time includes creating the tables, but not dropping the previous tables,
-and neither side checks the loaded data. The first load of each side does not count, because the server's files and its
-buffer pool grow in it. Without go-tpc on PATH only the plugin's time is shown.
+Both alternate, each into an empty schema. The time includes creating the tables, and our digests of them, but not
+dropping the previous tables, and neither side checks the loaded data. The first load of each side does not count,
+because the server's files and its buffer pool grow in it. Without go-tpc on PATH only the plugin's time is shown.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ local schema = require("tpcc_schema")
 local population = require("tpcc_load")
 local inputs = require("tpcc_inputs")
 local transactions = require("tpcc_transactions")
+local orders = require("tpcc_orders")
 
 ffi.cdef "void _exit(int status);"
 
@@ -14,11 +15,11 @@ local REALTIME = 0 -- <time.h>
 
 sysbench.cmdline.options = {
    warehouses = {"scale", 1},
+   loaded = {"the time of loading, as loaded rows have it", "1970-01-02 00:00:00"},
    isolation = {"isolation level", "REPEATABLE READ"},
    foreign_keys = {"whether the schema has them", false},
    thinking = {"whether terminals key and think", false},
    on_district = {"whether all terminals work on one district", false},
-   acknowledged = {"whether reports name the orders that were acknowledged", false},
    endpoints = {"how many addresses threads connect to in turn", 1},
    partitions = {"nodes (hostname:port) that share the warehouses, empty for any terminal anywhere", ""},
 }
@@ -31,7 +32,7 @@ end
 local function prepare()
    local options = sysbench.opt
    local ok, problem = pcall(function()
-      population.share(connection(), options.warehouses, sysbench.tid, options.threads)
+      population.share(connection(), options.warehouses, sysbench.tid, options.threads, options.loaded)
    end)
    if not ok then
       local said = type(problem) == "table" and ("error %d: %s"):format(problem.sql_errno, problem.sql_errmsg) or problem
@@ -51,8 +52,6 @@ local function session(t)
    ffi.C.clock_gettime(REALTIME, now)
    return (tonumber(now[0].seconds) * 1000 + math.floor(tonumber(now[0].nanoseconds) / 1e6)) * 4096 + t.id
 end
-
-local orders = {committed = {}, unknown = {}}
 
 local load = {kinds = inputs.kinds}
 
@@ -83,17 +82,14 @@ function load.start()
          return inputs.pause(t.desk)
       end
    end
-   if sysbench.opt.acknowledged then
-      function load.done(_, kind, input, outcome)
-         if kind == 1 and orders[outcome] then
-            table.insert(orders[outcome], {input.warehouse, input.district, input.order})
-         end
-      end
-   end
+end
+
+function load.done(t, kind, input, outcome)
+   if kind == 1 and t.keeps then orders.keep(input, outcome) end
 end
 
 function load.report()
-   return {orders = orders}
+   return {orders = orders.report()}
 end
 
 terminal.load(load)

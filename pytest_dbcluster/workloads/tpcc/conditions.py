@@ -1,22 +1,23 @@
-"""The consistency conditions of TPC-C (specification 5.11, clause 3.3.2), and the check for lost orders.
+"""The consistency conditions of TPC-C: 1 to 12 of the specification (5.11, clause 3.3.2), and more from 13 on.
 
-Each side of a condition is aggregated over all rows before the sides are compared, so that every table is read once.
+The others compare what the transactions write (clauses 2.4 to 2.7) except dates and carriers, and what no transaction
+changes (``digests``). Each side of a condition is aggregated over all rows before the sides are compared, so that every
+table is read once.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pytest_dbcluster.workloads.tpcc import digests
 
 if TYPE_CHECKING:
     from pytest_dbcluster.clusters.servers.node import Node
 
 SCHEMA = "dbcluster_tpcc"
-CHUNK = 500  # orders that one statement looks up
-KINDS = ("committed", "unknown")
-Order = tuple[int, int, int]  # warehouse, district, order number; all from 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,9 +51,16 @@ DELIVERED = (
     "ON o_w_id = c_w_id AND o_d_id = c_d_id AND o_c_id = c_id"
 )
 PAID = (
-    "LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, SUM(h_amount) paid FROM {s}.history "
+    "LEFT JOIN (SELECT h_c_w_id, h_c_d_id, h_c_id, SUM(h_amount) paid, COUNT(*) times FROM {s}.history "
     "GROUP BY h_c_w_id, h_c_d_id, h_c_id) payments ON h_c_w_id = c_w_id AND h_c_d_id = c_d_id AND h_c_id = c_id"
 )
+LINE = "CONCAT('warehouse ', ol_w_id, ', district ', ol_d_id, ', order ', ol_o_id, ', line ', ol_number)"
+# What is loaded are the orders 1 to 3000 of each district, of which 2100 are delivered (clause 4.3.3.1), and payments
+# whose session is the number of a warehouse. Sessions of terminals are times (tpcc.lua), and far larger.
+DELIVERED_BEFORE = 2100
+NEW_LINE = "ol_o_id > 3000"
+NEW_PAYMENT = "h_session > 4294967295"
+S_DIST = f"ELT(ol_d_id, {', '.join(f's_dist_{number:02}' for number in range(1, 11))})"
 
 CONDITIONS = (
     Condition(
@@ -157,6 +165,71 @@ CONDITIONS = (
         f"SELECT {CUSTOMER}, c_balance + c_ytd_payment, IFNULL(delivered, 0.00) FROM {{s}}.customer {DELIVERED} "
         "WHERE c_balance + c_ytd_payment <> IFNULL(delivered, 0) LIMIT 1",
     ),
+    # From here on our own: what clauses 2.4 to 2.7 say that the transactions write, and 3.3.2 does not look at.
+    Condition(
+        13,
+        "S_YTD, S_ORDER_CNT, S_REMOTE_CNT = sum(OL_QUANTITY), rows, remote rows of new ORDER-LINE",
+        "SELECT CONCAT('warehouse ', warehouse, ', item ', item), CONCAT_WS(' ', SUM(s_ytd), SUM(s_order_cnt), "
+        "SUM(s_remote_cnt)), CONCAT_WS(' ', SUM(ordered), SUM(times), SUM(remote)) FROM "
+        "(SELECT s_w_id warehouse, s_i_id item, s_ytd, s_order_cnt, s_remote_cnt, 0 ordered, 0 times, 0 remote "
+        "FROM {s}.stock WHERE s_ytd <> 0 OR s_order_cnt <> 0 OR s_remote_cnt <> 0 UNION ALL "
+        "SELECT ol_supply_w_id, ol_i_id, 0, 0, 0, SUM(ol_quantity), COUNT(*), SUM(ol_supply_w_id <> ol_w_id) "
+        f"FROM {{s}}.order_line WHERE {NEW_LINE} GROUP BY ol_supply_w_id, ol_i_id) sides GROUP BY warehouse, item "
+        "HAVING SUM(s_ytd) <> SUM(ordered) OR SUM(s_order_cnt) <> SUM(times) OR SUM(s_remote_cnt) <> SUM(remote) "
+        "LIMIT 1",
+    ),
+    Condition(
+        14,
+        "C_PAYMENT_CNT = rows of HISTORY of the customer",
+        f"SELECT {CUSTOMER}, c_payment_cnt, IFNULL(payments.times, 0) FROM {{s}}.customer {PAID} "
+        "WHERE c_payment_cnt <> IFNULL(payments.times, 0) LIMIT 1",
+    ),
+    Condition(
+        15,
+        "OL_AMOUNT = OL_QUANTITY * I_PRICE of new lines",
+        f"SELECT {LINE}, ol_amount, IFNULL(ol_quantity * i_price, 'no item') FROM {{s}}.order_line "
+        f"LEFT JOIN {{s}}.item ON i_id = ol_i_id WHERE {NEW_LINE} "
+        "AND NOT (ol_amount <=> ol_quantity * i_price) LIMIT 1",
+    ),
+    Condition(
+        16,
+        "OL_DIST_INFO = S_DIST of new lines",
+        f"SELECT {LINE}, ol_dist_info, IFNULL({S_DIST}, 'no stock') FROM {{s}}.order_line "
+        "LEFT JOIN {s}.stock ON s_w_id = ol_supply_w_id AND s_i_id = ol_i_id "
+        f"WHERE {NEW_LINE} AND NOT (ol_dist_info <=> {S_DIST}) LIMIT 1",
+    ),
+    Condition(
+        17,
+        "C_DELIVERY_CNT = orders of the customer delivered since the load",
+        _sides(
+            "warehouse district customer",
+            "SELECT c_w_id warehouse, c_d_id district, c_id customer, c_delivery_cnt a, 0 b FROM {s}.customer "
+            "WHERE c_delivery_cnt <> 0",
+            "SELECT o_w_id, o_d_id, o_c_id, 0, COUNT(*) FROM {s}.orders "
+            f"WHERE o_id > {DELIVERED_BEFORE} AND o_carrier_id IS NOT NULL GROUP BY o_w_id, o_d_id, o_c_id",
+        ),
+    ),
+    Condition(
+        18,
+        "H_DATA = W_NAME, four spaces and D_NAME of new payments",
+        "SELECT CONCAT('session ', h_session, ', payment ', h_number), h_data, "
+        "IFNULL(CONCAT(w_name, '    ', d_name), 'no district') FROM {s}.history "
+        "LEFT JOIN {s}.district ON d_w_id = h_w_id AND d_id = h_d_id LEFT JOIN {s}.warehouse ON w_id = h_w_id "
+        f"WHERE {NEW_PAYMENT} AND NOT (h_data <=> CONCAT(w_name, '    ', d_name)) LIMIT 1",
+    ),
+    Condition(
+        19,
+        "C_DATA of a customer with bad credit begins with a note of each new payment",
+        f"SELECT {CUSTOMER}, CONCAT(c_payment_cnt - 1, ' payments'), LEFT(c_data, 40) FROM {{s}}.customer "
+        "WHERE c_credit = 'BC' AND c_payment_cnt > 1 "
+        "AND (c_data NOT LIKE CONCAT(c_id, ' ', c_d_id, ' ', c_w_id, ' %|%') "
+        "OR LENGTH(c_data) < 500 AND LENGTH(c_data) - LENGTH(REPLACE(c_data, '|', '')) <> c_payment_cnt - 1) LIMIT 1",
+    ),
+    Condition(
+        20,
+        "what no transaction changes is as it was loaded",
+        _sides("kind warehouse", digests.KEPT, *(each.sql for each in digests.DIGESTS)),
+    ),
 )
 
 
@@ -172,29 +245,3 @@ def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIO
 
     with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
         return [line for lines in asking.map(violated, nodes) for line in lines]
-
-
-def acknowledged(reports: Iterable[Mapping[str, Any]]) -> dict[str, set[Order]]:
-    """The New-Orders of all threads' reports: those ``committed``, and those whose commit is ``unknown``."""
-    orders: dict[str, set[Order]] = {kind: set() for kind in KINDS}
-    for report in reports:
-        for kind in KINDS:
-            orders[kind].update(tuple(order) for order in report["orders"][kind])
-    return orders
-
-
-def missing(node: Node, orders: Iterable[Order]) -> list[Order]:
-    """The orders that a node lacks, or has without some of their lines, sorted."""
-    wanted = sorted(orders)
-    present: set[Order] = set()
-    for first in range(0, len(wanted), CHUNK):
-        keys = " OR ".join(
-            f"(o_w_id = {w} AND o_d_id = {d} AND o_id = {o})" for w, d, o in wanted[first : first + CHUNK]
-        )
-        rows = node.query(
-            f"SELECT o_w_id, o_d_id, o_id FROM {SCHEMA}.orders JOIN {SCHEMA}.order_line "
-            f"ON ol_w_id = o_w_id AND ol_d_id = o_d_id AND ol_o_id = o_id WHERE {keys} "
-            "GROUP BY o_w_id, o_d_id, o_id, o_ol_cnt HAVING COUNT(*) = o_ol_cnt"
-        )
-        present.update((w, d, o) for w, d, o in rows)
-    return [order for order in wanted if order not in present]

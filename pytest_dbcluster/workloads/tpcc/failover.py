@@ -11,8 +11,9 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.topology import FailedOver, FailsOver, Rejoins, Topology
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workloads.tpcc import conditions
-from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA, Order
+from pytest_dbcluster.workloads.tpcc import conditions, orders
+from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
+from pytest_dbcluster.workloads.tpcc.orders import Lost
 from pytest_dbcluster.workloads.tpcc.workload import TPCC
 from pytest_dbcluster.workloads.workload import Setting
 
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 SECONDS = 10.0  # in which a load without a length of its own starts transactions
 ORDERS = 20  # before the server is lost
 READY_SECONDS = 600.0
-MOST_SHOWN = 3  # orders in a text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,14 +31,14 @@ class LoadedFailover:
 
     failover: from which node to which, with the seconds of its steps. acknowledged: the New-Orders whose commit had
     returned. unknown: how many more were lost at their COMMIT, which may be there or not. lost: those acknowledged that
-    the new server does not have whole, as (warehouse, district, number). violations: the conditions of TPC-C that do
-    not hold there. rejoined: seconds until the old host was a standby again, with all data.
+    the new server does not have, or has with another customer or other lines. violations: the conditions of TPC-C that
+    do not hold there. rejoined: seconds until the old host was a standby again, with all data.
     """
 
     failover: FailedOver
     acknowledged: int
     unknown: int
-    lost: Sequence[Order]
+    lost: Sequence[Lost]
     violations: Sequence[str]
     rejoined: float
 
@@ -48,17 +48,12 @@ class LoadedFailover:
         return self.failover.seconds
 
     def __str__(self) -> str:
-        lost = f"{len(self.lost)} of them lost" + (f" ({self._shown})" if self.lost else "")
+        lost = f"{len(self.lost)} of them lost" + (f" ({orders.shown(self.lost)})" if self.lost else "")
         wrong = f"; {'; '.join(self.violations)}" if self.violations else ""
         return (
             f"{self.failover}; {self.acknowledged} orders were acknowledged, {lost}, and {self.unknown} more were "
             f"lost at their COMMIT{wrong}; the old host was a standby again after {self.rejoined:.1f} s"
         )
-
-    @property
-    def _shown(self) -> str:
-        shown = [f"warehouse {w}, district {d}, order {number}" for w, d, number in self.lost[:MOST_SHOWN]]
-        return "; ".join([*shown, *(["..."] if len(self.lost) > MOST_SHOWN else [])])
 
 
 @runtime_checkable
@@ -81,20 +76,22 @@ def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
     """
     cluster = setting.cluster
     topology = standing_by(cluster.spec, cluster.topology)
-    load = dataclasses.replace(load, acknowledged=True, seconds=load.round_seconds if load.seconds else SECONDS)
+    load = dataclasses.replace(load, seconds=load.round_seconds if load.seconds else SECONDS)
     (old,) = cluster.nodes
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         running = threads.submit(load.observe, setting, outlive=True)
         _wait_for_orders(load, cluster, running)
         done = topology.fail_over(cluster.members)
-        orders = conditions.acknowledged(running.result()[1])
+        reports = running.result()[1]
     (new,) = cluster.nodes
-    lost = conditions.missing(new, orders["committed"])
+    committed = orders.reported(reports, "committed")
+    unknown = set(orders.reported(reports, "unknown")) - set(committed)
+    lost = committed.lost(new)
+    orders.kept(cluster).discard(one.order for one in lost)  # told here, and not again by the checks of later rounds
     violations = conditions.violations([new])
     topology.rejoin(old, cluster.members)
     rejoined = wait.until(cluster.problems, f"cluster {cluster.spec} with its old host", seconds=READY_SECONDS)
-    unknown = orders["unknown"] - orders["committed"]
-    return LoadedFailover(done, len(orders["committed"]), len(unknown), lost, violations, rejoined)
+    return LoadedFailover(done, len(committed), len(unknown), lost, violations, rejoined)
 
 
 def _wait_for_orders(load: TPCC, cluster: Cluster, running: concurrent.futures.Future[Any]) -> None:

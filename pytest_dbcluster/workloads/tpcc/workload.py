@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pytest_dbcluster.workloads.schema_mark import SchemaMark
     from pytest_dbcluster.workloads.sysbench_driver import Call
 
-VERSION = 1  # of the tables; raised when workloads/lua/tpcc_schema.lua or tpcc_load.lua make other ones
+VERSION = 2  # of the tables; raised when tpcc_schema.lua, tpcc_load.lua or digests.py make other ones
 TABLES = ("warehouse", "district", "customer", "history", "new_order", "orders", "order_line", "item", "stock")
 TO = ("writer", "reader", "all")
 TERMINALS_ON = ("warehouse", "district")
@@ -51,8 +51,7 @@ class TPCC(Workload):
     writes. partitioned: with ``all``, divide the warehouses between the nodes; terminals of a node get warehouses of
     that node. terminals_on: ``warehouse``, or ``district`` to cause conflicts: all terminals use the first district of
     their warehouse. attempts: the maximum for one transaction, which then counts as failed. foreign_keys: whether the
-    tables have the foreign keys of clause 1.4. acknowledged: whether ``observe`` reports the orders. seed: of the
-    inputs; each block has other inputs.
+    tables have the foreign keys of clause 1.4. seed: of the inputs; each block has other inputs.
     """
 
     warehouses: int = 1
@@ -66,7 +65,6 @@ class TPCC(Workload):
     terminals_on: str = "warehouse"
     attempts: int = 100
     foreign_keys: bool = False
-    acknowledged: bool = False
     seed: int = 1
 
     metric: ClassVar[str] = "goodput"  # attempts that ended in a conflict do not count as work
@@ -78,7 +76,7 @@ class TPCC(Workload):
                 raise registry.unknown(f"tpcc {name}", str(getattr(self, name)), choices)
         for name, least in {"warehouses": 1, "threads": 1, "attempts": 1, "seed": 0}.items():
             arguments.whole(f"tpcc {name}", getattr(self, name), least)
-        for name in ("thinking", "partitioned", "foreign_keys", "acknowledged"):
+        for name in ("thinking", "partitioned", "foreign_keys"):
             arguments.truth(f"tpcc {name}", getattr(self, name))
         if self.seconds is not None:
             arguments.round_seconds("tpcc seconds", self.seconds)
@@ -107,7 +105,7 @@ class TPCC(Workload):
 
     @property
     def data_set(self) -> str:
-        """The name of the data set: version of the schema, and scale."""
+        """The name of the data set: version of the schema, and scale. Equal names are equal tables, except dates."""
         return f"tpcc v{VERSION} {self._scale}"
 
     @property
@@ -147,14 +145,18 @@ class TPCC(Workload):
     def populate(self, setting: Setting) -> None:
         """Make the tables and load every warehouse, in parallel. Raises WorkloadError with sysbench's message."""
         from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.tpcc import digests
 
         setting.progress(f"{self}: loading {self._scale}")
         node = setting.cluster.writers[0]
-        node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        self.clean(setting)
         node.query(f"CREATE DATABASE {SCHEMA}")
+        ((loaded,),) = node.query("SELECT CAST(NOW() AS CHAR)")
         call = self._call(setting, "writer", threads=max(2, os.cpu_count() or 2))
+        call = dataclasses.replace(call, options={**call.options, "loaded": loaded})
         sysbench_driver.command(call, setting, "schema", seconds=POPULATE_SECONDS)
         sysbench_driver.command(call, setting, "prepare", seconds=POPULATE_SECONDS * (1 + self.warehouses))
+        digests.keep(node, SCHEMA)
         self._mark.write(node)
 
     def prepare(self, setting: Setting) -> None:
@@ -164,6 +166,7 @@ class TPCC(Workload):
         an endpoint takes no writes.
         """
         from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.tpcc import digests
 
         sysbench_driver.sysbench(setting)
         setting.cluster.require_writers(sysbench_driver.endpoints(setting.cluster, self.to, writes=True), str(self))
@@ -171,7 +174,7 @@ class TPCC(Workload):
         if not self._mark.stands(node):
             self._refuse_another(node)
             self.populate(setting)
-        elif vanished := set(TABLES) - {name for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}:
+        elif vanished := {*TABLES, digests.TABLE} - {name for (name,) in node.query(f"SHOW TABLES FROM {SCHEMA}")}:
             raise WorkloadError(
                 f"{self}: schema {SCHEMA} on {node.name} has lost {', '.join(sorted(vanished))} since it was loaded: "
                 f"DROP DATABASE {SCHEMA} there, and run again to load it"
@@ -196,11 +199,12 @@ class TPCC(Workload):
         return self.observe(setting)[0]
 
     def observe(self, setting: Setting, *, outlive: bool = False) -> tuple[RunResult, list[dict[str, Any]]]:
-        """Run one round, and return its result and the report of each thread.
+        """Run one round, and return its result and the report of each thread. ``violations`` compares its orders.
 
         outlive: return them even when a node died during the round. Raises what ``run`` raises.
         """
         from pytest_dbcluster.workloads import sysbench_driver
+        from pytest_dbcluster.workloads.tpcc import orders
 
         if isinstance(self.rate, str):
             raise ConfigError(f"{self}: the capacity of the variants must be measured before a share of it can be run")
@@ -208,6 +212,7 @@ class TPCC(Workload):
         result, reports = sysbench_driver.run(
             call, setting, seconds=self.round_seconds, rate=self.rate, seed=self.seed, outlive=outlive
         )
+        orders.reported(reports, "committed", into=orders.kept(setting.cluster))
         ledger = result.ledger
         entries = ledger.entries if ledger else {}
         commits = sum(entry.committed for kind, entry in entries.items() if kind not in READ_ONLY)
@@ -223,7 +228,6 @@ class TPCC(Workload):
             "foreign_keys": self.foreign_keys,
             "thinking": self.thinking,
             "on_district": self.terminals_on == "district",
-            "acknowledged": self.acknowledged,
             "attempts": self.attempts,
             "partitions": ",".join(self._partitions(setting.cluster)),
         }
@@ -240,13 +244,20 @@ class TPCC(Workload):
         return [str(node.query("SELECT CONCAT(@@hostname, ':', @@port)")[0][0]) for node in cluster.writers]
 
     def violations(self, cluster: Cluster) -> list[str]:
-        """The conditions 1 to 12 that do not hold on a node, each with the first row and both values."""
-        from pytest_dbcluster.workloads.tpcc import conditions
+        """The conditions that do not hold on a node, each with the first row and both values, and orders that are lost.
 
-        return conditions.violations(cluster.nodes)
+        Compared are the orders that rounds on this cluster were told are committed, by customer and lines.
+        """
+        from pytest_dbcluster.workloads.tpcc import conditions, orders
+
+        nodes = cluster.nodes
+        return conditions.violations(nodes) + orders.violations(nodes, orders.kept(cluster))
 
     def clean(self, setting: Setting) -> None:
-        """Drop the schema."""
+        """Drop the schema, and forget its orders."""
+        from pytest_dbcluster.workloads.tpcc import orders
+
+        orders.forget(setting.cluster)
         setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
 
 

@@ -65,7 +65,7 @@ def test_equal_loads_share_their_tables():
         == "tpcc w2 t16 at 300/s to all partitioned"
     )
     assert str(TPCC(terminals_on="district")) == "tpcc w1 t4 on one district"
-    assert load.data_set == dataclasses.replace(load, threads=1, rate="70 %").data_set == "tpcc v1 2 warehouses"
+    assert load.data_set == dataclasses.replace(load, threads=1, rate="70 %").data_set == "tpcc v2 2 warehouses"
     assert load.data_set != TPCC(warehouses=2, foreign_keys=True).data_set
     assert load.data_set_bytes == 2 * TPCC().data_set_bytes > 0
     assert dataclasses.replace(load, rate="70 %").at_rate(None) == load
@@ -206,7 +206,7 @@ def test_more_terminals_than_connections_are_refused(loaded):
 @pytest.mark.parametrize(
     ("change", "back", "words"),
     [
-        ("version = 0", "version = 1", "has version 0 of its tables, and this workload needs version 1: DROP DATABASE"),
+        ("version = 0", "version = 2", "has version 0 of its tables, and this workload needs version 2: DROP DATABASE"),
         (
             "scale = '7 warehouses'",
             "scale = '1 warehouse'",

@@ -13,7 +13,8 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.spec import ClusterSpec
-from pytest_dbcluster.workloads.tpcc.conditions import acknowledged, missing, violations
+from pytest_dbcluster.workloads.tpcc.conditions import violations
+from pytest_dbcluster.workloads.tpcc.orders import reported
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
 
 CONFLICTS = {1020, 1047, 1180, 1205, 1213, 1317}
@@ -50,19 +51,19 @@ def test_orders_of_several_load_hosts_are_those_that_the_servers_have(loaded, pr
     others = provisioner.acquire(ClusterSpec("galera", nodes=2, name="clients"))
     assert cluster.settle(60)
     before = cluster.nodes[0].query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0]
-    load = TPCC(threads=7, seconds=1.0, to="all", acknowledged=True)
+    load = TPCC(threads=7, seconds=1.0, to="all")
     outcome, reports = load.observe(dataclasses.replace(setting, others=tuple(others)))
     provisioner.give_back(others)
-    orders, entry = acknowledged(reports), outcome.ledger.entries["new_order"]
+    committed, entry = reported(reports, "committed"), outcome.ledger.entries["new_order"]
 
     assert cluster.settle(60)
     assert len(outcome.load_hosts) == 3
     assert [one["nodes"] for one in reports] == [[f"node{number % 3 + 1}"] for number in range(7)]
-    assert len(orders["committed"]) == entry.committed > 0
+    assert len(committed) == entry.committed > 0
     assert entry.unknown == 0
     for node in cluster.nodes:
         assert node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] == before + entry.committed
-        assert missing(node, orders["committed"]) == []
+        assert committed.lost(node) == []
     assert violations(cluster.nodes) == []
 
 
@@ -89,23 +90,23 @@ def test_no_acknowledged_order_is_lost_with_a_node(loaded):
 
     killed = threading.Thread(target=kill_in_the_middle)
     killed.start()
-    load = TPCC(threads=6, seconds=2.0, to="all", acknowledged=True)
+    load = TPCC(threads=6, seconds=2.0, to="all")
     outcome, reports = load.observe(setting, outlive=True)
     killed.join()
-    orders, entry = acknowledged(reports), outcome.ledger.entries["new_order"]
+    committed, entry = reported(reports, "committed"), outcome.ledger.entries["new_order"]
 
     def apart():
         seen = {node.status("wsrep_last_committed")["wsrep_last_committed"] for node in survivors}
         return [] if len(seen) == 1 else [f"they are at {seen}"]
 
     wait.until(apart, "the survivors", seconds=30)
-    assert len(orders["committed"]) == entry.committed > 0
-    assert len(orders["unknown"]) == entry.unknown
+    assert len(committed) == entry.committed > 0
+    unknown = reported(reports, "unknown")
+    assert len(unknown) == entry.unknown
     # The number of an order that was lost is given to the next one of its district.
-    unknown = set(orders["unknown"]) - set(orders["committed"])
+    doubtful = set(unknown) - set(committed)
     for node in survivors:
-        assert missing(node, orders["committed"]) == []
+        assert committed.lost(node) == []
         there = node.query(f"SELECT COUNT(*) FROM {SCHEMA}.orders")[0][0] - before
-        assert there == entry.committed + len(unknown) - len(missing(node, unknown))
-    assert missing(survivors[0], [(1, 1, 1), (1, 2, 999_999)]) == [(1, 2, 999_999)]
+        assert there == entry.committed + len(doubtful - {lost.order for lost in unknown.lost(node)})
     assert violations(survivors) == []

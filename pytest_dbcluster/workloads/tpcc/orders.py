@@ -1,0 +1,192 @@
+"""The orders whose COMMIT returned, compared with the tables: ``kept`` has those of a cluster, over all its rounds.
+
+A terminal reports the number and a digest of each order (workloads/lua/tpcc_orders.lua): customer and lines. The
+server computes the same of what it has, a thousand orders in one sum, and names orders only where a sum differs. An
+order whose commit had an unknown outcome may be there or not, and is not looked up.
+"""
+
+from __future__ import annotations
+
+import array
+import concurrent.futures
+import dataclasses
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
+
+if TYPE_CHECKING:
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.clusters.servers.node import Node
+
+Order = tuple[int, int, int]  # warehouse, district, order number; all from 1
+CHUNK = 1000  # orders in one sum
+CHUNKS = 50  # looked up in one round trip
+MOST_SHOWN = 3  # orders in a text
+TWICE = "two acknowledged orders have its number"
+
+# The arithmetic of tpcc_orders.lua; MOD keeps it within 64 bits whatever stands in the columns.
+PRIME = 2**31 - 1
+TERM = f"MOD(MOD(({{}} * 128 + {{}}) * 65536 + {{}}, {PRIME}) * ({{}} * 65521 + 4099), {PRIME})"
+OF_ORDER = TERM.format("o_c_id", "o_ol_cnt", "o_all_local", 0)
+OF_LINE = TERM.format("ol_i_id", "ol_quantity", "ol_supply_w_id", "ol_number")
+
+
+@dataclasses.dataclass(frozen=True)
+class Lost:
+    """An acknowledged order that a node does not have. instead: what it has; empty for nothing."""
+
+    order: Order
+    instead: str = ""
+
+    def __str__(self) -> str:
+        text = "warehouse {}, district {}, order {}".format(*self.order)
+        return f"{text} ({self.instead})" if self.instead else text
+
+
+def shown(lost: Sequence[Lost]) -> str:
+    """The first MOST_SHOWN of them."""
+    return "; ".join([*map(str, lost[:MOST_SHOWN]), *(["..."] if len(lost) > MOST_SHOWN else [])])
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chunk:
+    """Digests of orders of one district with consecutive numbers, of which the first is ``first``."""
+
+    warehouse: int
+    district: int
+    first: int
+    digests: Sequence[int]
+
+    def _within(self, prefix: str, number: str) -> str:
+        last = self.first + len(self.digests) - 1
+        district = f"{prefix}w_id = {self.warehouse} AND {prefix}d_id = {self.district}"
+        return f"WHERE {district} AND {number} BETWEEN {self.first} AND {last}"
+
+    @property
+    def total(self) -> int:
+        """The sum of the digests, each times its place, so that two orders cannot be exchanged."""
+        return sum(place * digest for place, digest in enumerate(self.digests, 1)) % PRIME
+
+    @property
+    def totals(self) -> list[str]:
+        """Two statements whose second columns add up to the total, modulo PRIME; the first counts the orders."""
+        before = self.first - 1
+        return [
+            f"SELECT COUNT(*), SUM({OF_ORDER} * (o_id - {before})) FROM {SCHEMA}.orders {self._within('o_', 'o_id')}",
+            f"SELECT COUNT(*), SUM({OF_LINE} * (ol_o_id - {before})) FROM {SCHEMA}.order_line "
+            f"{self._within('ol_', 'ol_o_id')}",
+        ]
+
+    def holds(self, orders: Sequence[tuple[Any, ...]], lines: Sequence[tuple[Any, ...]]) -> bool:
+        """Whether these are the rows of ``totals``."""
+        ((count, first),), ((_, second),) = orders, lines
+        return int(count) == len(self.digests) and (int(first or 0) + int(second or 0)) % PRIME == self.total
+
+    def lost(self, node: Node) -> Iterator[Lost]:
+        """The orders that the node does not have, one by one."""
+        orders, lines = node.batch(
+            [
+                f"SELECT o_id, o_c_id, {OF_ORDER} FROM {SCHEMA}.orders {self._within('o_', 'o_id')}",
+                f"SELECT ol_o_id, COUNT(*), SUM({OF_LINE}) FROM {SCHEMA}.order_line "
+                f"{self._within('ol_', 'ol_o_id')} GROUP BY ol_o_id",
+            ]
+        )
+        customers = {int(number): (customer, int(digest)) for number, customer, digest in orders}
+        contents = {int(number): (count, int(digest)) for number, count, digest in lines}
+        for number, wanted in enumerate(self.digests, self.first):
+            customer, head = customers.get(number, (None, 0))
+            count, digest = contents.get(number, (0, 0))
+            if customer is None:
+                yield Lost((self.warehouse, self.district, number))
+            elif (head + digest) % PRIME != wanted:
+                instead = f"another one is there: customer {customer}, lines: {count}"
+                yield Lost((self.warehouse, self.district, number), instead)
+
+
+class Orders:
+    """Orders with their digests, eight bytes each. Iterating gives them by district, sorted."""
+
+    def __init__(self) -> None:
+        self._districts: dict[tuple[int, int], array.array[int]] = {}
+
+    def add(self, warehouse: int, district: int, pairs: Sequence[int]) -> None:
+        """Add orders of a district: number, digest, number, digest, and so on."""
+        own = self._districts.setdefault((warehouse, district), array.array("Q"))
+        own.extend(number << 32 | digest for number, digest in zip(pairs[::2], pairs[1::2], strict=True))
+
+    def discard(self, orders: Iterable[Order]) -> None:
+        """Forget these orders: it is known that they are lost, and their numbers are given to others."""
+        gone = set(orders)
+        for (warehouse, district), own in self._districts.items():
+            if any(order[:2] == (warehouse, district) for order in gone):
+                left = [packed for packed in own if (warehouse, district, packed >> 32) not in gone]
+                self._districts[warehouse, district] = array.array("Q", left)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._districts.values()))
+
+    def __iter__(self) -> Iterator[Order]:
+        for (warehouse, district), own in sorted(self._districts.items()):
+            for packed in sorted(own):
+                yield warehouse, district, packed >> 32
+
+    def lost(self, node: Node) -> list[Lost]:
+        """The orders that a node does not have, sorted. Of two orders with one number one must be lost."""
+        twice = [order for order, several in itertools.groupby(self) if len(list(several)) > 1]
+        found = [Lost(order, TWICE) for order in twice]
+        chunks = iter(self._chunks(set(twice)))
+        while part := list(itertools.islice(chunks, CHUNKS)):
+            rows = node.batch([statement for chunk in part for statement in chunk.totals])
+            for chunk, orders, lines in zip(part, rows[::2], rows[1::2], strict=True):
+                if not chunk.holds(orders, lines):
+                    found += chunk.lost(node)
+        return sorted(found, key=lambda one: one.order)
+
+    def _chunks(self, without: set[Order]) -> Iterator[_Chunk]:
+        for (warehouse, district), own in sorted(self._districts.items()):
+            first, digests = 0, list[int]()
+            for packed in sorted(own):
+                number, digest = packed >> 32, packed & 0xFFFFFFFF
+                if (warehouse, district, number) in without:
+                    continue
+                if digests and (number != first + len(digests) or len(digests) == CHUNK):
+                    yield _Chunk(warehouse, district, first, digests)
+                    digests = []
+                if not digests:
+                    first = number
+                digests.append(digest)
+            if digests:
+                yield _Chunk(warehouse, district, first, digests)
+
+
+def reported(reports: Iterable[Mapping[str, Any]], kind: str, into: Orders | None = None) -> Orders:
+    """The orders of all terminals' reports. kind: ``committed``, or ``unknown`` for those lost at their COMMIT."""
+    orders = Orders() if into is None else into
+    for report in reports:
+        for warehouse, district, pairs in report["orders"][kind]:
+            orders.add(warehouse, district, pairs)
+    return orders
+
+
+def kept(cluster: Cluster) -> Orders:
+    """The orders that this cluster has acknowledged since its tables were loaded, as far as rounds reported them."""
+    orders: Orders = cluster.acknowledged.setdefault(SCHEMA, Orders())
+    return orders
+
+
+def forget(cluster: Cluster) -> None:
+    """Forget the orders of a cluster, whose tables are dropped."""
+    cluster.acknowledged.pop(SCHEMA, None)
+
+
+def violations(nodes: Sequence[Node], orders: Orders) -> list[str]:
+    """One line for each node that lacks acknowledged orders: how many, and the first ones."""
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
+        found = list(asking.map(orders.lost, nodes))
+    return [
+        f"{len(lost)} of {len(orders)} acknowledged orders are lost on {node.name}: {shown(lost)}"
+        for node, lost in zip(nodes, found, strict=True)
+        if lost
+    ]

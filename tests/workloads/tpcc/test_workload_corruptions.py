@@ -1,0 +1,220 @@
+"""What a run sees itself: changes of the tables that were made on all nodes, so that no node differs from another."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_dbcluster.clusters.servers.connection import Connection
+from pytest_dbcluster.errors import SeriesVoid
+from pytest_dbcluster.testbed import pool as pools
+from pytest_dbcluster.testbed.pool import Pool
+from pytest_dbcluster.testbed.resolution import Resolution
+from pytest_dbcluster.workloads.tpcc import orders
+from pytest_dbcluster.workloads.tpcc.conditions import S_DIST
+from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
+from tests.support.testbeds import TWO, source
+
+SAVED = f"{SCHEMA}_saved"
+# The last order of a district, which is undelivered, its first line whose item the order has once, and another item
+# that no order has; a payment; a customer with bad credit who has paid; two customers of a district, of whom one got a
+# delivery.
+CHOSEN = (
+    "SELECT no_d_id, MAX(no_o_id) INTO @d, @o FROM new_order WHERE no_o_id > 3000 GROUP BY no_d_id LIMIT 1",
+    "SELECT MIN(ol_number), ol_i_id, ol_quantity INTO @line, @item, @quantity FROM order_line "
+    "WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o GROUP BY ol_i_id, ol_quantity HAVING COUNT(*) = 1 LIMIT 1",
+    "SELECT MIN(s_i_id) INTO @other FROM stock WHERE s_order_cnt = 0",
+    "SELECT h_session, h_number INTO @session, @number FROM history WHERE h_session > 10 LIMIT 1",
+    "SELECT c_d_id, c_id INTO @bad_d, @bad FROM customer WHERE c_credit = 'BC' AND c_payment_cnt > 1 LIMIT 1",
+    "SELECT c_d_id, c_id INTO @got_d, @got FROM customer WHERE c_delivery_cnt = 1 LIMIT 1",
+    "SELECT c_id INTO @none FROM customer WHERE c_w_id = 1 AND c_d_id = @got_d AND c_delivery_cnt = 0 LIMIT 1",
+)
+ORDER = {"orders": "o_w_id = 1 AND o_d_id = @d AND o_id = @o"}
+LINES = {"order_line": "ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o"}
+LINE = {"order_line": "ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_number = @line"}
+BUYER = (
+    "c_w_id = 1 AND c_d_id = @d AND c_id = (SELECT o_c_id FROM orders WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o)"
+)
+# As if a line had never been, or had been: s_quantity stays within its 91 values.
+UNDONE = (
+    "UPDATE stock SET s_ytd = s_ytd - {quantity}, s_order_cnt = s_order_cnt - {times}, "
+    "s_quantity = 10 + MOD(s_quantity + {quantity} - 10, 91)"
+)
+DONE = (
+    "UPDATE stock SET s_ytd = s_ytd + @quantity, s_order_cnt = s_order_cnt + 1, "
+    "s_quantity = 10 + MOD(s_quantity + 91 - @quantity - 10, 91) WHERE s_w_id = 1 AND s_i_id = @other"
+)
+OF_ITEM = "FROM order_line WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_i_id = s_i_id"
+BOUGHT = "s_w_id = 1 AND s_i_id IN (SELECT ol_i_id FROM order_line WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o)"
+
+# Name: rows that it changes, statements, and what the run says of each node.
+CORRUPTIONS = {
+    "payments of a warehouse": (
+        {"warehouse": "w_id = 1"},
+        ["UPDATE warehouse SET w_ytd = w_ytd + 1 WHERE w_id = 1"],
+        "condition 1 .* on {}: ",
+    ),
+    "payments moved between districts": (
+        {"district": "1"},
+        ["UPDATE district SET d_ytd = d_ytd + 5 - 10 * (d_id = 2) WHERE d_id < 3"],
+        "condition 9 .* on {}: ",
+    ),
+    "the next order number": (
+        {"district": "d_w_id = 1 AND d_id = @d"},
+        ["UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = 1 AND d_id = @d"],
+        "condition 2 .* on {}: ",
+    ),
+    "a balance": (
+        {"customer": BUYER},
+        [f"UPDATE customer SET c_balance = c_balance + 1 WHERE {BUYER}"],
+        "condition 10 .* on {}: ",
+    ),
+    "a payment count": (
+        {"customer": BUYER},
+        [f"UPDATE customer SET c_payment_cnt = c_payment_cnt + 1 WHERE {BUYER}"],
+        "condition 14 .* on {}: ",
+    ),
+    "a delivery counted for another customer": (
+        {"customer": "c_w_id = 1 AND c_d_id = @got_d AND c_id IN (@got, @none)"},
+        [
+            "UPDATE customer SET c_delivery_cnt = 1 - c_delivery_cnt "
+            "WHERE c_w_id = 1 AND c_d_id = @got_d AND c_id IN (@got, @none)"
+        ],
+        "condition 17 .* on {}: ",
+    ),
+    "the notes of bad credit": (
+        {"customer": "c_w_id = 1 AND c_d_id = @bad_d AND c_id = @bad"},
+        [
+            "UPDATE customer SET c_data = SUBSTR(c_data, 1 + LOCATE('|', c_data)) "
+            "WHERE c_w_id = 1 AND c_d_id = @bad_d AND c_id = @bad"
+        ],
+        "condition 19 .* on {}: ",
+    ),
+    "a payment of another customer": (
+        {"history": "h_session = @session AND h_number = @number"},
+        ["UPDATE history SET h_c_id = MOD(h_c_id, 3000) + 1 WHERE h_session = @session AND h_number = @number"],
+        "condition 14 .* on {}: ",
+    ),
+    "a delivery without its lines": (
+        {**ORDER, "new_order": "no_w_id = 1 AND no_d_id = @d AND no_o_id = @o"},
+        [
+            "UPDATE orders SET o_carrier_id = 1 WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o",
+            "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = @d AND no_o_id = @o",
+        ],
+        "condition 7 .* on {}: ",
+    ),
+    "an undelivered amount": (
+        LINE,
+        [
+            "UPDATE order_line SET ol_amount = ol_amount + 1 "
+            "WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_number = @line"
+        ],
+        "condition 15 .* on {}: ",
+    ),
+    "an undelivered amount of the load": (
+        {"order_line": "ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3000"},
+        ["UPDATE order_line SET ol_amount = ol_amount + 1 WHERE ol_w_id = 1 AND ol_d_id = 1 AND ol_o_id = 3000"],
+        "condition 20 .* on {}: ",
+    ),
+    "a stock quantity": (
+        {"stock": "s_w_id = 1 AND s_i_id = @item"},
+        ["UPDATE stock SET s_quantity = IF(s_quantity = 50, 51, 50) WHERE s_w_id = 1 AND s_i_id = @item"],
+        "condition 20 .* on {}: ",
+    ),
+    "the orders of an item": (
+        {"stock": "s_w_id = 1 AND s_i_id = @item"},
+        ["UPDATE stock SET s_order_cnt = s_order_cnt - 1 WHERE s_w_id = 1 AND s_i_id = @item"],
+        "condition 13 .* on {}: ",
+    ),
+    "an order's customer": (
+        ORDER,
+        ["UPDATE orders SET o_c_id = MOD(o_c_id, 3000) + 1 WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o"],
+        "1 of [0-9]+ acknowledged orders are lost on {}: warehouse 1, district [0-9]+, order 3[0-9]+ "
+        r"\(another one is there: customer ",
+    ),
+    "an order replaced by another of equal length": (
+        {**LINE, "stock": "s_w_id = 1 AND s_i_id IN (@item, @other)"},
+        [
+            UNDONE.format(quantity="@quantity", times=1) + " WHERE s_w_id = 1 AND s_i_id = @item",
+            "UPDATE order_line JOIN item ON i_id = @other JOIN stock ON s_w_id = 1 AND s_i_id = @other "
+            f"SET ol_i_id = @other, ol_amount = ol_quantity * i_price, ol_dist_info = {S_DIST} "
+            "WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o AND ol_number = @line",
+            DONE,
+        ],
+        "1 of [0-9]+ acknowledged orders are lost on {}: .*another one is there",
+    ),
+    "an order lost with all that it changed": (
+        {
+            "stock": BOUGHT,
+            **LINES,
+            **ORDER,
+            "new_order": "no_w_id = 1 AND no_d_id = @d AND no_o_id = @o",
+            "district": "d_w_id = 1 AND d_id = @d",
+        },
+        [
+            UNDONE.format(quantity=f"(SELECT SUM(ol_quantity) {OF_ITEM})", times=f"(SELECT COUNT(*) {OF_ITEM})")
+            + f" WHERE {BOUGHT}",
+            "DELETE FROM order_line WHERE ol_w_id = 1 AND ol_d_id = @d AND ol_o_id = @o",
+            "DELETE FROM orders WHERE o_w_id = 1 AND o_d_id = @d AND o_id = @o",
+            "DELETE FROM new_order WHERE no_w_id = 1 AND no_d_id = @d AND no_o_id = @o",
+            "UPDATE district SET d_next_o_id = @o WHERE d_w_id = 1 AND d_id = @d",
+        ],
+        "1 of [0-9]+ acknowledged orders are lost on {}: warehouse 1, district [0-9]+, order 3[0-9]+(;|$)",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def ran(provisioner, tpcc_templates, tmp_path_factory):
+    """A testbed of two Galera nodes that has run a round of TPC-C on all nodes, and a connection to one of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pools, "dataset_template", lambda *_: tpcc_templates("mariadb"))
+        nothing = tmp_path_factory.mktemp("fragments")
+        pool = Pool(Resolution(provisioner, fragments=nothing, below={}, progress=lambda line: None))
+        try:
+            made = source(pool, TPCC(threads=4, to="all", seconds=1.5), TWO)
+            made.round(0, block=0, position=0)
+            made.check()
+            editor = Connection("editor", pool.clusters[0].nodes[0].endpoint)
+            editor.run([f"CREATE DATABASE {SAVED}", f"USE {SCHEMA}", *CHOSEN])
+            yield made, pool.clusters[0], editor
+            editor.close()
+        finally:
+            pool.close()
+
+
+@pytest.mark.parametrize("name", CORRUPTIONS)
+def test_a_run_sees_what_was_changed_on_all_nodes(ran, name):
+    """The check at the end of its rounds finds it on each node, and makes the series void."""
+    made, cluster, editor = ran
+    touched, deeds, words = CORRUPTIONS[name]
+    for table, rows in touched.items():
+        editor.run(
+            [
+                f"CREATE TABLE {SAVED}.{table} LIKE {table}",
+                f"INSERT INTO {SAVED}.{table} SELECT * FROM {table} WHERE {rows}",
+            ]
+        )
+    try:
+        editor.run(deeds)
+        with pytest.raises(SeriesVoid) as caught:
+            made.check()
+    finally:
+        for table in touched:
+            editor.run([f"REPLACE INTO {table} SELECT * FROM {SAVED}.{table}", f"DROP TABLE {SAVED}.{table}"])
+        cluster.dirty = ""
+
+    _, _, seen = str(caught.value).partition(" its own check failed: ")
+    for node in ("node1", "node2"):
+        assert re.search(words.format(node), seen), seen
+
+
+def test_a_run_that_nobody_disturbed_is_whole(ran):
+    """Everything was put back; the orders of all rounds of the cluster are compared."""
+    made, cluster, _ = ran
+    before = len(orders.kept(cluster))
+    made.round(0, block=1, position=0)
+
+    made.check()
+    assert len(orders.kept(cluster)) > before > 0
