@@ -1,6 +1,6 @@
 """The cost of machines that ssh reaches: time until three nodes are ready on them, and what a round takes longer.
 
-    python benchmarks/remote.py [--runs 3] [--rounds 10]
+    python benchmarks/remote.py [--runs 3] [--rounds 30]
 
 The machines are stand-in hosts of the tests: namespaces of this machine with a real ssh server. They take the same
 cores as local processes, and no network lies between, unless ssh is led over a line that is 10 ms longer each way.
@@ -8,19 +8,23 @@ Ready: three Galera nodes, from the call of bring_up to its return. Local proces
 the programs already, and the copy of the data that nodes start from; the first cluster of a run sends both, and is
 shown without a target. Round: the wall time of a round of mysqlslap that was not measured (switch, reset, settle,
 counters, start of the load generator), less that of a local round drawn after it. Its target is in milliseconds: 10,
-and six round trips.
+and six round trips of the line. What the smallest question takes, which the shell of a host answers without a program,
+is shown beside: it has the two ends of ssh, on the same cores, and the line.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import statistics
+import time
 from collections.abc import Callable, Iterator, Sequence
 
 from benchmarks import ratios, stage
 from pytest_dbcluster import ClusterSpec, MySQLSlap
 from pytest_dbcluster.clusters.startup import ready_template
 from pytest_dbcluster.hosts.provisioner import Provisioner
+from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.releases.release import Release
 from tests.support.stand_ins import StandIns
@@ -29,6 +33,7 @@ GALERA = ClusterSpec("galera", nodes=3)
 READY = 3.0
 ROUND_TRIPS = (0.0, 0.02)  # seconds
 OVERHEAD, TRIPS = 0.010, 6
+QUESTIONS = 51
 
 
 @contextlib.contextmanager
@@ -69,24 +74,37 @@ def beside(provisioner: Provisioner, stack: contextlib.ExitStack) -> Callable[[]
     return drawn
 
 
+def round_trip(provisioner: Provisioner) -> float:
+    """The median time of the smallest question to a host, in seconds."""
+    (host,) = hosts = provisioner.acquire(ClusterSpec("standalone"))
+    assert isinstance(host, SshHost)
+    took = []
+    for _ in range(QUESTIONS):
+        began = time.monotonic()
+        host.session.agent.use(1.0)
+        took.append(time.monotonic() - began)
+    provisioner.give_back(hosts)
+    return statistics.median(took)
+
+
 def overhead(local: Provisioner, remotes: Sequence[Provisioner], rounds: int) -> list[str]:
     """The table lines about rounds."""
     lines = []
-    with contextlib.ExitStack() as stack:
-        here, *there = [beside(provisioner, stack) for provisioner in (local, *remotes)]
-        for round_trip, far in zip(ROUND_TRIPS, there, strict=True):
+    for delay, provisioner in zip(ROUND_TRIPS, remotes, strict=True):
+        with contextlib.ExitStack() as stack:  # no other clusters: each takes some CPU although nobody uses it
+            far, here = beside(provisioner, stack), beside(local, stack)
             over_ssh, locally = ratios.alternate(rounds, far, here)
-            lines.append(compared(over_ssh, locally, round_trip))
-            stage.tell(lines[-1])
+        lines.append(compared(over_ssh, locally, delay, round_trip(provisioner)))
+        stage.tell(lines[-1])
     return lines
 
 
-def compared(over_ssh: Sequence[float], locally: Sequence[float], round_trip: float) -> str:
-    """The table line of rounds of both sides, given in seconds."""
+def compared(over_ssh: Sequence[float], locally: Sequence[float], delay: float, trip: float) -> str:
+    """The table line of rounds of both sides, given in seconds. delay: of the line. trip: of the smallest question."""
     ours, others = ([1e3 * took for took in side] for side in (over_ssh, locally))
     longer = ratios.difference(ours, others)
-    said = ratios.met(longer.median, 1e3 * (OVERHEAD + TRIPS * round_trip))
-    what = f"unmeasured ms of a round, round trip {1e3 * round_trip:g} ms: over ssh; local; longer by"
+    said = ratios.met(longer.median, 1e3 * (OVERHEAD + TRIPS * delay))
+    what = f"unmeasured ms of a round, line of {1e3 * delay:g} ms, a question {1e3 * trip:.1f} ms: over ssh; local"
     return f"| {what} | {ratios.Figure.of(ours)} | {ratios.Figure.of(others)} | {longer} | {said} |"
 
 
@@ -94,7 +112,7 @@ def main() -> None:
     """Reads the command line and prints the table."""
     parser = ratios.arguments(__doc__, 3, "bring-ups of each side")
     parser.add_argument(
-        "--rounds", type=ratios.positive, default=10, metavar="N", help="rounds of each side (default 10)"
+        "--rounds", type=ratios.positive, default=30, metavar="N", help="rounds of each side (default 30)"
     )
     given = parser.parse_args()
     release = stage.server()

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import Host, at_once
 from pytest_dbcluster.releases import find
@@ -44,19 +41,3 @@ def brought(program: str, product: str, release: Release, host: Host) -> Path | 
         return None
     bring(owner, [host])
     return owner.beside(program)
-
-
-def bring_modules(host: Host) -> str:
-    """Have our package and the control connection's driver on a host, and return the PYTHONPATH for both.
-
-    A host of this machine starts our own Python, which finds the driver by itself. Raises ProvisionError.
-    """
-    package = Path(registry.__file__).parent
-    host.bring(package)
-    if not host.machine:
-        return str(package.parent)
-    driver = importlib.util.find_spec("mysql.connector")
-    assert driver
-    assert driver.origin
-    host.bring(Path(driver.origin).parent)
-    return os.pathsep.join([str(package.parent), str(Path(driver.origin).parents[2])])

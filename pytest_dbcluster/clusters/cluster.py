@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import dataclasses
 import operator
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.proxy import Proxy
@@ -14,7 +16,7 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD, Node, of_each
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
-from pytest_dbcluster.hosts.host import Host, together
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
@@ -30,6 +32,7 @@ class Cluster:
     proxy: None for a cluster without one.
     path: the network between the nodes; None for a cluster that asks for none.
     dirty: why nobody may use the cluster again, set by ``check``; empty while it is usable.
+    acknowledged: what workloads were told is committed, by schema; their own checks compare it with the tables.
     ready_seconds: time from the start of the first server until the cluster was ready, in seconds.
     """
 
@@ -43,6 +46,7 @@ class Cluster:
         self.proxy = proxy
         self.path = path_of(hosts)
         self.dirty = ""
+        self.acknowledged: dict[str, Any] = {}
         self.ready_seconds = 0.0
 
     @property
@@ -104,16 +108,25 @@ class Cluster:
         """Return what nodes must still apply; if nothing, what they must still flush. Empty when settled."""
         return self.topology.backlog(self.nodes) or self._of_each(Node.unflushed)
 
+    def backlog_with(
+        self, statements: Callable[[Node], Sequence[str]]
+    ) -> tuple[list[str], list[list[list[tuple[Any, ...]]]] | None]:
+        """Return what nodes must still apply, and the rows of more statements of each node.
+
+        A node runs them after it has said what it has applied, in the same round trip. The rows are None where the
+        topology does not ask each node.
+        """
+        asked = [node.accompanied(statements(node)) for node in self.nodes]
+        lines = self.topology.backlog([node for node, _ in asked])
+        answers = [connection.answers for _, connection in asked]
+        known = [answer for answer in answers if answer is not None]
+        return lines, known if len(known) == len(answers) else None
+
     def _of_each(self, lines: Callable[[Node], Sequence[str]]) -> list[str]:
         return [line for found in of_each(self.nodes, lines) for line in found]
 
-    def settle(self, seconds: float = 1.0, *, applied: bool = False) -> bool:
-        """Wait until every node has applied and flushed everything; return False on a timeout of ``seconds``.
-
-        applied: the caller has just seen that nothing is left to apply, so it is not asked again at first.
-        """
-        if applied and not self._of_each(Node.unflushed):
-            return True
+    def settle(self, seconds: float = 1.0) -> bool:
+        """Wait until every node has applied and flushed everything; return False on a timeout of ``seconds``."""
         try:
             wait.until(self.backlog, f"cluster {self.spec}", seconds=seconds, poll=0.01)
         except NotReady:
@@ -151,16 +164,20 @@ class Cluster:
         """Return the [ERROR] lines of every node since the last call, each with the node's name."""
         return self._of_each(lambda node: [f"{node.name} logged: {line}" for line in node.new_errors()])
 
-    def wait_fit(self, seconds: float) -> list[str]:
-        """Wait until the cluster is healthy for another round, and return what ``logged`` returns.
+    @contextlib.contextmanager
+    def fit(self, seconds: float) -> Iterator[list[str]]:
+        """Wait until the cluster is healthy for another round, and prepare it in the block.
 
-        Raises NotReady after ``seconds``, and NodeDied.
+        What ``logged`` returns is read meanwhile, and is in the list after the block: where hosts are elsewhere, it
+        takes as long as a statement. Raises NotReady after ``seconds``, and NodeDied.
         """
-        problems, logged = together(self.problems, self.logged, self.hosts)
-        if problems:
-            wait.until(self.problems, f"cluster {self.spec} for the next round", seconds=seconds)
-            logged += self.logged()
-        return logged
+        lines: list[str] = []
+        with concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix="dbcluster-logs") as reading:
+            logged = reading.submit(self.logged)
+            if waited := bool(self.problems()):
+                wait.until(self.problems, f"cluster {self.spec} for the next round", seconds=seconds)
+            yield lines
+            lines += logged.result() + (self.logged() if waited else [])
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.

@@ -96,6 +96,7 @@ done
 # whatever the settings of the container are; Docker leaves the input open. The line of a guest ends in any case.
 STAYS = "while :; do sleep 3600; done"
 BEGIN_SECONDS = 30.0  # timeout for the start of a program
+KILLED_SECONDS = 1.0  # to wait for the end of a killed program
 CLOSE_SECONDS = 5.0  # timeout for the end of a thread of ours
 # The waits before an empty line follows a request without an answer; the last one repeats.
 NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
@@ -231,6 +232,18 @@ class Agent:
         """Say that we are there, to a host whose watchdog waits for it. Raises ProvisionError."""
         self._beats += 1
         self._send(f"beat {self._beats}\n")
+
+    def finished(self, number: int, seconds: float) -> int | None:
+        """As ``wait``; a program that still runs is killed when waiting for it ends, for any reason."""
+        status = None
+        try:
+            status = self.wait(number, seconds)
+        finally:
+            if status is None:
+                with contextlib.suppress(ProvisionError):
+                    self.signal(number, "KILL")
+                    self.wait(number, KILLED_SECONDS)
+        return status
 
     def signal(self, number: int, name: str) -> None:
         """Send a signal, such as ``TERM``, to a program and its children. Does nothing after its end.

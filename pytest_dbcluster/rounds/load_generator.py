@@ -85,11 +85,13 @@ def _usage(rounds: Sequence[Round]) -> str:
 def used_cores(done: Round) -> float | None:
     """Cores that the load generator used on average; None when not known.
 
-    From the CPU time that the load generator itself counted, else from the system's figures of its process.
+    From the CPU time that the load generator itself counted, else from the system's figures of its process. Those are
+    in hundredths of a second, so in a very short round they can be more than the cores of the machine could give.
     """
     if done.outcome.client_seconds is not None:
         return done.outcome.client_seconds / done.seconds
-    return done.samples.get(USED)
+    used = done.samples.get(USED)
+    return None if used is None else min(used, done.samples.get(CORES, math.inf))
 
 
 def mark(rounds: Mapping[str, Sequence[Round]]) -> str:

@@ -14,11 +14,13 @@ import functools
 import statistics
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
+from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import NotReady, WorkloadError
 from pytest_dbcluster.hosts.host import EndsCommands, Host, together
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
@@ -31,6 +33,7 @@ from pytest_dbcluster.testbed.timeline import Place, Timeline
 from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
+SETTLE_SECONDS = 1.0
 LOOK_SECONDS = 0.5  # between two looks at the hosts
 POLL = 0.01  # seconds between two readings of the backlog
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
@@ -74,12 +77,11 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
                 raise
             failed += f"; the workload failed: {_last_line(str(error))}"
             result = RunResult(time.monotonic() - began, 0)
-    _, (drained, late) = together(samples.take, functools.partial(drain, cluster), hosts)
-    after, commits = sampler.read_counters(cluster.nodes), result.commits
+    _, (drained, after) = together(samples.take, functools.partial(_drained_and_read, cluster), hosts)
     void = failed or noticed(cluster, watched) or refused(workload, cluster, before, after)
-    void = void or late or result.void or open_loop.saturated(result)
-    seconds = (result.seconds if result.span is None else result.span) + drained  # between the two readings
-    deltas = counters.deltas(before, after, seconds=seconds, commits=commits, ledger=result.ledger)
+    void = void or drained.late or result.void or open_loop.saturated(result)
+    seconds = (result.seconds if result.span is None else result.span) + drained.seconds  # between the two readings
+    deltas = counters.deltas(before, after, seconds=seconds, commits=result.commits, ledger=result.ledger)
     done = Round(
         variant=variant,
         block=block,
@@ -87,7 +89,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
         outcome=result,
         wall=0.0,
         started=started,
-        counters={**deltas, "drain_seconds": drained},
+        counters={**deltas, "drain_seconds": drained.seconds},
         samples={**samples.rates(), load_generator.CORES: load_generator.cores_of(result) or setting.client.cores()},
         void=void,
     )
@@ -146,32 +148,71 @@ def _last_line(error: str) -> str:
     return line if len(line) <= TAIL else f"... {line[-TAIL:]}"
 
 
-def reset(workload: Workload, setting: Setting) -> str:
-    """Return the tables of a writing workload to their preload, and drain, so that the round starts without a backlog.
+def reset(workload: Workload, setting: Setting) -> tuple[str, bool]:
+    """Return the tables of a writing workload to their preload, and wait until the servers have come to rest.
 
-    Returns why the next round is void, or an empty text: a reset that did not drain would be charged to the round.
+    Returns why the next round is void, or an empty text: a reset that did not drain would be charged to the round. And
+    whether every server has applied and flushed everything.
     """
-    if not workload.writes:
-        return ""
-    workload.reset(setting)
-    _, late = drain(setting.cluster)
-    return late and f"after its reset {late}"
+    cluster = setting.cluster
+    if workload.writes:
+        workload.reset(setting)
+        drained = drain(cluster, lambda node: node.flushing)
+        if drained.late:
+            return f"after its reset {drained.late}", False
+        if drained.answers is not None and not any(
+            node.left_unflushed(rows[-1]) for node, rows in zip(cluster.nodes, drained.answers, strict=True)
+        ):
+            return "", True
+    return "", cluster.settle(SETTLE_SECONDS)
 
 
-def drain(cluster: Cluster) -> tuple[float, str]:
-    """Wait until every node has applied all writes. Returns the seconds, and what is left after DRAIN_SECONDS, or "".
+@dataclasses.dataclass(frozen=True)
+class Drained:
+    """A drain. late: what is left after DRAIN_SECONDS, or "". answers: of the last reading, as ``drain`` describes."""
+
+    seconds: float
+    late: str = ""
+    answers: Sequence[Sequence[Sequence[tuple[Any, ...]]]] | None = None
+
+
+def drain(cluster: Cluster, along: Callable[[Node], Sequence[str]] | None = None) -> Drained:
+    """Wait until every node has applied all writes.
 
     The clock starts when the workload's program has ended, not at its last commit. It stops at the first reading
     without a backlog. Readings are 10 ms apart and take a few ms themselves, so the resolution is about 10 ms, and a
     drain without a backlog takes as long as one reading. It is 0.0 where the topology does not replicate.
+
+    along: statements that each node runs after each reading, in its round trip. The rows of each, node by node, are
+    the answers; None where the topology does not ask each server.
     """
+    answers = None
+
+    def backlog() -> list[str]:
+        nonlocal answers
+        if along is None:
+            return cluster.topology.backlog(cluster.nodes)
+        lines, answers = cluster.backlog_with(along)
+        return lines
+
     if not cluster.topology.replicates:
-        return 0.0, ""
+        return Drained(0.0)
     try:
-        backlog = functools.partial(cluster.topology.backlog, cluster.nodes)
-        return wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), ""
+        return Drained(wait.until(backlog, "the drain", seconds=DRAIN_SECONDS, poll=POLL), answers=answers)
     except NotReady as error:
-        return DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}"
+        return Drained(DRAIN_SECONDS, f"not drained after {DRAIN_SECONDS:g} s: {'; '.join(error.problems)}")
+
+
+def _drained_and_read(cluster: Cluster) -> tuple[Drained, Reading]:
+    """Drain, and read the counters afterwards; in one round trip where servers are elsewhere.
+
+    Locally the counters would only make each reading of the drain longer.
+    """
+    elsewhere = any(host.machine for host in cluster.hosts)
+    drained = drain(cluster, sampler.counter_statements if elsewhere else None)
+    if drained.answers is None:
+        return drained, sampler.read_counters(cluster.nodes)
+    return drained, [sampler.counters_of(rows) for rows in drained.answers]
 
 
 def noticed(cluster: Cluster, before: Mapping[str, str]) -> str:

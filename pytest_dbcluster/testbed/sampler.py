@@ -106,13 +106,6 @@ class Sampler:
         self._hosts = hosts
         self.samples: list[tuple[float, Sample]] = []
 
-    def __enter__(self) -> Sampler:
-        self.take()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.take()
-
     def take(self) -> None:
         """Take one sample."""
         self.samples.append((time.monotonic(), self._now()))
@@ -265,13 +258,17 @@ def _pressure() -> Sample:
     return seconds
 
 
+def counter_statements(node: Node) -> list[str]:
+    """The statements whose answers are the status counters of a node."""
+    more = _MORE.get(node.release.product)
+    return [f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})", *([more] if more else [])]
+
+
+def counters_of(answers: Sequence[Sequence[tuple[Any, ...]]]) -> dict[str, float]:
+    """The status counters of a node from the rows of ``counter_statements``."""
+    return {str(name).lower(): float(value) for rows in answers for name, value in rows if value not in (None, "")}
+
+
 def read_counters(nodes: Sequence[Node]) -> Reading:
     """The status counters of each node, in order. Counters that a release does not have are missing."""
-    statement = f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ({_WANTED})"
-
-    def read(node: Node) -> dict[str, float]:
-        more = _MORE.get(node.release.product)
-        values = {**node.pairs(statement), **(node.pairs(more) if more else {})}
-        return {name: float(value) for name, value in values.items() if value}
-
-    return of_each(nodes, read)
+    return of_each(nodes, lambda node: counters_of(node.batch(counter_statements(node))))

@@ -40,10 +40,8 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 
 T = TypeVar("T")
 INSTANCES = 2  # clusters for each variant, where variants differ in topology or release
-SETTLE_SECONDS = 1.0
 FIT_SECONDS = 60.0
-# Longest random wait before a round, as a part of the last round, or of the servers' longest timer
-# (innodb_flush_log_at_timeout, 1 s) where that is shorter.
+# Longest random wait before a round: a part of it, or of the longest timer (innodb_flush_log_at_timeout, 1 s).
 JITTER = 0.1
 TURN = 3  # rounds counted for each start, where clusters take turns
 LINE = 200  # characters shown of a line that a server logged
@@ -294,11 +292,10 @@ class Testbed(RoundSource):
         cluster, workload = running.cluster, self._workloads[variant]
         self._used = cluster
         setting = dataclasses.replace(self._setting(running), block=block, repeat=self._repeat)
-        self._wait_fit(cluster)
-        self._switch(running, variant)
-        self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
-        late = round_runner.reset(workload, setting)
-        settled = not late and cluster.settle(SETTLE_SECONDS, applied=workload.writes)
+        with self._fit(cluster):
+            self._switch(running, variant)
+            self._network.before(self.names[variant], cluster.path, self.variants[variant].network)
+            late, settled = round_runner.reset(workload, setting)
         time.sleep(self._coin.uniform(0, JITTER) * min(1.0, self._last))
         whole = functools.partial(round_runner.measured, workload, setting, timeline=self._timeline)
         measured: Callable[..., Round] = functools.partial(round_runner.unmeasured, late) if late else whole
@@ -319,25 +316,28 @@ class Testbed(RoundSource):
         running.switch.to(self._changes[variant], among={name for n in sharing for name in self._changes[n]})
         running.cluster.topology.apply(dict(self.variants[variant].settings), running.cluster.nodes)
 
-    def _wait_fit(self, cluster: Cluster) -> None:
+    @contextlib.contextmanager
+    def _fit(self, cluster: Cluster) -> Iterator[None]:
         """Wait until the cluster is healthy again after a void round; [ERROR] lines since then are excused.
 
-        Raises NotReady after FIT_SECONDS, and SeriesVoid for any other [ERROR] line.
+        The block prepares it for a round. Raises NotReady after FIT_SECONDS, and SeriesVoid for any other [ERROR] line.
         """
-        logged, excused = cluster.wait_fit(FIT_SECONDS), cluster in self._excused
-        self._excused.discard(cluster)
+        with cluster.fit(FIT_SECONDS) as logged:
+            excused = cluster in self._excused
+            self._excused.discard(cluster)
+            yield
         if logged and not excused:
             raise SeriesVoid(f"cluster {cluster.spec} failed before a round: {'; '.join(logged)}")
 
     def use(self, does: Callable[[Setting], T]) -> T:
-        """Do something that is no round on the prepared cluster of the first variant, as the only one on the machine.
+        """Do something that is no round on the first variant's prepared cluster, alone on the machine.
 
         Raises what it raises; nobody uses the cluster then. The servers may log errors meanwhile.
         """
         running = self._ready(0, 0)
         with self._pool.turns.measuring(), self._marked_when_ended(running.cluster):
-            self._wait_fit(running.cluster)
-            self._switch(running, 0)
+            with self._fit(running.cluster):
+                self._switch(running, 0)
             self._network.before(self.names[0], running.cluster.path, self.variants[0].network)
             done = does(self._setting(running))
             self._excused.add(running.cluster)
@@ -434,14 +434,17 @@ class Testbed(RoundSource):
             hosts = [self._pool.data_host(variant, self.client) for variant in variants]
             return blind_spots.flushing(variants, hosts)
 
+    def lent(self) -> str:
+        """Why the hosts have used up a speed that they were lent; empty while it lasts."""
+        return self._pool.provisioner.lent()
+
     def differences(self, candidate: int, baseline: int) -> dict[str, tuple[str, str]]:
         """The effective server variables on which two variants differ: their values in (baseline, candidate)."""
         return differing(self._effective(baseline), self._effective(candidate))
 
     def data_fits(self, candidate: int, baseline: int) -> str:
         """A line where two variants differ in the buffer pool, and the data fits into both; else empty."""
-        differ = self.differences(candidate, baseline)
-        if self._used is None or comparability.BUFFER_POOL not in differ:
+        if self._used is None or comparability.BUFFER_POOL not in (differ := self.differences(candidate, baseline)):
             return ""
         node = self._used.writers[0]
         with self._pool.turns.building():

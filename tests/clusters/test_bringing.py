@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster.clusters import bringing
-from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
@@ -66,30 +62,3 @@ def test_a_program_that_a_release_lacks_comes_from_another_one(mariadb, mysql):
     )
     assert host.brought == [find.holder("mysqlrouter", "mysql").bin.parent]
     assert bringing.brought("no-such-program", "mysql", mariadb, host) is None
-
-
-def test_our_programs_run_with_what_is_brought_alone(tmp_path):
-    """The health server finds its modules and the driver, and then complains of its settings."""
-    host = elsewhere()
-    path = bringing.bring_modules(host)
-    for tree in host.brought:
-        parent = next(Path(one) for one in path.split(os.pathsep) if tree.is_relative_to(one))
-        copy = tmp_path / "copy" / tree.relative_to(parent)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.symlink_to(tree)
-    done = subprocess.run(
-        [sys.executable, "-S", "-P", health_server.__file__, os.devnull],
-        env={"PYTHONPATH": str(tmp_path / "copy")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert "JSONDecodeError" in done.stderr
-
-
-def test_a_host_of_this_machine_needs_our_package_alone():
-    """Our own Python finds the driver by itself."""
-    host = FakeHost()
-
-    assert bringing.bring_modules(host) == str(Path(bringing.__file__).parents[2])

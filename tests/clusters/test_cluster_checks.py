@@ -125,6 +125,21 @@ def test_settling_flushes_a_log_that_commits_do_not(standalone):
         node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
 
 
+def test_an_option_is_as_before_when_a_flush_fails(standalone, monkeypatch):
+    """The statement that fails comes after the one that changes the option."""
+    node = standalone.nodes[0]
+    node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 2")
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(node, "dialect", dataclasses.replace(node.dialect, flush="FLUSH NONE_AT_ALL"))
+            with pytest.raises(SQLError, match="NONE_AT_ALL"):
+                node.unflushed()
+
+        assert node.query("SELECT @@global.innodb_flush_log_at_trx_commit") == [(2,)]
+    finally:
+        node.query("SET GLOBAL innodb_flush_log_at_trx_commit = 1")
+
+
 def test_a_refused_statement_is_no_dead_node(standalone):
     """The error has the node, the statement, the error number and the server's message."""
     with pytest.raises(SQLError) as caught:

@@ -157,6 +157,27 @@ def test_ready_means_that_nothing_is_missing(cluster):
     assert set(cluster.nodes) <= set(cluster.members)
 
 
+def test_a_node_answers_more_with_its_backlog(cluster):
+    """The answers are of each node with a server; where servers are not asked for the backlog, there are none."""
+    assert cluster.settle(60), cluster.backlog()
+
+    lines, answers = cluster.backlog_with(lambda node: ["SELECT @@port", *node.flushing])
+
+    assert lines == []
+    asked = cluster.topology.replicates and cluster.spec.topology != "drbd"
+    assert (answers is not None) == asked
+    assert [rows[0] for rows in answers or []] == [[(node.port,)] for node in cluster.nodes if asked]
+
+    def unflushed():
+        _, answers = cluster.backlog_with(lambda node: node.flushing)
+        return [
+            line for node, rows in zip(cluster.nodes, answers, strict=True) for line in node.left_unflushed(rows[-1])
+        ]
+
+    if asked:  # a server may write a little for itself after its flush
+        wait.until(unflushed, "flushed logs", seconds=60)
+
+
 def test_nodes_listen_on_one_address_alone(cluster):
     """No port of any process of the run is open to other machines, except XCom's, which lets the members in alone.
 

@@ -54,6 +54,14 @@ def divided(*hosts):
     return Round("a", 0, 0, outcome, 0.0, 0.0, samples={"client_cores": load_generator.cores_of(outcome)})
 
 
+def test_no_round_takes_more_cores_than_there_are():
+    """The system counts in hundredths of a second, and a round may last a few thousandths."""
+    done = one_round(samples={"cpu_client": 3.35})
+
+    assert load_generator.used_cores(done) == 2
+    assert load_generator.limit(done) == "the load generator took 2 of its 2 cores"
+
+
 def test_each_load_host_is_judged_by_itself():
     """One without cores or with a busy thread limits its part of the load, however idle the other is."""
     assert load_generator.limit(divided(("m1", 1.0, 0.5), ("m2", 3.1, 0.5))) == ""

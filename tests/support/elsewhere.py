@@ -78,7 +78,6 @@ class FarHost(Host):
 
     root = True
     address = "127.0.0.1"
-    python = os.path.realpath(sys.executable)
 
     def __init__(self, name: str, directory: Path, private: Path, files: LocalHost) -> None:
         self.name = name
@@ -204,6 +203,10 @@ class FarProvisioner(Provisioner):
     def workshop(self, spec: ClusterSpec) -> LocalHost:
         """A host of this machine."""
         return self._run.host("node1", self._run.cluster_directory(spec) / "node1")
+
+    def beside(self, host: Host) -> LocalHost:
+        """A host of this machine, which the others reach at their common address."""
+        return self._run.host(host.name, self._run.directory / f"beside-{next(self._numbers)}")
 
     def give_back(self, hosts: Sequence[Host]) -> None:
         """Remove their roots."""

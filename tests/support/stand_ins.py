@@ -15,6 +15,7 @@ import contextlib
 import dataclasses
 import functools
 import ipaddress
+import itertools
 import os
 import secrets
 import shlex
@@ -22,7 +23,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 
@@ -274,16 +276,41 @@ class StandIns:
         control, inner = subnet.subnets()
         self._link(subnet, private)
         make_key(self._system, self.directory / "key")
-        first_ids = FIRST_ID + secrets.randbelow(SLOTS) * stand_in_init.IDS
-        names = [*self.servers, *self.loads]
-        for number, name in enumerate(names):
-            addresses = [str(subnet[number + 10]) for subnet in (control, inner if private else control)]
-            self.hosts[name] = self._host(name, addresses, first_ids + number * stand_in_init.IDS)
-        for host, subnet_size in ((host, control.prefixlen) for host in self):
-            self._connect(host, subnet_size)
+        self._subnets = subnet, control, inner if private else control
+        self._first_ids = FIRST_ID + secrets.randbelow(SLOTS) * stand_in_init.IDS
+        self._numbers = itertools.count()
+        self._adding = threading.Lock()
+        hosts = [self._new(name) for name in (*self.servers, *self.loads)]
+        for host in hosts:
+            self._connect(host, control.prefixlen)
         self.write_config()
-        for host in self:
+        for host in hosts:
             wait.until(host.problems, f"the ssh server of {host.name}", seconds=SECONDS)
+
+    def reserve(self) -> tuple[int, str, str]:
+        """The number of a host that will be added, its address, and its private address."""
+        with self._adding:
+            number = next(self._numbers)
+        _, control, inner = self._subnets
+        position = number + 10
+        assert position < control.num_addresses
+        return number, *(str(one.network_address + position) for one in (control, inner))
+
+    def add(self, name: str, place: tuple[int, str, str], change: Callable[[StandIn], None]) -> StandIn:
+        """Add a host while others run. place: of ``reserve``. change: changes its files before it begins."""
+        host = self._new(name, place, change)
+        self._connect(host, self._subnets[1].prefixlen)
+        return host
+
+    def _new(
+        self,
+        name: str,
+        place: tuple[int, str, str] | None = None,
+        change: Callable[[StandIn], None] = lambda _: None,
+    ) -> StandIn:
+        number, *addresses = place or self.reserve()
+        self.hosts[name] = self._host(name, addresses, self._first_ids + number * stand_in_init.IDS, change)
+        return self.hosts[name]
 
     def _link(self, subnet: ipaddress.IPv4Network, private: bool) -> None:
         """Make the bridges, and a cable from this machine to the first one, where it looks for both networks."""
@@ -301,13 +328,14 @@ class StandIns:
         up = [f"address add {subnet[1]}/{subnet.prefixlen} dev {ours}", f"link set dev {ours} addrgenmode none up"]
         self._hub.batch_here("ip", up)
 
-    def _host(self, name: str, addresses: Sequence[str], first_id: int) -> StandIn:
+    def _host(self, name: str, addresses: Sequence[str], first_id: int, change: Callable[[StandIn], None]) -> StandIn:
         """Start a host. Its interfaces come later."""
         place = self._files.directory  # of logs
         root, file = self._run.directory / name / "root", self._run.directory / name / "pid"
         base = self._system.bin.parent / shims.ROOT
         host = StandIn(name, *addresses, root, 0, first_id, self.config, self._system, self._hub)
         self._furnish(host, base)
+        change(host)
         command = [sys.executable, "-I", stand_in_init.__file__, root, base / "usr", name, first_id, file]
         log = f"{place}/{name}.log"
         process = self._files.spawn([str(word) for word in command], log=log, directory=place)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -19,6 +20,15 @@ class Seen(FakeProcess):
     cpu_seconds = Process.cpu_seconds
 
 
+@contextlib.contextmanager
+def sampled(*how, **more):
+    """A sampler that samples before and after a block."""
+    made = Sampler(*how, **more)
+    made.take()
+    yield made
+    made.take()
+
+
 def test_rates_are_changes_a_second_between_first_and_last_sample():
     """Samples between them do not matter, and what only one of them has is left out."""
     sampler = Sampler({})
@@ -29,7 +39,7 @@ def test_rates_are_changes_a_second_between_first_and_last_sample():
 
 def test_a_round_has_the_metrics_of_the_machine_and_of_each_process():
     """CPU in cores, of the named process; steal, disk and network of the machine."""
-    with Sampler({"node1": Seen(os.getpid())}) as sampler:
+    with sampled({"node1": Seen(os.getpid())}) as sampler:
         sum(range(10**6))
     rates = sampler.rates()
 
@@ -43,7 +53,7 @@ def test_a_process_that_has_ended_is_no_error(pid):
     if pid is None:
         with subprocess.Popen(["true"]) as ended:
             pid = ended.pid
-    with Sampler({"node1": Seen(pid)}) as sampler:
+    with sampled({"node1": Seen(pid)}) as sampler:
         pass
 
     assert sampler.rates().get("cpu_node1", 0.0) == 0.0
@@ -80,10 +90,10 @@ class Counting(FakeHost):
 
 def test_a_clients_host_counts_what_is_no_child_of_ours():
     """Where it can be seen; otherwise nobody knows, and no CPU of other children is taken for the client's."""
-    with Sampler({}, client=Counting(1.0, 3.0)) as sampler:
+    with sampled({}, client=Counting(1.0, 3.0)) as sampler:
         pass
     first, last = (sample["cpu_client"] for _, sample in sampler.samples)
-    with Sampler({}, client=Counting(None, None)) as unseen:
+    with sampled({}, client=Counting(None, None)) as unseen:
         pass
 
     assert (first, last) == (1.0, 3.0)
@@ -128,7 +138,7 @@ ALL = {"cpu_user": 3.0, "cpu_system": 1.0, "cpu_iowait": 0.5, "disk_write_bytes"
 
 def changes(hosts, processes=None, client=None):
     """How much each metric has changed between the two samples of a round."""
-    with Sampler(processes or {}, client or Counting(None, None), hosts) as sampler:
+    with sampled(processes or {}, client or Counting(None, None), hosts) as sampler:
         pass
     (_, first), (_, last) = sampler.samples
     return {name: last[name] - first[name] for name in first if name in last}

@@ -120,6 +120,16 @@ def test_flushing_is_not_judged_where_it_costs_nothing(pool, monkeypatch):
     assert made.blind_spot("beats", 1, 0) == ""
 
 
+def test_a_lent_speed_is_that_of_the_hosts(pool, monkeypatch):
+    """A measurement asks the provisioner, which knows its hosts; this machine lends nothing."""
+    made = source(pool, WRITE, ONE)
+    assert made.lent() == ""
+    monkeypatch.setattr(pool.provisioner, "lent", lambda: "server1: its credits are used up")
+
+    assert made.lent() == "server1: its credits are used up"
+    assert pool.clusters == []
+
+
 def test_scaling_is_not_judged_where_nodes_share_cores(pool):
     """Nothing has to be started to know it; the hosts of another provisioner may be separate."""
     one = dataclasses.replace(TWO, nodes=1)

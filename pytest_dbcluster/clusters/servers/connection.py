@@ -16,6 +16,7 @@ from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.host import Connects
 
 CLOSE_SECONDS = 2.0
+Result = tuple[list[str], list[tuple[Any, ...]]]  # the names of its columns in lower case, and its rows
 
 
 class SQLError(DBClusterError):
@@ -56,23 +57,22 @@ class Connection:
             {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)} for row in rows
         ]
 
-    def _ask(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        with self._using:
-            return self._asked(statement)
+    def _ask(self, statement: str) -> Result:
+        return self.results(statement)[0]
 
     def batch(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round trip and return the rows of each. The first that fails ends it: SQLError.
 
         The error names all of them, and those before it have been run.
         """
+        return [rows for _, rows in self.results("; ".join(statements))]
+
+    def results(self, statement: str) -> list[Result]:
+        """Run statements, with semicolons between them, and return the result of each. Raises SQLError."""
         with self._using:
-            return [rows for _, rows in self._results("; ".join(statements))]
+            return self._results(statement)
 
-    def _asked(self, statement: str) -> tuple[list[str], list[tuple[Any, ...]]]:
-        return self._results(statement)[0]
-
-    def _results(self, statement: str) -> list[tuple[list[str], list[tuple[Any, ...]]]]:
-        """The names and rows of each result."""
+    def _results(self, statement: str) -> list[Result]:
         from mysql.connector import errors
         from mysql.connector.cursor import MySQLCursor
 
@@ -135,6 +135,31 @@ class Connection:
                 ssl_disabled=not self.endpoint.tls,
             )
         return self._connection
+
+
+class Accompanied(Connection):
+    """A connection on which the same statements follow all others, in the same round trip.
+
+    They are reads, or may be repeated as often as the caller asks something. ``answers``: the rows of each, as the last
+    round trip brought them; None before the first.
+    """
+
+    def __init__(self, connection: Connection, statements: Sequence[str]) -> None:
+        super().__init__(connection.name, connection.endpoint)
+        self._through = connection
+        self._statements = list(statements)
+        self.answers: list[list[tuple[Any, ...]]] | None = None
+
+    def results(self, statement: str) -> list[Result]:
+        """Run statements and then those that follow all others; return the results of the first. Raises SQLError."""
+        results = self._through.results("; ".join([statement, *self._statements]))
+        asked = len(results) - len(self._statements)
+        self.answers = [rows for _, rows in results[asked:]]
+        return results[:asked]
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._through.close()
 
 
 def _connected(connects: Connects | None, seconds: float, **options: Any) -> Any:

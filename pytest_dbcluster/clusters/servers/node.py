@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +17,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
-from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
+from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, SQLError
 from pytest_dbcluster.errors import ConfigError, NodeDied
 from pytest_dbcluster.hosts.host import DATA, Host, Process, at_once
 from pytest_dbcluster.releases.release import Release
@@ -29,6 +30,7 @@ LAST_LINES = 15
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
+LAZY = "@dbcluster_lazy_flush"  # holds a variable of the server while its log is flushed
 LISTS = (path_options.LIST, "plugin_load_add")
 
 
@@ -166,29 +168,40 @@ class Node:
         """Return the global statuses, or those LIKE ``pattern``, by name in lower case."""
         return self.pairs("SHOW GLOBAL STATUS" + (f" LIKE '{pattern}'" if pattern else ""))
 
+    @property
+    def flushing(self) -> list[str]:
+        """Statements that flush InnoDB's log, for one round trip; ``left_unflushed`` takes the rows of the last."""
+        lazy, names = self.dialect.lazy_flush, f"'{self.dialect.log_current}', '{self.dialect.log_flushed}'"
+        return [
+            f"SET {LAZY} = @@global.{lazy}",
+            f"SET GLOBAL {lazy} = 1",
+            self.dialect.flush,
+            f"SET GLOBAL {lazy} = {LAZY}",
+            f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})",
+        ]
+
     def unflushed(self) -> list[str]:
         """Flush InnoDB's log now, and return what is still not on disk; empty when everything is."""
-        names = f"'{self.dialect.log_current}', '{self.dialect.log_flushed}'"
-        log = f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})"
-        rows, ((lazy,),) = self.batch([log, f"SELECT @@global.{self.dialect.lazy_flush}"])
-        if not self._unflushed(rows):
-            return []
-        back = f"SET GLOBAL {self.dialect.lazy_flush} = {lazy}"
-        if lazy == 1:
-            return self._unflushed(self.batch([self.dialect.flush, log])[-1])
         try:
-            rows = self.batch([f"SET GLOBAL {self.dialect.lazy_flush} = 1", self.dialect.flush, back, log])[-1]
+            return self.left_unflushed(self.batch(self.flushing)[-1])
         except SQLError:
-            self.query(back)
+            with contextlib.suppress(SQLError):  # a connection that was lost takes the user's variable with it
+                self.query(f"SET GLOBAL {self.dialect.lazy_flush} = {LAZY}")
             raise
-        return self._unflushed(rows)
 
-    def _unflushed(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+    def left_unflushed(self, rows: Sequence[tuple[Any, ...]]) -> list[str]:
+        """What is not on disk yet, from the rows of the last statement of ``flushing``; empty when everything is."""
         current, flushed = self.dialect.log_current, self.dialect.log_flushed
         log = {str(name).lower(): str(value) for name, value in rows}
         if log[flushed] == log[current]:
             return []
         return [f"{self.name}: log flushed to {log[flushed]} of {log[current]}"]
+
+    def accompanied(self, statements: Sequence[str]) -> tuple[Node, Accompanied]:
+        """Return this node with the same statements after every other in its round trip, and who has their answers."""
+        node = copy.copy(self)
+        node.sql = through = Accompanied(self.sql, statements)
+        return node, through
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
         """Run one statement on the control connection, and return its rows. Raises SQLError; NodeDied if it died."""

@@ -268,14 +268,18 @@ def test_a_sample_of_a_distribution_is_taken_as_it_is(provisioner):
     assert verdict.options["binlog_format"].upper() == "ROW"
 
 
-def test_a_sample_that_its_own_server_refuses_is_explained(provisioner):
-    """The package of 11.8 ships a line that its server does not start with."""
+def test_a_sample_that_its_own_server_refuses_is_explained(provisioner, tmp_path):
+    """Packages of 11.8 have shipped a line that their server does not start with."""
+    (path,) = (find.find("mariadb:11.8").bin.parent / "root/usr/share").glob("*/wsrep.cnf")
+    text = path.read_text().replace("\nwsrep_causal_reads=0\n", "\n") + "\n[mysqld]\nwsrep_causal_reads=0\n"
+    (tmp_path / "wsrep.cnf").write_text(text)
+
     with pytest.raises(ConfigError) as caught:
-        judged(*sample("mariadb:11.8"), provisioner)
+        judged(cnf_file.read(tmp_path / "wsrep.cnf"), find.find("mariadb:11.8"), provisioner)
 
     assert str(caught.value).split("\n  ")[1:] == [
-        "wsrep.cnf:91: wsrep_causal_reads=0: mariadb:11.8 has no such option: renamed to wsrep_sync_wait (in mariadb "
-        "11 or before)"
+        f"wsrep.cnf:{len(text.splitlines())}: wsrep_causal_reads=0: mariadb:11.8 has no such option: renamed to "
+        "wsrep_sync_wait (in mariadb 11 or before)"
     ]
 
 

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from pytest_dbcluster.clusters.servers.connection import Connection, Endpoint, SQLError
+from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, SQLError
 from pytest_dbcluster.hosts.host import through_socket
 
 NOWHERE = "192.0.2.1"  # an address for documents (RFC 5737)
@@ -121,6 +121,23 @@ def test_the_first_statement_of_a_batch_that_fails_ends_it(standalone):
 
     assert connection.query("SELECT @n") == [(1,)]
     connection.close()
+
+
+def test_statements_that_follow_all_others_take_no_exchange_of_their_own(standalone, monkeypatch):
+    """The caller gets the answers that it asked for; those of the others lie beside, each from the last exchange."""
+    connection = Connection("node1", standalone.nodes[0].endpoint)
+    along = Accompanied(connection, ["SELECT 7", "SET @followed = COALESCE(@followed, 0) + 1", "SELECT @followed"])
+    exchanges = []
+    results = connection.results
+    monkeypatch.setattr(connection, "results", lambda statement: exchanges.append(statement) or results(statement))
+    with contextlib.closing(along):
+        assert along.answers is None
+
+        assert along.records("SELECT 1 AS one, NULL AS none") == [{"one": "1", "none": ""}]
+        assert along.answers == [[(7,)], [], [(1,)]]
+        assert along.batch(["SELECT 2", "SET @x = 3", "SELECT @x"]) == [[(2,)], [], [(3,)]]
+        assert along.answers == [[(7,)], [], [(2,)]]
+        assert len(exchanges) == 2
 
 
 def test_encryption_works_over_such_a_socket(briefly, mysql):

@@ -12,7 +12,7 @@ from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.workloads.sysbench import SysBench
-from pytest_dbcluster.workloads.tpcc import conditions
+from pytest_dbcluster.workloads.tpcc import orders
 from pytest_dbcluster.workloads.tpcc.workload import SCHEMA, TPCC
 from pytest_dbcluster.workloads.workload import Setting
 from tests.support import stand_ins
@@ -65,20 +65,20 @@ def test_rows_of_sysbench_are_those_that_both_hosts_inserted(setting):
 
 def test_orders_of_both_hosts_are_acknowledged_once(setting):
     """Each order is on every node, none is there that nobody sent, and all conditions hold."""
-    load = TPCC(threads=5, seconds=1.5, acknowledged=True)
+    load = TPCC(threads=5, seconds=1.5)
     load.prepare(setting)
-    orders = f"SELECT COUNT(*) FROM {SCHEMA}.orders"
-    before = setting.cluster.nodes[0].query(orders)[0][0]
+    count = f"SELECT COUNT(*) FROM {SCHEMA}.orders"
+    before = setting.cluster.nodes[0].query(count)[0][0]
     outcome, reports = load.observe(setting)
     assert setting.cluster.settle(60)
-    found, entry = conditions.acknowledged(reports), outcome.ledger.entries["new_order"]
+    found, entry = orders.reported(reports, "committed"), outcome.ledger.entries["new_order"]
 
     assert len(outcome.load_hosts) == 2
     assert [report["id"] for report in reports] == [0, 1, 2, 3, 4]
-    assert len(found["committed"]) == entry.committed > 0
+    assert len(found) == entry.committed > 0
     for node in setting.cluster.nodes:
-        assert node.query(orders)[0][0] == before + entry.committed
-        assert conditions.missing(node, found["committed"]) == []
+        assert node.query(count)[0][0] == before + entry.committed
+        assert found.lost(node) == []
     assert load.violations(setting.cluster) == []
 
 

@@ -12,9 +12,12 @@ import contextlib
 import csv
 import http.client
 import io
+import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
-from pytest_dbcluster.clusters.bringing import bring, bring_modules
+from pytest_dbcluster import registry
+from pytest_dbcluster.clusters.bringing import bring
 from pytest_dbcluster.clusters.proxies.haproxy import health_server
 from pytest_dbcluster.clusters.proxy import MOST_CONNECTIONS, Proxy, through
 from pytest_dbcluster.clusters.servers.connection import Endpoint, SQLError
@@ -87,8 +90,8 @@ class HAProxy(Proxy):
             self.spawn(
                 "status_port",
                 health_server.HealthSettings(ours.address, *self.account, watched).text(),
-                [ours.python, "-P", health_server.__file__],
-                {"PYTHONPATH": bring_modules(ours)},
+                [sys.executable, "-P", health_server.__file__],
+                {"PYTHONPATH": str(Path(registry.__file__).parents[1])},
                 ours,
             )
             self.spawn(

@@ -11,10 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import Completed, EndsCommands, Falls, Host, Process
+from pytest_dbcluster.hosts.host import Completed, EndsCommands, Falls, Host, Process, completed
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.machine import FREE, Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
@@ -113,11 +113,7 @@ class SshHost(Host, Falls, EndsCommands):
             command, self.directory, environment, output=f"{files}.out", errors=f"{files}.err", text=source
         )
         status, stdout, stderr = self.session.ended(script, files, seconds)
-        if status is None:
-            raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds)
-        if status:
-            raise CommandFailed(command, status, stdout, stderr, host=self.name)
-        return Completed(stdout, stderr, time.monotonic() - began)
+        return completed(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
     def spawn(
         self,

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import duration, gibibytes
+from pytest_dbcluster.formatting import counted, duration, gibibytes
 from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.local_host import LocalHost
 from pytest_dbcluster.hosts.local_run import LocalRun
@@ -87,11 +87,15 @@ class SshProvisioner(Provisioner):
         if not machines:
             raise ConfigError("--db-provisioner ssh needs machines: --db-host USER@ADDRESS, once for each")
         nodes, loads = checked("--db-host", machines), checked("--db-load-host", load_machines)
+        if both := set(nodes) & set(loads):
+            raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
+        self._begin(nodes, loads, Access(config, keys, base))
+
+    def _begin(self, nodes: Mapping[str, str], loads: Mapping[str, str], access: Access) -> None:
+        """Set the provisioner up. nodes, loads: machine -> private address, as ``access.checked`` has them."""
         self._targets, self._load_targets = tuple(nodes), tuple(loads)
         self._addresses = {**nodes, **loads}
-        if both := set(self._targets) & set(self._load_targets):
-            raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
-        self._access = Access(config, keys, base)
+        self._access = access
         self._run = LocalRun()
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._machines: dict[str, Machine] = {}
@@ -206,12 +210,16 @@ class SshProvisioner(Provisioner):
         self._over.set()
         with self._beginning:
             sessions = [*self._sessions.values()]
-            own = [machine.session for machine in self._machines.values()]
+            own = [*self._machines.values()]
             self._sessions.clear()
             self._machines.clear()
         closed(sessions)
-        closed(own)
+        self._leave_machines(own)
+        closed([machine.session for machine in own])
         self._run.close()
+
+    def _leave_machines(self, machines: Sequence[Machine]) -> None:
+        """Do what is to be done while machines can still be reached, after the end of every program on them."""
 
     def _take(self, nodes: int) -> list[Machine]:
         """The machines of a cluster with this many nodes. Those that this run has come first.
@@ -227,9 +235,9 @@ class SshProvisioner(Provisioner):
                 while busy := self._taken(nodes - len(have), load=not self._machines):
                     if self._machines:
                         raise Unsupported(
-                            f"a cluster of {nodes} nodes needs {nodes - len(have)} more machines than this process "
-                            f"has, and others use {', '.join(busy)}: name more machines with --db-host, or take fewer "
-                            "workers (-n)"
+                            f"a cluster of {nodes} nodes needs {counted(nodes - len(have), 'more machine')} than "
+                            f"this process has, and others use {', '.join(busy)}: name more machines with "
+                            "--db-host, or take fewer workers (-n)"
                         )
                     if reason := self.over():
                         raise Inconclusive(f"{reason} while it waited for machines: others use {', '.join(busy)}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import itertools
 import shlex
 import signal
@@ -28,12 +29,33 @@ from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Acce
 READY_SECONDS = 4.0 * CONNECT_SECONDS  # a jump host, and a machine that is busy
 END_SECONDS = 15.0  # a machine ends the programs of its host first, and removes its files
 ANSWER_SECONDS = 60.0
-KILLED_SECONDS = 1.0  # to wait for the end of a killed script
 SMALL = 32 * 1024  # bytes of a file that goes over the agent's line; a larger one goes beside it
 LINE = 1000  # characters
 BEGINS = "dbcluster-output-begins"  # a line before the output of a script
 MISSING = 44  # the status of a script that found no file
 COPY_SECONDS = 1800.0  # for a release over a slow link
+
+
+@dataclasses.dataclass
+class Seen:
+    """How far a file of the machine was read: ``end``, in bytes. A file with its time of change is kept beside.
+
+    The two are compared by the shell itself. A time counts only if it was over when the file was read: two changes at
+    one tick of the kernel's clock have one time.
+    """
+
+    number: int
+    end: int = -1
+
+    def noting(self, source: str) -> str:
+        """Shell commands that keep the time of change, before the file is read."""
+        mark = f".seen-{self.number}"
+        return f"touch -r {source} {mark} 2>/dev/null; : >{mark}.now; [ {mark} -ot {mark}.now ] || rm -f {mark}"
+
+    def asking(self, source: str) -> str:
+        """A shell command that ends with 0 if the file has the time of change that was kept."""
+        mark = f".seen-{self.number}"
+        return f"[ -e {mark} ] && ! [ {source} -nt {mark} ] && ! [ {source} -ot {mark} ] && [ -e {source} ]"
 
 
 class MachineBusy(ProvisionError):
@@ -58,6 +80,7 @@ class Session:
         self._forwards: dict[tuple[str, int], str] = {}
         self._forwarding = threading.Lock()
         self._numbers = itertools.count(1)
+        self._seen: dict[str, Seen] = {}
         self._commands: set[int] = set()  # the numbers of those that run
         ours, theirs = socket.socketpair()
         with theirs:
@@ -117,16 +140,12 @@ class Session:
         files: to which it writes these, relative to the agent's directory or absolute. The script is killed when
         waiting for it ends, for any reason. Raises ProvisionError.
         """
-        number, status = self.agent.begin(script, files), None
+        number = self.agent.begin(script, files)
         self._commands.add(number)
         try:
-            status = self.agent.wait(number, seconds)
+            status = self.agent.finished(number, seconds)
         finally:
             self._commands.discard(number)
-            if status is None:
-                with contextlib.suppress(ProvisionError):
-                    self.agent.signal(number, "KILL")
-                    self.agent.wait(number, KILLED_SECONDS)
         return status, self._output(number, files, "out"), self._output(number, files, "err")
 
     def _output(self, number: int, files: str, part: str) -> str:
@@ -144,7 +163,7 @@ class Session:
                 self.agent.signal(number, "KILL")
 
     def push(self, content: bytes, path: str, mode: int) -> None:
-        """Write a file on the machine, which has its permissions from the start. Raises CommandFailed."""
+        """Write a file on the machine, which has its permissions from the start. Raises ProvisionError."""
         target, parent = shlex.quote(path), shlex.quote(str(PurePosixPath(path).parent))
         script = f"umask 077; mkdir -p {parent} && rm -f {target} && : >{target} && chmod {mode:o} {target} && "
         if len(content) <= SMALL:
@@ -158,17 +177,33 @@ class Session:
             self.send(f"cat {shlex.quote(file.name)}", f"{script}cat >{target}")
 
     def pull(self, path: str, offset: int = 0) -> bytes:
-        """The content of a file of the machine from byte ``offset`` (0-based). Raises FileNotFoundError.
+        """The content of a file of the machine from byte ``offset`` (0-based).
 
-        path: absolute, or relative to the agent's directory.
+        path: absolute, or relative to the agent's directory. Raises FileNotFoundError for a missing file, and
+        CommandFailed for one that cannot be read.
         """
+        if not offset:
+            return self._pulled(path, offset)
+        source, seen = shlex.quote(path), self._seen.setdefault(path, Seen(next(self._numbers)))
+        if offset == seen.end and self.agent.finished(self.agent.begin(seen.asking(source)), ANSWER_SECONDS) == 0:
+            return b""  # such as a log in most rounds: no program was started for it
+        content = self._pulled(path, offset, seen.noting(source))
+        seen.end = offset + len(content)
+        return content
+
+    def _pulled(self, path: str, offset: int, before: str = ":") -> bytes:
+        """The content of a file from a byte. before: what is done before it is read."""
         source = shlex.quote(path)
         files = f".ask-{next(self._numbers)}"
-        read = f"[ -e {source} ] || exit {MISSING}; exec tail -c +{offset + 1} {source} >{files}.out"
-        number = self.agent.begin(read, files)
-        status = self.agent.wait(number, ANSWER_SECONDS)
+        read = f"{before}; exec tail -c +{offset + 1} {source} >{files}.out 2>{files}.err"
+        number = self.agent.begin(f"[ -e {source} ] || exit {MISSING}; {read}", files)
+        status = self.agent.finished(number, ANSWER_SECONDS)
         if status == MISSING:
             raise FileNotFoundError(f"{path} on {self.target}")
+        if status != 0:
+            errors = self._output(number, files, "err")
+            timeout = ANSWER_SECONDS if status is None else None
+            raise CommandFailed(["read", path], status, "", errors, host=self.target, seconds=timeout)
         said = self.agent.said(number, "out")
         if said is not None:
             return said

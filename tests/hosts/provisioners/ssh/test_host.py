@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import sys
 import threading
 import time
 from pathlib import Path
@@ -329,6 +330,7 @@ def test_a_fall_ends_all_programs_and_the_host_stays(host):
 
 SERVER = """
 import socket
+import sys
 with socket.create_server(("{address}", {port})) as server:
     while True:
         with server.accept()[0] as one:
@@ -375,7 +377,7 @@ def test_a_program_of_this_machine_is_reached_from_the_machine(host, provisioner
     port = beside.port(9200)
     log = f"{beside.directory}/server.log"
     text = SERVER.format(address="127.0.0.1", port=port)
-    process = beside.spawn([beside.python, "-c", text], log=log, directory=beside.directory)
+    process = beside.spawn([sys.executable, "-c", text], log=log, directory=beside.directory)
     ask = f"exec 3<>/dev/tcp/127.0.0.1/{port}; echo there >&3; head -c 10 <&3"
 
     def answers():

@@ -142,7 +142,7 @@ def test_workers_take_different_machines(on, monkeypatch):
     assert [host.machine for host in first.acquire(ONE)] == ["host1"]
     assert [host.machine for host in first.acquire(TWO)] == ["host1", "host3"]
 
-    with pytest.raises(Unsupported, match="needs 1 more machines than this process has, and others use host2"):
+    with pytest.raises(Unsupported, match="needs 1 more machine than this process has, and others use host2"):
         first.acquire(THREE)
 
 

@@ -323,8 +323,11 @@ def mark_of(pid):
 
 
 def first_there(pid):
-    """Whether a process is the first one of a PID namespace."""
-    state = Path(f"/proc/{pid}/status").read_text()
+    """Whether a process is the first one of a PID namespace. One that has ended meanwhile is not."""
+    try:
+        state = Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
     return next(line.split()[-1] for line in state.splitlines() if line.startswith("NSpid:")) == "1"
 
 

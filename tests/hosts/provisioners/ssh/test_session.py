@@ -114,6 +114,31 @@ def test_a_file_is_pulled_from_any_byte(session):
         session.pull("none")
 
 
+def test_a_file_that_did_not_grow_is_not_read_again(session, monkeypatch):
+    """Nor is a program started; what was added is read, also where clocks do not see a difference."""
+    scripts, begin = [], session.agent.begin
+    monkeypatch.setattr(session.agent, "begin", lambda script, *more: scripts.append(script) or begin(script, *more))
+    path = f"/var/tmp/pytest-dbcluster-0/{session.name}/log"
+    session.ask(f"printf 0123 >{path}; touch -d '1 hour ago' {path}")
+    assert [session.pull(path, 2), session.pull(path, 4), session.pull(path, 4)] == [b"23", b"", b""]
+    assert "tail" not in scripts[-1]
+
+    session.ask(f"printf 45 >>{path}; touch -d '2 hours ago' {path}")  # a clock that went back
+    assert session.pull(path, 4) == b"45"
+    for number in range(6, 12):  # faster than the clock of the file system ticks
+        session.ask(f"printf x >>{path}")
+        assert session.pull(path, number) == b"x"
+    session.ask(f"rm {path}")
+    with pytest.raises(FileNotFoundError):
+        session.pull(path, 12)
+
+
+def test_what_cannot_be_read_is_an_error_and_not_empty(session):
+    """The message has the machine and its words."""
+    with pytest.raises(CommandFailed, match=r"(?s)read /var/tmp.*host1.*Is a directory"):
+        session.pull("/var/tmp")
+
+
 def test_one_way_leads_to_a_port_whoever_asks(session):
     """A second one for the same port would be a second socket."""
     paths = {session.forwarded("127.0.0.1", 22) for _ in range(3)}
