@@ -46,6 +46,7 @@ LONG = (
     "contracts/test_topologies.py",
     "workloads/tpcc/test_workload_population.py",
     "workloads/tpcc/test_workload.py",
+    "workloads/tpcc/test_workload_corruptions.py",
     "plugin/test_xdist.py",
     "contracts/test_workloads.py",
     "clusters/topologies/group_replication/test_topology_members.py",

@@ -41,13 +41,19 @@ class Terms:
 
     alpha: the maximum chance of a wrong verdict per side, one of ``critical_values.ALPHAS``. cap: the maximum number
     of pairs, 160 or less. out_of_budget: why drawing must end now; empty while it may go on. untrusted: why no verdict
-    can be trusted, however many pairs are drawn; empty when verdicts can be trusted.
+    can be trusted, however many pairs are drawn; empty when verdicts can be trusted. trusted_pairs: the first pairs, up
+    to which a verdict can be trusted all the same: what made the later ones unfit came after them.
     """
 
     alpha: float = ALPHA
     cap: int = CAP
     out_of_budget: str = ""
     untrusted: str = ""
+    trusted_pairs: int = 0
+
+    def distrust(self, pairs: int) -> str:
+        """Why a verdict from the first so many pairs cannot be trusted; empty when it can be."""
+        return self.untrusted if pairs > self.trusted_pairs else ""
 
 
 USUAL = Terms()
@@ -67,7 +73,7 @@ def judge(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | No
         verdict = dataclasses.replace(verdict, reason=f"{verdict.reason}; {few}")
     if times is not None:
         verdict = dataclasses.replace(verdict, stalls=estimators.stall_test(*times)[:2])
-    return inconclusive(verdict, terms.untrusted)
+    return inconclusive(verdict, terms.distrust(len(pairs)))
 
 
 def replay(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | None = None) -> Verdict | None:
@@ -104,7 +110,8 @@ def judge_ordered(
     decision = _decide([(claim, pairs) for pairs in steps], terms)
     if decision is None:
         return None
-    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), terms.untrusted) for pairs in steps)
+    why = terms.distrust(len(steps[0]))
+    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), why) for pairs in steps)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {len(steps)})" if len(steps) > 1 else ""
     return dataclasses.replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
@@ -365,7 +372,7 @@ def judge_stalls(pairs: Pairs, times: Times, terms: Terms = USUAL) -> Verdict | 
         needed_pairs=STALL_PAIRS if too_few and outcome is Outcome.INCONCLUSIVE else None,
         needed_margin=None,
     )
-    return inconclusive(verdict, terms.untrusted or unlike_voids(pairs))
+    return inconclusive(verdict, terms.distrust(len(pairs)) or unlike_voids(pairs))
 
 
 def _stall_answer(chance: float, alpha: float, too_few: str) -> tuple[Outcome, str]:

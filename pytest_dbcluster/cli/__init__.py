@@ -7,6 +7,7 @@
 - ``calibrate``: the command ``calibrate``: how far fresh equal clusters differ.
 - ``cache``, ``images``, ``doctor``: the commands ``cache``, ``image`` and ``doctor``.
 - ``report``: the command ``report``.
+- ``ec2``: the command ``ec2``.
 - ``text``: progress lines and sizes, for several commands.
 
 A new command is a module here and a line in ``main``.

@@ -26,7 +26,8 @@ from pytest_dbcluster.cli.text import tell
 from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive, ProvisionError, SeriesVoid, Unsupported
 from pytest_dbcluster.formatting import Report, duration
-from pytest_dbcluster.hosts.provisioner import given_images, given_machines, provisioner_class
+from pytest_dbcluster.hosts.given import given_elsewhere
+from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.measurement import Measurement, Rules
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import round_length
@@ -69,7 +70,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
     )
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
-    machines = given_machines(arguments, arguments.provisioner)
+    machines = given_elsewhere(arguments, arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
     resolution = Resolution(provisioner, fragments=Path(), below=None, progress=tell)
     pool = Pool(resolution)
@@ -77,6 +78,7 @@ def run_calibrate(arguments: argparse.Namespace) -> int:
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
         with pool.turns.building():
+            provisioner.expect([spec])
             variant = resolution.resolve(spec, switched=False)
         key = Key.of(variant, workload, provisioner)
         if arguments.again:

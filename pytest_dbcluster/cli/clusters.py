@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.cli.ec2 import leftovers as ec2
 from pytest_dbcluster.cli.text import own_options, tell
 from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.clusters.servers.cnf_file import CnfFile
@@ -20,10 +21,11 @@ from pytest_dbcluster.clusters.startup import bring_up
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import Report, counted, duration, size
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.given import given_elsewhere
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.network import measured_back
 from pytest_dbcluster.hosts.network.measured_back import MeasuredBack
-from pytest_dbcluster.hosts.provisioner import Keeps, given_machines, provisioner_class
+from pytest_dbcluster.hosts.provisioner import Keeps, provisioner_class
 from pytest_dbcluster.hosts.provisioners.container import engine
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Ended, Leftovers
 from pytest_dbcluster.hosts.runs import Run
@@ -194,13 +196,13 @@ def run_up(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.hosts.provisioner import given_images, module_of
 
     module_of(arguments.provisioner)
-    if arguments.provisioner == "ssh":
+    if (elsewhere := arguments.provisioner) in ("ssh", "ec2"):
         raise ConfigError(
             "servers on machines that ssh reaches end with the command that started them, so up cannot leave a cluster "
-            "there; measure on them with dbcluster compare --provisioner ssh or with a test, or take --provisioner "
-            "local for a cluster to look at"
+            f"there; measure on them with dbcluster compare --provisioner {elsewhere} or with a test, or take "
+            "--provisioner local for a cluster to look at"
         )
-    given_machines(arguments, arguments.provisioner)
+    given_elsewhere(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
     if arguments.proxy:
         registry.find("proxy", arguments.proxy, planned=proxy.PLANNED)
@@ -219,7 +221,9 @@ def run_up(arguments: argparse.Namespace) -> int:
 
 
 def run_ps(arguments: argparse.Namespace) -> int:
-    """``dbcluster ps``: list the runs and kept clusters of this machine, or what runs have on machines elsewhere."""
+    """``dbcluster ps``: list the runs and kept clusters of this machine, or what runs have elsewhere."""
+    if _in_account(arguments):
+        return ec2.run_ps(arguments)
     if (elsewhere := _elsewhere(arguments)) is not None:
         return _ps_elsewhere(elsewhere)
     head = [field.name.replace("run_", "") for field in dataclasses.fields(ClusterRow)]
@@ -227,9 +231,20 @@ def run_ps(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _in_account(arguments: argparse.Namespace) -> bool:
+    """Whether a command is about an account of AWS, and not about machines. Raises ConfigError."""
+    if arguments.provisioner == "ec2":
+        given_elsewhere(arguments, arguments.provisioner)
+        return True
+    of_account = {"--region": arguments.region, "--run": arguments.of_run, "--expired": arguments.expired}
+    if given := [option for option, value in of_account.items() if value]:
+        raise ConfigError(f"{given[0]} is about runs in an account of AWS: take --provisioner ec2")
+    return False
+
+
 def _elsewhere(arguments: argparse.Namespace) -> Leftovers | None:
     """What runs have on the machines of a command; None for a command about this machine. Raises ConfigError."""
-    machines = given_machines(arguments, arguments.provisioner)
+    machines = given_elsewhere(arguments, arguments.provisioner)
     return Leftovers(**machines) if arguments.provisioner == "ssh" else None
 
 
@@ -258,6 +273,8 @@ def _told(leftovers: Leftovers, ended: Sequence[Ended] = ()) -> int:
 
 def run_down(arguments: argparse.Namespace) -> int:
     """``dbcluster down ID|NAME ...``: end kept clusters, and say what of them is left."""
+    if _in_account(arguments):
+        return ec2.run_down(arguments)
     if (elsewhere := _elsewhere(arguments)) is not None:
         if arguments.all or not arguments.wanted:
             raise ConfigError(
@@ -286,6 +303,8 @@ def run_reap(arguments: argparse.Namespace) -> int:
     from pytest_dbcluster.hosts import runs
     from pytest_dbcluster.system import worker_files
 
+    if _in_account(arguments):
+        return ec2.run_reap(arguments)
     if (elsewhere := _elsewhere(arguments)) is not None:
         return _reap_elsewhere(elsewhere, programs=arguments.programs)
     if arguments.programs:

@@ -39,7 +39,8 @@ from pytest_dbcluster.clusters.topology import usual_nodes
 from pytest_dbcluster.errors import ConfigError, Inconclusive
 from pytest_dbcluster.formatting import amount, counted, duration
 from pytest_dbcluster.hosts import runs
-from pytest_dbcluster.hosts.provisioner import given_images, given_machines, provisioner_class
+from pytest_dbcluster.hosts.given import given_elsewhere
+from pytest_dbcluster.hosts.provisioner import given_images, provisioner_class
 from pytest_dbcluster.measuring.answer import Answer
 from pytest_dbcluster.reporting import results_directory, results_lock
 from pytest_dbcluster.reporting.documents import run_document, run_recorder
@@ -89,7 +90,7 @@ def _compare(arguments: argparse.Namespace) -> int:
     seed = secrets.randbits(64) if arguments.seed is None else arguments.seed
     images = given_images(arguments.image, arguments.provisioner)
     chosen = provisioner_class(arguments.provisioner)
-    machines = given_machines(arguments, arguments.provisioner)
+    machines = given_elsewhere(arguments, arguments.provisioner)
     provisioner = chosen(chosen=dict(images)) if images else chosen(**machines)
     root = Path(arguments.cnf_root) if arguments.cnf_root else None
     place = results_lock.take(Path(arguments.results), (), option="--results")  # cleared when there are others
@@ -101,6 +102,7 @@ def _compare(arguments: argparse.Namespace) -> int:
         stack.callback(provisioner.close)
         stack.callback(_end, pool)
         with pool.turns.building():
+            provisioner.expect(specs)
             equal = _same(*check(resolution, specs)) and not arguments.equal
             variants = [] if equal else [resolution.resolve(spec) for spec in specs]
         for line in resolution.overridden:

@@ -19,10 +19,12 @@ from pytest_dbcluster.clusters.servers import connection
 from pytest_dbcluster.errors import ConfigError, ProvisionError, Unsupported
 from pytest_dbcluster.formatting import gibibytes, printable
 from pytest_dbcluster.hosts import runs
+from pytest_dbcluster.hosts.given import given_elsewhere
 from pytest_dbcluster.hosts.guests import guest, network, user_namespace
 from pytest_dbcluster.hosts.network import kernel_router, local_paths
-from pytest_dbcluster.hosts.provisioner import given_machines
 from pytest_dbcluster.hosts.provisioners.container import engine, images
+from pytest_dbcluster.hosts.provisioners.ec2 import checkup
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ssh.checkup import Checkup, Checkups
 from pytest_dbcluster.hosts.provisioners.ssh.leftovers import Leftovers
 from pytest_dbcluster.releases import fetched
@@ -37,6 +39,7 @@ GUEST_MEMORY = 512 * 2**20  # of the smallest guest in which a server runs with 
 CLOCK_SECONDS = 5.0  # by which the clock of a machine elsewhere may differ
 CONNECTIONS = 4096  # open files; a proxy needs two for each connection
 GIB = 2**30
+NEEDED = ("account", "credentials", "quota", "prices", "clock")  # findings without which no run on EC2 begins
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,8 +52,12 @@ class Finding:
 
 
 def run_doctor(arguments: argparse.Namespace) -> int:
-    """``dbcluster doctor``: print the findings. Returns 1 when a machine elsewhere cannot be used."""
-    machines = given_machines(arguments, arguments.provisioner)
+    """``dbcluster doctor``: print the findings. Returns 1 when a machine or an account cannot be used."""
+    machines = given_elsewhere(arguments, arguments.provisioner)
+    if arguments.provisioner == "ec2":
+        found = checkup.findings(Account(arguments.region), machines["settings"])
+        print(printable(text([Finding(one.name, one.value, one.problem) for one in found]), lines=True))
+        return 1 if any(one.problem for one in found if one.name in NEEDED) else 0
     if arguments.provisioner != "ssh":
         print(printable(text(findings()), lines=True))
         return 0

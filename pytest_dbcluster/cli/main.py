@@ -10,8 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 
 from pytest_dbcluster import registry
+from pytest_dbcluster.cli.ec2 import commands as ec2
 from pytest_dbcluster.cli.text import known_size, own_options, tell, turn
 from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.hosts.given import add_ec2_options
 from pytest_dbcluster.reporting.tables import layout
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -77,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_image(add("image", _image_list, "make container images of releases, without an image registry"))
     _add_report(add("report", _report, "make the page of recorded results again, of one run or of several together"))
     _add_history(add("history", _history_list, "show what claims were in earlier runs, and what has changed"))
+    of_ec2 = add("ec2", ec2.run_policy, "fetch prices of Amazon EC2, and print the permissions that a run needs there")
+    ec2.add_actions(of_ec2)
     return parser
 
 
@@ -94,9 +98,16 @@ def _add_inspection(add: Callable[..., argparse.ArgumentParser]) -> None:
         action="store_true",
         help="with --provisioner ssh: remove the programs that were sent too, which stay for later runs otherwise",
     )
+    reap.add_argument(
+        "--run", dest="of_run", metavar="ID", help="with --provisioner ec2: end this run, whose ever it is"
+    )
+    reap.add_argument(
+        "--expired", action="store_true", help="with --provisioner ec2: end only what has outlived its time to live"
+    )
     _add_elsewhere(reap)
     doctor = add("doctor", _doctor, "check this machine, and list the claims that cannot be measured on it")
     _add_elsewhere(doctor)
+    add_ec2_options(doctor.add_argument, "with --provisioner ec2: ")
 
 
 def _add_up(up: argparse.ArgumentParser) -> None:
@@ -118,7 +129,7 @@ def _add_up(up: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"a proxy in front of the nodes: {' or '.join(registry.names('proxy'))} (default: none)",
     )
-    _add_where(up, "container or vm; not ssh, where servers end with the command")
+    _add_where(up, "container or vm; not ssh or ec2, where servers end with the command")
     up.add_argument(
         "--rtt", type=float, metavar="SECONDS", help="how far the nodes are apart, there and back: 0.005 is 5 ms"
     )
@@ -154,6 +165,7 @@ def _add_where(up: argparse.ArgumentParser, others: str) -> None:
         help="image for the containers of a release, with --provisioner container; repeatable",
     )
     _add_machines(up.add_argument)
+    add_ec2_options(up.add_argument, "with --provisioner ec2: ")
 
 
 def _add_machines(option: Callable[..., object]) -> None:
@@ -184,14 +196,19 @@ def _add_machines(option: Callable[..., object]) -> None:
 
 def _add_elsewhere(command: argparse.ArgumentParser) -> None:
     """The options of a command that is about this machine, or about machines elsewhere."""
+    command.set_defaults(of_run="", expired=False)
     command.epilog = (
         f"example: dbcluster {command.prog.split()[-1]} --provisioner ssh --db-host admin@db1 --db-host admin@db2"
     )
     command.add_argument(
         "--provisioner",
         default="local",
-        choices=("local", "ssh"),
-        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host",
+        choices=("local", "ssh", "ec2"),
+        help="local: this machine, with its containers and guests (default); ssh: the machines of --db-host; ec2: what "
+        "runs have in an account of AWS",
+    )
+    command.add_argument(
+        "--region", default="", metavar="REGION", help="with --provisioner ec2: the region (default: as boto3 finds it)"
     )
     _add_machines(command.add_argument)
 
@@ -245,10 +262,11 @@ def _add_how(option: Callable[..., object]) -> None:
         "--provisioner",
         default="local",
         metavar="NAME",
-        help="where the clusters run: local (default), container, vm or ssh",
+        help="where the clusters run: local (default), container, vm, ssh or ec2",
     )
     option("--image", action="append", default=[], metavar="NAME:VERSION=IMAGE", help="image of a release; repeatable")
     _add_machines(option)
+    add_ec2_options(option, "with --provisioner ec2: ")
 
 
 def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
@@ -288,7 +306,7 @@ def _add_calibrate(calibrate: argparse.ArgumentParser) -> None:
         help="time of all pairs with the starts of their clusters (default: what --rounds takes)",
     )
     option("--again", action="store_true", help="forget the pairs that are known, and begin anew")
-    _add_where(calibrate, "container, vm, or ssh, on the machines of --db-host")
+    _add_where(calibrate, "container, vm, ssh, on the machines of --db-host, or ec2")
 
 
 def _add_report(report: argparse.ArgumentParser) -> None:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 
 from pytest_dbcluster import formatting
 
-OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z]+(?:-[a-z]+)*)")
+OF_TEST_RUN = re.compile(r"(?:pytest )?--db-(?P<name>[a-z0-9]+(?:-[a-z0-9]+)*)")
 
 
 def own_options(text: str, options: Collection[str]) -> str:

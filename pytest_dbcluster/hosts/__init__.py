@@ -7,6 +7,7 @@ that starts the servers and ends them when its owner ends.
 
 - ``host``: the base class, and the optional powers of a host.
 - ``provisioner``: the base class. ``provisioners/``: each provisioner.
+- ``given``: the options that say where clusters run elsewhere.
 - ``local_host``, ``local_run``, ``supervisor``: programs on this machine. Containers and guests also use them.
 - ``agent``, ``agent_host``: what containers and guests share: a program that starts programs, and shared files.
 - ``guests``: virtual machines that are processes of this machine. ``subnets``: free addresses for networks.
@@ -18,4 +19,4 @@ that starts the servers and ends them when its owner ends.
 A new provisioner is a module or folder in ``provisioners/``; its name is the name that users type.
 """
 
-__all__ = ["guests", "host", "kept_logs", "network", "provisioner", "provisioners", "runs"]
+__all__ = ["given", "guests", "host", "kept_logs", "network", "provisioner", "provisioners", "runs"]

@@ -10,13 +10,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_dbcluster.errors import CommandFailed, ProvisionError
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process
+from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process, completed
 from pytest_dbcluster.hosts.local_host import LocalHost
-
-END_SECONDS = 1.0  # to wait for the end of a killed command
 
 
 class AgentProcess(Process):
@@ -95,11 +93,7 @@ class AgentHost(Host, EndsCommands):
         finally:
             for file in files.values():
                 Path(file).unlink(missing_ok=True)
-        if status is None:
-            raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds)
-        if status:
-            raise CommandFailed(command, status, stdout, stderr, host=self.name)
-        return Completed(stdout, stderr, time.monotonic() - began)
+        return completed(command, status, stdout, stderr, host=self.name, timeout=seconds, began=began)
 
     def _ended(
         self,
@@ -119,17 +113,11 @@ class AgentHost(Host, EndsCommands):
                 text=files["in"] if text else "",
             )
         )
-        status = None
         self._commands.add(number)
         try:
-            status = self.agent.wait(number, seconds)
+            return self.agent.finished(number, seconds)
         finally:
             self._commands.discard(number)
-            if status is None:
-                with contextlib.suppress(ProvisionError):
-                    self.agent.signal(number, "KILL")
-                    self.agent.wait(number, END_SECONDS)
-        return status
 
     def end_commands(self) -> None:
         """Kill the commands that ``run`` has begun."""

@@ -10,18 +10,22 @@ from __future__ import annotations
 import abc
 import concurrent.futures
 import dataclasses
+import functools
 import os
 import shutil
 import socket
-import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from pytest_dbcluster.errors import CommandFailed
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
 Connects = Callable[[str, int, float], socket.socket]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
+MOST_ASKED = 256  # questions at once, those that a question asks included
 DATA = "data"  # in the directory of a host: what its server keeps
 
 
@@ -51,6 +55,18 @@ class Completed:
     stdout: str
     stderr: str
     seconds: float
+
+
+def completed(
+    command: Sequence[str], status: int | None, stdout: str, stderr: str, *, host: str, timeout: float, began: float
+) -> Completed:
+    """What a command has done that ended with this status, or, with None, was killed after ``timeout`` seconds.
+
+    began: when it did, by ``time.monotonic``. Raises CommandFailed for anything but status 0.
+    """
+    if status != 0:
+        raise CommandFailed(command, status, stdout, stderr, host=host, seconds=timeout if status is None else None)
+    return Completed(stdout, stderr, time.monotonic() - began)
 
 
 class Process(abc.ABC):
@@ -87,7 +103,6 @@ class Host(abc.ABC):
     to. ``directory``: the directory for our files on the host. ``root``: whether commands run as root on the host.
     ``patience``: how many times as long as on this machine a server may take before it counts as one that hangs.
     ``machine``: the machine that the host is on, empty for this machine. Hosts of one machine have the same text.
-    ``python``: the Python, 3.11 or later, that runs Python programs of ours there.
     All paths are absolute paths on the host. Reading a missing file raises FileNotFoundError.
     """
 
@@ -98,7 +113,6 @@ class Host(abc.ABC):
     root: bool
     patience: float = 1.0
     machine: str = ""
-    python: str = sys.executable
 
     @abc.abstractmethod
     def run(
@@ -256,10 +270,21 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
     """
     if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
         return [ask(item) for item in items]
-    with concurrent.futures.ThreadPoolExecutor(len(items), thread_name_prefix="dbcluster-each") as threads:
-        answers = [threads.submit(ask, item) for item in items]
+    answers = [_asking().submit(ask, item) for item in items]
+    try:
         concurrent.futures.wait(answers)
-        return [answer.result() for answer in answers]
+    finally:
+        concurrent.futures.wait(answers)  # after Ctrl-C too: the caller ends what they ask
+    return [answer.result() for answer in answers]
+
+
+@functools.cache
+def _asking() -> concurrent.futures.ThreadPoolExecutor:
+    """The threads that ask. They stay for the next questions: to start seven takes longer than their questions.
+
+    There are more than enough, because a question may ask more of them.
+    """
+    return concurrent.futures.ThreadPoolExecutor(MOST_ASKED, thread_name_prefix="dbcluster-each")
 
 
 def together(one: Callable[[], Item], other: Callable[[], Answer], hosts: Sequence[Host]) -> tuple[Item, Answer]:

@@ -7,7 +7,7 @@ import dataclasses
 import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from pytest_dbcluster import registry
 from pytest_dbcluster.errors import ConfigError
@@ -19,7 +19,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 if TYPE_CHECKING:
     from pytest_dbcluster.releases.release import Release
 
-PLANNED = ("ec2",)
+PLANNED: Sequence[str] = ()
 NO_DISKS = "only virtual machines have disks of their own; take --db-provisioner vm"
 
 
@@ -60,6 +60,9 @@ class Provisioner(abc.ABC):
     def missing(self) -> Mapping[str, str]:
         """Why some powers are not offered on this machine: power, as in ``offers`` -> a clause with the reason."""
         return {}
+
+    def expect(self, specs: Sequence[ClusterSpec]) -> None:  # noqa: B027  (most provisioners make hosts one by one)
+        """Say which clusters come next: a provisioner can make what they need together. It costs nothing by itself."""
 
     @abc.abstractmethod
     def acquire(self, spec: ClusterSpec) -> Sequence[Host]:
@@ -103,6 +106,14 @@ class Provisioner(abc.ABC):
         Hosts on other machines give ``cpu``, ``memory`` and ``kernel`` here, which replace those of this machine.
         """
         return {}
+
+    def lent(self) -> str:
+        """Why the hosts are slower now than they were: they have used up a speed that they were lent, as by credits.
+
+        Empty while it lasts, and for hosts that are lent nothing. It is asked before and after every block of rounds;
+        the blocks from then on decide no claim.
+        """
+        return ""
 
     @property
     def disk(self) -> str:
@@ -206,20 +217,3 @@ def given_images(given: Sequence[str], provisioner: str) -> Mapping[str, str]:
             )
         images[str(ReleaseName.parse(name))] = image
     return images
-
-
-def given_machines(option: Any, provisioner: str) -> Mapping[str, Any]:
-    """The arguments of the provisioner ssh from parsed options. Raises ConfigError for those without it."""
-    given = {
-        "machines": tuple(option.db_host or ()),
-        "load_machines": tuple(option.db_load_host or ()),
-        "keys": option.db_host_keys and Path(option.db_host_keys),
-        "config": option.db_ssh_config and Path(option.db_ssh_config),
-        "base": option.db_host_directory,
-    }
-    told = {name: value for name, value in given.items() if value}
-    if told and provisioner != "ssh":
-        raise ConfigError(
-            f"machines were given, but the provisioner {provisioner} uses none; take --db-provisioner ssh"
-        )
-    return told

@@ -19,6 +19,7 @@ from pytest_dbcluster.claims.pairs import Pairs, log
 from pytest_dbcluster.errors import ConfigError, Inconclusive, SeriesVoid
 from pytest_dbcluster.measuring import reach, remarks
 from pytest_dbcluster.measuring.answer import Answer
+from pytest_dbcluster.measuring.lent_speed import LentSpeed
 from pytest_dbcluster.measuring.progress import RoundProgress
 from pytest_dbcluster.measuring.round_source import RoundSource
 from pytest_dbcluster.rounds import metrics, open_loop, pairing, round_length
@@ -109,6 +110,7 @@ class Measurement:
         self.repeat = 1
         self.dropped = 0
         self._values: dict[tuple[str, str, int], list[float]] = {}
+        self.lent_speed = LentSpeed(self.source)
         self.taken_over: dict[int, Sequence[Round]] = {}
 
     @property
@@ -206,7 +208,9 @@ class Measurement:
         while not drawn:
             self._begin()
             self._warm_up(numbers)
+            self.lent_speed.look(before := self.pairs)
             drawn = self._counted(numbers, seen, cap) and not self._begun_again()
+        self.lent_speed.look(before)
 
     def _counted(self, numbers: Sequence[int], seen: tuple[float, float, float] | None, cap: int | None) -> bool:
         """Draw the next block until it counts; False when the measurement began again at a lower rate instead.
@@ -215,7 +219,7 @@ class Measurement:
         """
         block = self._upcoming = self._upcoming or next(self._next_blocks)
         rounds = self._block(block, len(self.blocks), numbers, seen, cap)
-        while rounds is not None and self._is_void(rounds):
+        while rounds is not None and any(item.void for item in rounds):
             rounds = None if self._too_void(rounds, block) else self._block(block, len(self.blocks), numbers, seen, cap)
         if rounds is None:
             return False
@@ -225,10 +229,6 @@ class Measurement:
         for _, number, item in in_pairs:
             self.rounds[number].append(item)
         return True
-
-    @staticmethod
-    def _is_void(rounds: Sequence[Round]) -> bool:
-        return any(item.void for item in rounds)
 
     def _begun_again(self, least: int = open_loop.MIN_LATE, running: Sequence[Round] = ()) -> bool:
         """Lower an arrival rate that a variant does not keep, once, and drop all rounds at that rate.
@@ -244,10 +244,10 @@ class Measurement:
         if not self._lowered(late):
             return False
         self.dropped = self.pairs
+        self.lent_speed.drop()
         self.rounds = [[] for _ in self.source.names]
-        self.blocks, self.void = [], []
+        self.blocks, self.void, self._checked = [], [], 0
         self._values.clear()
-        self._checked = 0
         self._upcoming = None
         self._next_blocks = block_order.blocks(len(self.rounds), self._seed + 2, self.eights)
         return True
@@ -327,7 +327,7 @@ class Measurement:
         warm_up_blocks = block_order.blocks(len(self.rounds), self._seed + 1, 0)
         for number in range(MAX_WARM_UPS):
             rounds = self._block(next(warm_up_blocks), number - MAX_WARM_UPS) or []
-            if self._is_void(rounds):
+            if any(item.void for item in rounds):
                 void += 1
                 late = [open_loop.too_high([done], 1) for done in rounds]
                 if void >= MAX_VOID_WARM_UPS and not means and not self._lowered(late):

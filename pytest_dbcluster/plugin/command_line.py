@@ -7,6 +7,7 @@ from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
+from pytest_dbcluster.hosts.given import add_ec2_options
 from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
 
@@ -53,10 +54,11 @@ def add_options(group: Any) -> None:
         "--db-provisioner",
         metavar="NAME",
         help="where clusters run: local, as processes of this machine, container, vm, or ssh, on the machines of "
-        "--db-host; ec2 is planned (default: what the mark `provisioner` of all chosen tests names, else "
-        f"{DEFAULT_PROVISIONER})",
+        "--db-host, or ec2, on instances that are launched (default: what the mark `provisioner` of all chosen tests "
+        f"names, else {DEFAULT_PROVISIONER})",
     )
     add_ssh_options(add)
+    add_ec2_options(add, "with --db-provisioner ec2: ")
     add(
         "--db-image",
         action="append",

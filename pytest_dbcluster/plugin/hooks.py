@@ -112,7 +112,7 @@ def settings(config: pytest.Config) -> Settings:
         except (errors.ConfigError, errors.Unsupported) as error:
             raise _usage_error(error) from None
         worker = worker_of(config)
-        config.stash[SETTINGS] = dataclasses.replace(checked, began=worker.began) if worker else checked
+        config.stash[SETTINGS] = checked.of_worker(worker.began, worker.directory.parent) if worker else checked
     return config.stash[SETTINGS]
 
 

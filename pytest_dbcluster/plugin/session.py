@@ -174,6 +174,7 @@ class DBSession:
         comparability.check_workloads(list(workload.values()) if isinstance(workload, Mapping) else [workload])
         self._begun = True
         wanted = {(spec, release) for spec in on}
+        self.pool.provisioner.expect(on)
         # Fetching programs and querying servers about their options is needed once for each spec and release.
         with contextlib.nullcontext() if wanted <= self._resolved else self.pool.turns.building():
             testbed = Testbed(

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pytest_dbcluster import registry, storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.errors import ConfigError
-from pytest_dbcluster.hosts.provisioner import given_images, given_machines
+from pytest_dbcluster.hosts.given import given_elsewhere, run_budget
+from pytest_dbcluster.hosts.provisioner import given_images
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES, PROFILES, ReleaseName
 
 if TYPE_CHECKING:
@@ -25,7 +26,14 @@ if TYPE_CHECKING:
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 DEFAULT_PROVISIONER = "local"
-FLAGS = ("--db-keep", "--db-strict", "--db-resume", "--db-history-strict", "--db-github")  # options without a value
+FLAGS = (
+    "--db-keep",
+    "--db-strict",
+    "--db-resume",
+    "--db-history-strict",
+    "--db-github",
+    "--db-ec2-spot",
+)  # without a value
 PATHS, RELEASE = ("--db-cnf", "--db-cnf-root", "--db-host-keys", "--db-ssh-config"), "--db-release"  # with paths
 OF_RUN = (
     "--db-results",
@@ -34,6 +42,7 @@ OF_RUN = (
     "--db-history-strict",
     "--db-github",
 )  # a command that repeats one test has none of these
+LEDGER = "ec2-cost.json"  # in the directory that the workers of a run share
 DRAWN_SEED = "db_seed_was_drawn"  # set beside the option in a worker whose seed the controller drew
 
 
@@ -46,7 +55,7 @@ class Settings:
     the directory of my.cnf fragments. results: the directory of results. moved: the line that says that another run
     holds the directory that was asked for, empty when this run has it. max_pairs, budget (measured seconds), alpha: the
     limits of a claim. fixed_budget: whether the user chose that budget, so that no mark of a test counts. run_budget:
-    seconds of the whole run, None for no limit. elsewhere: the machines of the provisioner ssh, how they are reached.
+    seconds of the whole run, None for no limit. elsewhere: the arguments of the provisioners ssh and ec2.
     seed: of the orders of rounds; fixed_seed: whether the user chose it.
     began: the run's start, by ``time.monotonic``.
     """
@@ -76,9 +85,18 @@ class Settings:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """The machines of --db-host and --db-load-host, on which figures depend; empty for this machine."""
+        """The machines of --db-host and --db-load-host, or the kind of instances; empty for this machine."""
         kinds = {"--db-host": "machines", "--db-load-host": "load_machines"}
+        if "settings" in self.elsewhere:
+            return tuple(self.elsewhere["settings"].machines)
         return tuple(f"{option} {one}" for option, kind in kinds.items() for one in self.elsewhere.get(kind, ()))
+
+    def of_worker(self, began: float, shared: Path) -> Settings:
+        """The settings of a worker of pytest-xdist. began: the start of the run. shared: a directory of all workers."""
+        elsewhere = self.elsewhere
+        if "settings" in elsewhere:  # one cap over the instances of all workers
+            elsewhere = {**elsewhere, "settings": dataclasses.replace(elsewhere["settings"], ledger=shared / LEDGER)}
+        return dataclasses.replace(self, began=began, elsewhere=elsewhere)
 
     def repeat_options(self, arguments: Sequence[object]) -> list[str]:
         """The ``--db-...`` options among these arguments, in their order, and the seed if it is missing."""
@@ -103,6 +121,7 @@ class Settings:
         provisioner = option.db_provisioner or DEFAULT_PROVISIONER
         module_of(provisioner)
         _check(option)
+        elsewhere = given_elsewhere(option, provisioner)
         return cls(
             releases=tuple(ReleaseName.parse(name) for name in names),
             provisioner=provisioner,
@@ -116,12 +135,12 @@ class Settings:
             results=root / option.db_results,
             max_pairs=option.db_max_pairs,
             budget=BUDGETS[option.db_profile] if option.db_budget is None else option.db_budget,
-            run_budget=option.db_run_budget,
+            run_budget=run_budget(option.db_run_budget, elsewhere),
             alpha=option.db_alpha,
             seed=random_seed() if option.db_seed is None else option.db_seed,
             strict=option.db_strict,
             keep=option.db_keep,
-            elsewhere=given_machines(option, provisioner),
+            elsewhere=elsewhere,
             fixed_seed=option.db_seed is not None and not getattr(option, DRAWN_SEED, False),
             fixed_budget=option.db_budget is not None,
         )

@@ -14,6 +14,7 @@ from pytest_dbcluster import registry
 from pytest_dbcluster.cli import images, main
 from pytest_dbcluster.clusters import topology
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.hosts import given
 from pytest_dbcluster.plugin import command_line
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.releases import release as releases
@@ -178,9 +179,11 @@ def test_every_command_has_a_help_text():
 
 @pytest.mark.parametrize("command", ["ps", "down", "reap", "doctor", "compare", "calibrate galera", "up galera"])
 def test_machines_are_named_as_for_a_test_run(command):
-    """The options of the provisioner ssh have the names that they have for pytest."""
+    """The options of the provisioner ssh have the names that they have for pytest; so have those that launch."""
     of_pytest = []
     command_line.add_ssh_options(lambda name, **_: of_pytest.append(name))
+    if command.split()[0] in ("doctor", "compare", "calibrate", "up"):
+        given.add_ec2_options(lambda name, **_: of_pytest.append(name))
     known = vars(main._parser().parse_args(command.split()))
 
     assert {f"--{name.replace('_', '-')}" for name in known if name.startswith("db_")} == set(of_pytest)

@@ -46,6 +46,11 @@ def test_an_option_of_a_test_run_becomes_that_of_the_command(text, expected):
     assert own_options(text, COMPARE) == expected
 
 
+def test_a_name_of_an_option_may_have_a_digit():
+    """An option that the command has keeps its whole name."""
+    assert own_options("take another --db-ec2-type", ("db_ec2_type",)) == "take another --db-ec2-type"
+
+
 def test_an_error_of_the_command_names_its_own_options(tmp_path):
     """An ``!include`` of another host is answered with the option of the command."""
     for name in ("current", "candidate"):

@@ -264,7 +264,7 @@ def test_two_releases_repeat_each_test(run):
         ("--db-release=10.11", "a release is written NAME:VERSION or NAME:VERSION=DIRECTORY, such as mariadb:10.11 or"),
         ("--db-release=maria:10", "unknown server 'maria' in release 'maria:10'; known: mariadb, mysql"),
         ("--db-provisioner=docker", "unknown provisioner 'docker'; known: "),
-        ("--db-provisioner=ec2", "provisioner 'ec2' is planned and not built yet; built: "),
+        ("--db-max-cost=5", "--db-max-cost was given, but the provisioner "),
         ("--db-profile=fast", "unknown profile 'fast'; known: quick, paper"),
         ("--db-parity=same", "unknown parity 'same'; known: vendor, normalised"),
         ("--db-alpha=0.05", "--db-alpha 0.05 has no critical values; known: 0.0005, 0.0001"),

@@ -202,3 +202,14 @@ def test_machines_need_their_provisioner(read):
         read("--db-host=a")
 
     assert str(caught.value) == ("machines were given, but the provisioner local uses none; take --db-provisioner ssh")
+
+
+def test_workers_count_what_they_spend_together(read, tmp_path):
+    """The instances of all workers have one ledger, in the directory that they share; other runs need none."""
+    words = ["--db-provisioner=ec2", "--db-max-cost=2"]
+    alone, workers = read(*words), [read(*words).of_worker(1.0, tmp_path) for _ in range(2)]
+
+    assert alone.elsewhere["settings"].ledger is None
+    assert {worker.elsewhere["settings"].ledger for worker in workers} == {tmp_path / "ec2-cost.json"}
+    assert [worker.began for worker in workers] == [1.0, 1.0]
+    assert dict(read().of_worker(1.0, tmp_path).elsewhere) == {}

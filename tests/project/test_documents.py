@@ -44,7 +44,7 @@ def inline(pattern):
 def quoted(program):
     """The first word after a program, wherever the README shows a call of it."""
     calls = [*COMMANDS, *inline(rf"{program} ")]
-    return {found[1] for call in calls if (found := re.search(rf"(?:^|[ /]){program} ([a-z]+)", call))}
+    return {found[1] for call in calls if (found := re.search(rf"(?:^|[ /]){program} ([a-z0-9]+)", call))}
 
 
 def table(first):
@@ -110,7 +110,7 @@ def test_readme_shows_pytest_calls_of_suites_that_exist():
 
 def test_the_reference_lists_every_option():
     """The table of options has exactly the options of the plugin."""
-    rows = [re.match(r"`(--db-[a-z-]+)", row[0])[1] for row in table("option")]
+    rows = [re.match(r"`(--db-[a-z0-9-]+)", row[0])[1] for row in table("option")]
 
     assert len(rows) == len(set(rows))
     assert set(rows) == options()
@@ -119,7 +119,7 @@ def test_the_reference_lists_every_option():
 def test_documents_name_no_option_that_does_not_exist():
     """An option that is only planned is not offered to a reader."""
     texts = [README, REFERENCE, MAKEFILE, *((ROOT / name).read_text() for name in ("CHANGELOG.md", "CONTRIBUTING.md"))]
-    named = {name for text in texts for name in re.findall(r"--db-[a-z]+(?:-[a-z]+)*", text)}
+    named = {name for text in texts for name in re.findall(r"--db-[a-z0-9]+(?:-[a-z0-9]+)*", text)}
 
     assert named <= options()
 

@@ -4,4 +4,4 @@ A module assigns its class to ``PROVISIONER``. Code that several provisioners sh
 packages add a provisioner with an entry point in the group ``pytest_dbcluster.provisioners``.
 """
 
-__all__ = ["container", "ssh"]
+__all__ = ["container", "ec2", "ssh"]

@@ -2,6 +2,7 @@
 
 - ``code_of_test``: the clusters and workloads that the code of a test shows.
 - ``expected_time``, ``expected_clusters``: the expected time of a run, printed before it begins.
+- ``expected_cost``: the most that the instances of a run can cost.
 - ``past_runs``: what tests took and decided in earlier runs, from the history of the run.
 - ``budgets``: the budget of a claim, which a mark of its test can give.
 - ``budget_order``: the order of tests in a run with a budget.

@@ -32,11 +32,12 @@ def refuse(config: pytest.Config, settings: Settings, measuring: Sequence[pytest
 
     running = [item for item in measuring if not has_skip_mark(item)]
     if not config.option.collectonly:  # listing tests stays fast
-        from pytest_dbcluster.plugin.collection import refusals, small_margins
+        from pytest_dbcluster.plugin.collection import expected_cost, refusals, small_margins
 
         refusals.check(settings, measuring)
         small_margins.refuse(running, settings)
         refusals.refuse_equal_tests(measuring, settings.releases[0])
+        expected_cost.refuse(settings, running)
     expected_time.check_marks(measuring)
     reachable.refuse(running, lambda item: budgets.of(item, settings), settings.alpha)
 
@@ -52,11 +53,11 @@ def has_skip_mark(item: pytest.Item) -> bool:
 
 
 def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pytest.Item]) -> list[str]:
-    """The lines about the expected time of the measuring tests, and about budgets that may be too small.
+    """The lines about the expected time and cost of the measuring tests, and about budgets that may be too small.
 
     Raises ConfigError for a wrong mark.
     """
-    from pytest_dbcluster.plugin.collection import budgets, expected_time, reachable
+    from pytest_dbcluster.plugin.collection import budgets, expected_cost, expected_time, reachable
     from pytest_dbcluster.plugin.collection.expected_clusters import ExpectedClusters, OfRun
 
     # A list of tests does not wait for the modules that know servers and their options.
@@ -67,7 +68,8 @@ def expected(config: pytest.Config, settings: Settings, measuring: Sequence[pyte
     if not (lines := expected_time.lines(times, settings.budget, [*own.values()])):
         return []
     warnings = reachable.warnings(measuring, lambda item: budgets.of(item, settings), settings.profile, settings.alpha)
-    return [*lines, *warnings]
+    costs = expected_cost.lines(settings, [item for item in measuring if not has_skip_mark(item)])
+    return [*lines, *costs, *warnings]
 
 
 def by_cost(

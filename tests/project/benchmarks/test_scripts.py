@@ -89,8 +89,8 @@ def test_a_round_over_ssh_may_take_six_round_trips_longer():
     """And ten milliseconds; the median of the differences, round by round, is judged."""
     far, here = [0.3, 0.1299, 0.15], [0.1, 0.1, 0.1]
 
-    assert remote.compared(far, here, 0.02).endswith("| 50 (29.9 .. 200) | target <= 130: met |")
-    assert remote.compared(far, here, 0.0).endswith("| 50 (29.9 .. 200) | target <= 10: not met |")
+    assert remote.compared(far, here, 0.02, 0.02).endswith("| 50 (29.9 .. 200) | target <= 130: met |")
+    assert remote.compared(far, here, 0.0, 0.0012).endswith("| 50 (29.9 .. 200) | target <= 10: not met |")
 
 
 def test_a_comparison_has_answered_when_it_says_worse_or_no_worse():

@@ -27,14 +27,6 @@ needs_guests = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing(
 
 
 @pytest.fixture(scope="module")
-def provisioner():
-    """Guests of this module."""
-    made = GuestProvisioner()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
 def source(tmp_path_factory):
     """A directory of this machine: 8 MiB in a large file, and a small file in a private directory."""
     made = tmp_path_factory.mktemp("source")

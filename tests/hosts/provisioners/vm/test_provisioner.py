@@ -33,14 +33,6 @@ pytestmark = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing() 
 
 
 @pytest.fixture(scope="module")
-def provisioner():
-    """Guests of this module."""
-    made = GuestProvisioner()
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="module")
 def pair(provisioner):
     """Two guests that tests leave as they found them."""
     return provisioner.acquire(PAIR)

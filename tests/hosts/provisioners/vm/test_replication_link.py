@@ -8,7 +8,6 @@ import pytest
 
 from pytest_dbcluster.errors import CommandFailed
 from pytest_dbcluster.hosts.host import replication_address
-from pytest_dbcluster.hosts.provisioners.vm.provisioner import GuestProvisioner
 from pytest_dbcluster.network import NetworkNeeds
 from pytest_dbcluster.spec import ClusterSpec
 from tests.support import guests
@@ -17,14 +16,6 @@ from tests.support.guests import reachable
 FAR = NetworkNeeds(rtt=0.2, links=((("client", "node1"), 0.05),))
 
 pytestmark = pytest.mark.skipif(bool(guests.missing()), reason=guests.missing() or "there can be guests")
-
-
-@pytest.fixture(scope="module")
-def provisioner():
-    """Guests of this module."""
-    made = GuestProvisioner()
-    yield made
-    made.close()
 
 
 @pytest.fixture(scope="module")

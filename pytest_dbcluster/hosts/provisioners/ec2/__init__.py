@@ -1,0 +1,7 @@
+"""Amazon EC2: instances that are launched for a run, and reached over ssh as any machine elsewhere."""
+
+from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
+
+PROVISIONER = Ec2Provisioner
+
+__all__ = ["PROVISIONER", "aws", "checkup", "launch", "money", "policy", "reaper", "settings"]

@@ -1,0 +1,117 @@
+"""What an account permits and has for a run, for ``dbcluster doctor``: it asks, and launches nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+from pytest_dbcluster.errors import ConfigError, DBClusterError
+from pytest_dbcluster.formatting import counted, duration
+from pytest_dbcluster.hosts.provisioners.ec2.aws import SKEW_SECONDS, Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.launch import Fleet, Keys, Plan
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
+from pytest_dbcluster.hosts.provisioners.ec2.money.spending import cost_of
+from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
+from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.hosts.provisioners.ec2.user_data import HostKey
+
+SERVERS = 3  # of the cluster that is asked about
+ANYWHERE = "192.0.2.0/24"  # from where nobody comes (RFC 5737): nothing is launched
+# docs.aws.amazon.com/ec2/latest/instancetypes/ec2-instance-quotas.html: vCPUs of running instances of these families.
+STANDARD = "acdhimrtz"
+QUOTAS = {False: "L-1216C47A", True: "L-34B43A08"}  # on demand, spot
+LEFT_OUT = ("NetworkInterfaces", "KeyName", "Placement")  # of the request that is tried: they do not exist yet
+UNKNOWN = "not known"
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """What was found about one thing. problem: what cannot be done because of it; empty for nothing."""
+
+    name: str
+    value: str
+    problem: str = ""
+
+
+def findings(account: Account, settings: Settings) -> list[Found]:
+    """What the account has for a cluster of three servers and a load host, as the settings ask for it.
+
+    After credentials that are not valid nothing else is asked.
+    """
+    source = settings.source or ANYWHERE
+    settings = dataclasses.replace(settings, source=source)
+    key = HostKey("", "ssh-ed25519 AAAA")
+    fleet = Fleet(account, settings, "doctor", Keys(key, key))
+    try:
+        plan = fleet.plan(SERVERS, load=True, expires=time.time() + settings.ttl)
+    except DBClusterError as error:
+        return [Found("account", f"{account.region}: no launch can be planned", str(error)), clock(account)]
+    checks: tuple[Callable[[], Found], ...] = (
+        lambda: permission(fleet, plan),
+        lambda: quota(account, settings, plan),
+        lambda: prices(account, settings, plan),
+        lambda: clock(account),
+        lambda: left(account),
+    )
+    parts = ", ".join(f"{part.count} x {part.type} in {part.subnet.zone}" for part in plan.parts)
+    image = f"{plan.image.id} {plan.image.name}".strip()
+    return [Found("account", f"{account.region}: {parts}"), Found("image", image), *(check() for check in checks)]
+
+
+def permission(fleet: Fleet, plan: Plan) -> Found:
+    """Whether the credentials permit a launch: AWS is asked with DryRun, which launches nothing."""
+    request = {key: value for key, value in fleet.request(plan, plan.parts[0]).items() if key not in LEFT_OUT}
+    try:
+        fleet.account.permits("RunInstances", **request, SubnetId=plan.parts[0].subnet.id)
+    except AwsError as error:
+        return Found("credentials", "a launch is not permitted", str(error))
+    return Found("credentials", "they permit a launch (asked with DryRun)")
+
+
+def quota(account: Account, settings: Settings, plan: Plan) -> Found:
+    """The vCPUs that the account may have at once, and those of three servers and a load host."""
+    needed = sum(part.count * plan.types[part.type]["VCpuInfo"]["DefaultVCpus"] for part in plan.parts)
+    if any(part.type[0] not in STANDARD for part in plan.parts):
+        return Found("quota", f"{UNKNOWN}: these types have a quota of their own; {needed} vCPUs are needed")
+    try:
+        answer = account.call("servicequotas", "GetServiceQuota", ServiceCode="ec2", QuotaCode=QUOTAS[settings.spot])
+        most = float(answer["Quota"]["Value"])
+    except (AwsError, KeyError) as error:
+        return Found("quota", f"{UNKNOWN}: {error}; {needed} vCPUs are needed")
+    kind = "spot" if settings.spot else "on demand"
+    few = f"three servers and a load host need {needed}: ask AWS for more (Service Quotas, EC2), or take smaller types"
+    return Found("quota", f"{most:g} vCPUs {kind}, {needed} are needed", few if needed > most else "")
+
+
+def prices(account: Account, settings: Settings, plan: Plan) -> Found:
+    """The most that a launch costs, with the sources of its prices and their age."""
+    try:
+        cost = cost_of(plan, settings, account.region, Prices(settings.prices))
+    except ConfigError as error:
+        return Found("prices", "not all are known", str(error))
+    return Found("prices", cost.line.removeprefix("ec2: "))
+
+
+def clock(account: Account) -> Found:
+    """By how much our clock differs from that of AWS, as of its last answer."""
+    if account.ahead is None:
+        return Found("clock", f"{UNKNOWN}: AWS has not answered")
+    value = f"{abs(account.ahead):.0f} s {'ahead of' if account.ahead > 0 else 'behind'} that of AWS"
+    off = abs(account.ahead) > SKEW_SECONDS
+    return Found(
+        "clock", value, f"AWS refuses requests: set the clock, by {duration(abs(account.ahead))}" if off else ""
+    )
+
+
+def left(account: Account) -> Found:
+    """What runs have in the account now."""
+    try:
+        found = Reaper(account).look()
+    except AwsError as error:
+        return Found("runs", UNKNOWN, str(error))
+    runs = {one.run_id for one in found}
+    expired = any(not one.foreign and one.expires < time.time() for one in found)
+    value = f"{counted(len(runs), 'run')}, {counted(len(found), 'thing')} (dbcluster ps --provisioner ec2)"
+    problem = "some have outlived their time to live: dbcluster reap --provisioner ec2 --expired" if expired else ""
+    return Found("runs", value if found else "nothing is left of any", problem)

@@ -1,0 +1,173 @@
+"""Hardware: the instances of a run as figures depend on them. It asks AWS and the machines for the provisioner.
+
+Requests to AWS that only describe are no reason to end a test: what they would have told is then missing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.hardware import facts, lent_speed, needs
+from pytest_dbcluster.hosts.provisioners.ec2.hardware.instance_type import InstanceType
+from pytest_dbcluster.hosts.provisioners.ec2.hardware.lent_speed import LentSpeed
+from pytest_dbcluster.hosts.provisioners.ec2.hardware.loans import UNLIMITED, Loan, loans_of
+from pytest_dbcluster.hosts.provisioners.ec2.launch import DEFAULT_TYPE, SERVER, Image, Instance, described_types
+from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.spec import ClusterSpec
+
+Ask = Callable[[str, str], str]
+
+
+class Hardware:
+    """What the instances of a run are.
+
+    account: gives the account when it is needed. ask: runs a script on a machine and returns what it prints. directory:
+    of the data, on the data volume. tell: gets a line for the terminal.
+    """
+
+    def __init__(
+        self, settings: Settings, account: Callable[[], Account], ask: Ask, directory: str, tell: Callable[[str], None]
+    ) -> None:
+        self._settings = settings
+        self._account = account
+        self._ask = ask
+        self._directory = directory
+        self._tell = tell
+        self._changing = threading.Lock()
+        self._kinds: dict[str, InstanceType] = {}
+        self._instances: dict[str, Instance] = {}  # by machine
+        self._silent = False  # AWS did not answer; it is not asked for each cluster again
+        self._modes: dict[str, str] = {}  # of CPU credits, by instance
+        self._lent = LentSpeed({}, ask)
+        self.environment: dict[str, str] = {}
+
+    def kind(self, name: str) -> InstanceType:
+        """A type, asked for once. Raises AwsError and ConfigError."""
+        if name not in self._kinds:
+            self._kinds[name] = InstanceType.of(described_types(self._account(), [name])[name])
+        return self._kinds[name]
+
+    @functools.cached_property
+    def _all_kinds(self) -> list[InstanceType]:
+        own = self.kind(self._settings.type or DEFAULT_TYPE)
+        wanted = {"Name": "processor-info.supported-architecture", "Values": list(own.architectures)}
+        found = self._account().all("DescribeInstanceTypes", "InstanceTypes", Filters=[wanted])
+        return [InstanceType.of(one) for one in found]
+
+    def unmet(self, spec: ClusterSpec) -> str:
+        """A message with what a cluster needs and the instances have not; empty when they have it, or need nothing.
+
+        Empty as well where AWS does not answer: then the launch says why.
+        """
+        if not spec.needs.powers and not spec.needs.storage:
+            return ""
+        if not self._silent:
+            try:
+                kind = self.kind(self._settings.type or DEFAULT_TYPE)
+                return needs.unmet(spec, kind, self._settings.volume, lambda: self._all_kinds)
+            except AwsError:
+                self._silent = True
+        return ""
+
+    def limit(self, spec: ClusterSpec, hosts: Sequence[tuple[str, Host]]) -> None:
+        """Limit the writes of new hosts, each with its machine, where the cluster needs fewer than the volume has.
+
+        Raises ProvisionError.
+        """
+        operations = needs.limit(spec.needs, self._settings.volume)
+        if operations is None:
+            return
+        for machine, host in hosts:
+            needs.limited(lambda command, host=host: host.run(command).stdout, operations, self._directory, machine)  # type: ignore[misc]
+        self.environment[f"storage {spec.needs.storage or f'iops={operations}'}"] = needs.label(
+            spec.needs, self._settings.volume
+        )
+
+    def join(self, machines: Mapping[str, Instance], image: Image) -> None:
+        """Take in machines that are connected now: those that are known are left alone. Raises ProvisionError."""
+        with self._changing:
+            new = {machine: one for machine, one in machines.items() if machine not in self._instances}
+            if not new:
+                return
+            self._instances |= new
+            volumes = self._volumes(new)
+            self._ask_modes(new)
+            for machine, instance in new.items():
+                self.environment[f"instance {machine}"] = self._told(machine, instance, volumes)
+            self.environment["image"] = f"{image.id} {image.name}".strip()
+            self._watch(volumes)
+            self._between_zones()
+
+    def lent(self) -> str:
+        """Why a machine has no longer a speed that it was lent; empty while all of them have."""
+        return self._lent.look()
+
+    def _ask_modes(self, machines: Mapping[str, Instance]) -> None:
+        """Ask AWS for the credit mode of instances whose CPUs are lent. One that it does not tell stays unknown."""
+        ids = [one.id for one in machines.values() if self.kind(one.type).burstable]
+        if not ids:
+            return
+        with contextlib.suppress(AwsError):
+            found = self._account().all(
+                "DescribeInstanceCreditSpecifications", "InstanceCreditSpecifications", InstanceIds=ids
+            )
+            self._modes |= {one["InstanceId"]: one.get("CpuCredits", "") for one in found}
+
+    def _told(self, machine: str, instance: Instance, volumes: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+        kind = self.kind(instance.type)
+        return facts.instance(
+            instance.facts,
+            kind,
+            zone_id=instance.subnet.zone_id,
+            volumes=volumes.get(instance.id, []),
+            microcode=self._ask(machine, facts.MICROCODE).strip(),
+            mode=self._modes.get(instance.id, "not known") if kind.burstable else "",
+        )
+
+    def _volumes(self, machines: Mapping[str, Instance]) -> dict[str, list[Mapping[str, Any]]]:
+        """The volumes by instance; none where AWS does not tell them."""
+        ids = [instance.id for instance in machines.values()]
+        found: dict[str, list[Mapping[str, Any]]] = {}
+        with contextlib.suppress(AwsError):
+            wanted = [{"Name": "attachment.instance-id", "Values": ids}]
+            for volume in self._account().all("DescribeVolumes", "Volumes", Filters=wanted):
+                for attached in volume.get("Attachments", []):
+                    found.setdefault(attached["InstanceId"], []).append(volume)
+        return found
+
+    def _loans(self, instance: Instance) -> Sequence[Loan]:
+        volume, kind = self._settings.volume, self.kind(instance.type)
+        own = (volume.kind, volume.gib) if instance.role == SERVER else ("", 0)
+        return loans_of(kind, mode=self._modes.get(instance.id, ""), volume=own[0], gib=own[1])
+
+    def _watch(self, volumes: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Watch the new machines too, and go on with the balances of the others."""
+        loans = {machine: self._loans(instance) for machine, instance in self._instances.items()}
+        watched = dict(self._lent.watched)
+        for machine, instance in self._instances.items():
+            if machine not in watched:
+                counts = self._modes.get(instance.id, UNLIMITED) != UNLIMITED
+                small = [one["VolumeId"] for one in volumes.get(instance.id, []) if one.get("VolumeType") == "gp2"]
+                own = [(*metric, instance.id) for metric in lent_speed.instance_metrics(credit_counts=counts)]
+                watched[machine] = [*own, *((*metric, id_) for id_ in small for metric in lent_speed.VOLUME_METRICS)]
+        balances = self._lent.balances
+        self._lent = LentSpeed(loans, self._ask, watched, self._account().call)
+        self._lent.balances |= balances
+
+    def _between_zones(self) -> None:
+        """Measure and tell the round trips between zones, where there are several."""
+        zones = {
+            machine: instance.subnet.zone_id or instance.subnet.zone
+            for machine, instance in self._instances.items()
+            if instance.role == SERVER
+        }
+        addresses = {machine: self._instances[machine].private for machine in zones}
+        if line := facts.round_trip_line(zones, facts.round_trips(zones, addresses, self._ask)):
+            self._tell(line)
+            self.environment["zones"] = line

@@ -1,0 +1,479 @@
+"""Launch: instances with all that belongs to them, as one transaction: all that was asked for, or nothing is left.
+
+Everything that can have tags is born with them, so that a reaper without any record of ours finds it. Instances end
+themselves when their time to live is over, whatever becomes of us (``user_data``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import itertools
+import os
+import re
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster import wait
+from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import counted, printable
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError, redacted
+from pytest_dbcluster.hosts.provisioners.ec2.settings import LOCAL_DISK, TAG_PREFIX, Settings, Volume
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
+from pytest_dbcluster.releases import shims
+
+DEFAULT_TYPE = "r6i.large"  # of published measurements; its CPUs are its own, and not lent
+# wiki.debian.org/Cloud/AmazonEC2Image: the newest image of Debian 12; by the kernel's name of the architecture.
+IMAGE = "/aws/service/debian/release/12/latest/{}"
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}  # the kernel's name -> Debian's
+OF_AWS = {"x86_64": "x86_64", "arm64": "aarch64"}  # AWS's name -> the kernel's
+ROOT_KIND, USUAL_GIB = "gp3", 8  # of the volumes of an image, and their size where the image does not say it
+DATA_DEVICE = "/dev/sdf"  # a name for the request; the instance finds the disk by what it says of itself
+SERVER, LOAD = "server", "load"
+RUN_TAG, OWNER_TAG, EXPIRES_TAG, LAUNCH_TAG = (f"{TAG_PREFIX}{key}" for key in ("run", "owner", "expires", "launch"))
+TIME = "%Y-%m-%dT%H:%M:%SZ"
+OUR_ADDRESS = "https://checkip.amazonaws.com"  # answers with the address from which it was asked
+ADDRESS_SECONDS = 10
+# docs.aws.amazon.com/AWSEC2/latest/UserGuide/spot-request-status.html: begins the codes of an instance taken back.
+TAKEN = ("marked-for-termination", "instance-terminated-")
+RUNNING_SECONDS = 300.0
+POLL_SECONDS = 2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """An image. devices: the volumes that it brings, each with its GiB, the root's first."""
+
+    id: str
+    name: str
+    devices: Mapping[str, int]
+    architecture: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Subnet:
+    """A subnet. zone_id: of the zone, the same in all accounts. public: whether instances get a public address."""
+
+    id: str
+    vpc: str
+    zone: str
+    zone_id: str
+    public: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """Equal instances of a launch, which one request makes."""
+
+    role: str
+    type: str
+    subnet: Subnet
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a launch will ask for. number: of the launch in its run, from 1 on. expires: seconds since 1970.
+
+    together: in one placement group, which the types allow. source: from where ssh is let in. types: what AWS says of
+    each type (``DescribeInstanceTypes``).
+    """
+
+    run_id: str
+    number: int
+    parts: tuple[Part, ...]
+    image: Image
+    together: bool
+    expires: float
+    source: str
+    types: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def servers(self) -> int:
+        """How many instances are for servers."""
+        return sum(part.count for part in self.parts if part.role == SERVER)
+
+    @property
+    def seconds(self) -> float:
+        """The time to live that is left."""
+        return max(1.0, self.expires - time.time())
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """A running instance. address: where ssh arrives. private: where the others reach it. facts: AWS's description."""
+
+    id: str
+    role: str
+    type: str
+    subnet: Subnet
+    address: str
+    private: str
+    facts: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)
+
+
+@dataclasses.dataclass(frozen=True)
+class Keys:
+    """The keys of a run: of all its instances, and of its user."""
+
+    host: user_data.HostKey
+    user: user_data.HostKey
+
+
+class Fleet:
+    """The instances of a run. directory: where their data go. progress: gets lines about what takes long."""
+
+    def __init__(
+        self, account: Account, settings: Settings, run_id: str, keys: Keys, directory: str = user_data.DIRECTORY
+    ) -> None:
+        self.account = account
+        self.settings = settings
+        self.run_id = run_id
+        self.instances: list[Instance] = []
+        self.keys = keys
+        self._directory = directory
+        self._launches = itertools.count(1)
+        self._group = ""
+        self._together = False  # whether the placement group was made
+
+    @property
+    def name(self) -> str:
+        """Of the key, the groups and the instances of the run."""
+        return name(self.run_id)
+
+    def plan(self, servers: int, *, load: bool, expires: float) -> Plan:
+        """What a launch of so many servers asks for, in the place of earlier ones. Nothing is made.
+
+        Raises ConfigError, Unsupported and AwsError.
+        """
+        settings = self.settings
+        server = settings.type or DEFAULT_TYPE
+        kinds = {SERVER: server, LOAD: settings.load_type or server}
+        types = described_types(self.account, tuple(dict.fromkeys(kinds.values())))
+        check_types(types, settings.volume)
+        earlier = list(dict.fromkeys(one.subnet for one in self.instances if one.role == SERVER))
+        subnets = earlier or chosen_subnets(self.account, settings, tuple(types))
+        counts = [len(range(number, servers, len(subnets))) for number in range(len(subnets))]
+        parts = [Part(SERVER, server, subnet, count) for subnet, count in zip(subnets, counts, strict=True) if count]
+        parts += [Part(LOAD, kinds[LOAD], subnets[0], 1)] if load else []
+        strategies = [kind.get("PlacementGroupInfo", {}).get("SupportedStrategies", []) for kind in types.values()]
+        return Plan(
+            self.run_id,
+            next(self._launches),
+            tuple(parts),
+            found_image(self.account, settings.image, types[server]),
+            together=len(subnets) == 1 and all("cluster" in one for one in strategies),
+            expires=expires,
+            source=settings.source or our_address(settings),
+            types=types,
+        )
+
+    def launch(self, plan: Plan) -> list[Instance]:
+        """All instances of a plan, running; the servers first. Raises AwsError or ProvisionError; then none is left.
+
+        What an error leaves, because AWS cannot be reached, has its tags and ends itself.
+        """
+        if not self._group:
+            self._prepare(plan)
+        if plan.together and not self._together:
+            self._call(
+                "CreatePlacementGroup", GroupName=self.name, Strategy="cluster", **self._tags(plan, "placement-group")
+            )
+            self._together = True
+        asked: dict[str, Part] = {}
+        for part in plan.parts:
+            answer = self._call("RunInstances", **self.request(plan, part))
+            asked |= {one["InstanceId"]: part for one in answer["Instances"]}
+        found = self._running(asked)
+        self.instances += found
+        return found
+
+    def _call(self, operation: str, **request: Any) -> Mapping[str, Any]:
+        return self.account.call("ec2", operation, **request)
+
+    def _prepare(self, plan: Plan) -> None:
+        """Make what all launches of the run share: the key, and the group that lets in ssh from us and itself alone."""
+        self._call(
+            "ImportKeyPair",
+            KeyName=self.name,
+            PublicKeyMaterial=self.keys.user.public.encode(),
+            **self._tags(plan, "key-pair"),
+        )
+        made = self._call(
+            "CreateSecurityGroup",
+            GroupName=self.name,
+            Description="pytest-dbcluster: the instances of one run",
+            VpcId=plan.parts[0].subnet.vpc,
+            **self._tags(plan, "security-group"),
+        )
+        ssh = {"IpProtocol": "tcp", "FromPort": 22, "ToPort": 22, "IpRanges": [{"CidrIp": plan.source}]}
+        own = {"IpProtocol": "-1", "UserIdGroupPairs": [{"GroupId": made["GroupId"]}]}
+        self._call("AuthorizeSecurityGroupIngress", GroupId=made["GroupId"], IpPermissions=[ssh, own])
+        self._group = made["GroupId"]
+
+    def _tags(self, plan: Plan, *kinds: str) -> dict[str, Any]:
+        """The argument of a request that gives what it makes our tags at birth."""
+        tags = [{"Key": key, "Value": value} for key, value in tags_of(plan, self.settings.tags).items()]
+        return {"TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in kinds]}
+
+    def request(self, plan: Plan, part: Part) -> dict[str, Any]:
+        """The request that launches a part of a plan."""
+        settings = self.settings
+        born = ["instance", "volume", "network-interface", *["spot-instances-request"] * settings.spot]
+        request: dict[str, Any] = {
+            "ImageId": plan.image.id,
+            "InstanceType": part.type,
+            "MinCount": part.count,
+            "MaxCount": part.count,
+            "ClientToken": token(plan, part),
+            "KeyName": self.name,
+            "UserData": self._user_data(plan, part),
+            "InstanceInitiatedShutdownBehavior": "terminate",
+            "MetadataOptions": {"HttpTokens": "required", "HttpPutResponseHopLimit": 1, "HttpEndpoint": "enabled"},
+            "NetworkInterfaces": [
+                {
+                    "DeviceIndex": 0,
+                    "SubnetId": part.subnet.id,
+                    "Groups": [self._group],
+                    "AssociatePublicIpAddress": part.subnet.public,
+                    "DeleteOnTermination": True,
+                }
+            ],
+            "BlockDeviceMappings": disks(plan.image, settings.volume if part.role == SERVER else None),
+            **self._tags(plan, *born),
+        }
+        if plan.together:
+            request["Placement"] = {"GroupName": self.name}
+        if plan.types[part.type].get("BurstablePerformanceSupported"):
+            request["CreditSpecification"] = {"CpuCredits": "unlimited"}
+        if settings.spot:
+            spot = {"SpotInstanceType": "one-time", "InstanceInterruptionBehavior": "terminate"}
+            request["InstanceMarketOptions"] = {"MarketType": "spot", "SpotOptions": spot}
+        return request
+
+    def _user_data(self, plan: Plan, part: Part) -> str:
+        own = {True: user_data.INSTANCE_STORE, False: user_data.EBS}[self.settings.volume.kind == LOCAL_DISK]
+        volume = own if part.role == SERVER else ""
+        return user_data.user_data(self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory)
+
+    def _running(self, asked: Mapping[str, Part]) -> list[Instance]:
+        """Wait until all run and have addresses. Raises ProvisionError with AWS's reason for one that does not."""
+        facts: dict[str, Mapping[str, Any]] = {}
+
+        def problems() -> list[str]:
+            facts.clear()
+            facts.update(self.described(list(asked)))
+            for id_, one in facts.items():
+                if one["State"]["Name"] not in ("pending", "running"):
+                    raise ProvisionError(f"instance {id_}, {one['InstanceType']}, did not start: {reason(one)}")
+            waiting = [id_ for id_ in asked if facts.get(id_, {}).get("State", {}).get("Name") != "running"]
+            without = [id_ for id_, part in asked.items() if id_ not in waiting and not _address(facts[id_], part)]
+            return [*(f"{id_} does not run yet" for id_ in waiting), *(f"{id_} has no address yet" for id_ in without)]
+
+        try:
+            wait.until(problems, f"{counted(len(asked), 'instance')}", seconds=RUNNING_SECONDS, poll=POLL_SECONDS)
+        except NotReady as error:
+            raise ProvisionError(f"AWS did not start all instances within {RUNNING_SECONDS:g} s: {error}") from None
+        return [
+            Instance(
+                id_,
+                part.role,
+                part.type,
+                part.subnet,
+                _address(facts[id_], part),
+                facts[id_]["PrivateIpAddress"],
+                facts[id_],
+            )
+            for id_, part in asked.items()
+        ]
+
+    def described(self, ids: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+        """What AWS says of these instances. One that it does not know yet is missing, which lasts some seconds."""
+        try:
+            found = self.account.all("DescribeInstances", "Reservations", InstanceIds=list(ids))
+        except AwsError as error:
+            if error.code != "InvalidInstanceID.NotFound":
+                raise
+            return {}
+        return {one["InstanceId"]: one for each in found for one in each["Instances"]}
+
+    def taken_back(self, ids: Sequence[str]) -> list[str]:
+        """Which of these spot instances AWS takes back, or has taken. Raises AwsError."""
+        wanted = [{"Name": "instance-id", "Values": list(ids)}]
+        found = self.account.all("DescribeSpotInstanceRequests", "SpotInstanceRequests", Filters=wanted)
+        return [one["InstanceId"] for one in found if one["Status"]["Code"].startswith(TAKEN)]
+
+
+def name(run_id: str) -> str:
+    """Of the key, the groups and the instances of a run."""
+    return f"dbcluster-{run_id}"
+
+
+def tags_of(plan: Plan, more: Mapping[str, str]) -> dict[str, str]:
+    """The tags of everything that a launch makes. more: those of the user."""
+    expires = time.strftime(TIME, time.gmtime(plan.expires))
+    own = {RUN_TAG: plan.run_id, OWNER_TAG: owner(), EXPIRES_TAG: expires, LAUNCH_TAG: str(plan.number)}
+    return {**more, "Name": name(plan.run_id), **own}
+
+
+def owner() -> str:
+    """Whose instances they are, as a tag may have it: ``USER@CONTROLLER/PROCESS/NAMESPACE``.
+
+    The last two identify this process on the controller: its id, and the number of the namespace that the id is of.
+    """
+    return f"{user()}/{os.getpid()}/{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def user() -> str:
+    """The first part of ``owner``, the same for all runs of a user on a controller."""
+    return re.sub(r"[^\w.@-]", "_", remote_programs.user(), flags=re.ASCII)[:200]
+
+
+def token(plan: Plan, part: Part) -> str:
+    """What tells AWS that a repeated request is the same one: 32 hexadecimal digits."""
+    text = f"{plan.run_id} {plan.number} {part.role} {part.subnet.id} {part.type} {part.count}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def disks(image: Image, volume: Volume | None) -> list[dict[str, Any]]:
+    """The volumes of an instance, all of which end with it. volume: that of the data; None for an instance without."""
+    mappings: list[dict[str, Any]] = [
+        {"DeviceName": device, "Ebs": {"VolumeType": ROOT_KIND, "VolumeSize": gib, "DeleteOnTermination": True}}
+        for device, gib in image.devices.items()
+    ]
+    if volume is not None and volume.kind != LOCAL_DISK:
+        data: dict[str, Any] = {"VolumeType": volume.kind, "VolumeSize": volume.gib, "DeleteOnTermination": True}
+        if volume.kind != "gp2":
+            data["Iops"] = volume.iops
+        if volume.kind == "gp3":
+            data["Throughput"] = volume.mib_per_second
+        mappings.append({"DeviceName": DATA_DEVICE, "Ebs": data})
+    return mappings
+
+
+def described_types(account: Account, types: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+    """What AWS says of these types, in their order. Raises AwsError."""
+    found = account.all("DescribeInstanceTypes", "InstanceTypes", InstanceTypes=list(types))
+    known = {one["InstanceType"]: one for one in found}
+    if missing := [one for one in types if one not in known]:
+        raise ConfigError(
+            f"the region {account.region} has no instances of type {missing[0]}: take another --db-ec2-type"
+        )
+    return {one: known[one] for one in types}
+
+
+def check_types(types: Mapping[str, Mapping[str, Any]], volume: Volume) -> None:
+    """Refuse types on which nothing of ours would run. Raises Unsupported or ConfigError."""
+    here = shims.machine()
+    for number, (kind, facts) in enumerate(types.items()):
+        architectures = [OF_AWS.get(one, one) for one in facts["ProcessorInfo"]["SupportedArchitectures"]]
+        if here not in architectures:
+            raise Unsupported(
+                f"instances of type {kind} are {' or '.join(architectures)}; the programs of releases are those of "
+                f"this machine: {here}"
+            )
+        if number == 0 and volume.kind == LOCAL_DISK and not facts.get("InstanceStorageSupported"):
+            raise ConfigError(f"--db-ec2-volume {LOCAL_DISK}: instances of type {kind} have no disk of their own")
+
+
+def chosen_subnets(account: Account, settings: Settings, types: Sequence[str]) -> list[Subnet]:
+    """The subnets of the servers, one for each zone; the load host is in the first. Raises ConfigError or AwsError."""
+    if settings.subnets:
+        found = account.all("DescribeSubnets", "Subnets", SubnetIds=list(settings.subnets))
+        found.sort(key=lambda one: settings.subnets.index(one["SubnetId"]))
+    else:
+        found = account.all("DescribeSubnets", "Subnets", Filters=[{"Name": "default-for-az", "Values": ["true"]}])
+        found.sort(key=lambda one: str(one["AvailabilityZone"]))
+        if not found:
+            raise ConfigError(f"the account has no default subnet in {account.region}: name one with --db-ec2-subnet")
+    zones = settings.zones or (
+        tuple(dict.fromkeys(one["AvailabilityZone"] for one in found)) if settings.subnets else ()
+    )
+    offered = offering_zones(account, types)
+    if lacking := [zone for zone in zones if zone not in offered]:
+        raise ConfigError(
+            f"the zone {lacking[0]} has no instances of type {' and '.join(types)}; zones that have: "
+            f"{', '.join(offered) or f'none in {account.region}'}"
+        )
+    usable = [one for one in found if one["AvailabilityZone"] in (zones or offered)]
+    chosen = [next((one for one in usable if one["AvailabilityZone"] == zone), None) for zone in zones] or usable[:1]
+    if not chosen or None in chosen:
+        wanted = ", ".join(zones or offered) or f"a zone of {account.region} that has {' and '.join(types)}"
+        raise ConfigError(f"there is no subnet in {wanted}: name one with --db-ec2-subnet")
+    subnets = [_subnet(one, settings) for one in chosen if one]
+    if len({one.vpc for one in subnets}) > 1:
+        raise ConfigError("--db-ec2-subnet: the subnets are of several VPCs; instances have to reach each other")
+    return subnets
+
+
+def _subnet(facts: Mapping[str, Any], settings: Settings) -> Subnet:
+    public = not settings.jump and (bool(facts.get("MapPublicIpOnLaunch")) or bool(facts.get("DefaultForAz")))
+    return Subnet(
+        facts["SubnetId"], facts["VpcId"], facts["AvailabilityZone"], facts.get("AvailabilityZoneId", ""), public
+    )
+
+
+def offering_zones(account: Account, types: Sequence[str]) -> list[str]:
+    """The zones of the region that have all these types, in their order. Raises AwsError."""
+    found = account.all(
+        "DescribeInstanceTypeOfferings",
+        "InstanceTypeOfferings",
+        LocationType="availability-zone",
+        Filters=[{"Name": "instance-type", "Values": list(types)}],
+    )
+    having = [{one["Location"] for one in found if one["InstanceType"] == kind} for kind in types]
+    return sorted(set.intersection(*having))
+
+
+def found_image(account: Account, asked: str, facts: Mapping[str, Any]) -> Image:
+    """The image of an id or of a public parameter; without one Debian's. facts: of the type. Raises AwsError."""
+    architecture = OF_AWS.get(facts["ProcessorInfo"]["SupportedArchitectures"][-1], "x86_64")
+    asked = asked or IMAGE.format(ARCHITECTURES[architecture])
+    id_ = account.call("ssm", "GetParameter", Name=asked)["Parameter"]["Value"] if asked.startswith("/") else asked
+    found = account.all("DescribeImages", "Images", ImageIds=[id_])
+    if not found:
+        raise ConfigError(f"--db-ec2-image {asked}: the region {account.region} has no such image")
+    image = found[0]
+    volumes = {one["DeviceName"]: one["Ebs"] for one in image.get("BlockDeviceMappings", []) if "Ebs" in one}
+    root = image.get("RootDeviceName") or next(iter(volumes), "/dev/xvda")
+    return Image(
+        id_,
+        printable(image.get("Name", "")),
+        {device: int(volumes.get(device, {}).get("VolumeSize", USUAL_GIB)) for device in (root, *volumes)},
+        OF_AWS.get(image.get("Architecture", ""), architecture),
+    )
+
+
+def our_address(settings: Settings, ask: Callable[..., Any] = urllib.request.urlopen) -> str:
+    """The network that has our public address alone, as AWS sees it. Raises ConfigError or ProvisionError."""
+    option = "say from where ssh comes: --db-ec2-from CIDR"
+    if settings.jump:
+        raise ConfigError(f"--db-ec2-jump {settings.jump}: instances see the address of that host; {option}")
+    try:
+        with ask(OUR_ADDRESS, timeout=ADDRESS_SECONDS) as answer:
+            return f"{IPv4Address(answer.read(100).decode('ascii').strip())}/32"
+    except (urllib.error.URLError, OSError, ValueError) as error:
+        raise ProvisionError(
+            f"cannot find out our address at {OUR_ADDRESS}: {printable(str(error))}; {option}"
+        ) from None
+
+
+def reason(facts: Mapping[str, Any]) -> str:
+    """Why AWS has ended an instance, in its words."""
+    told = facts.get("StateReason", {})
+    words = told.get("Message") or told.get("Code") or facts.get("StateTransitionReason") or "AWS gives no reason"
+    if told.get("Code", "").startswith(("Server.SpotInstance", "Client.SpotInstance")):
+        return f"AWS took the spot instance back ({told['Code']}): try again later, or leave out --db-ec2-spot"
+    return printable(redacted(words))
+
+
+def _address(facts: Mapping[str, Any], part: Part) -> str:
+    """Where ssh reaches an instance; empty while it has no such address."""
+    found: str = facts.get("PublicIpAddress" if part.subnet.public else "PrivateIpAddress", "")
+    return found

@@ -1,0 +1,204 @@
+"""Cost: the most that a launch can cost until its instances end themselves, and the sentences that say so.
+
+The cap of a run holds against rate times time to live, not against a guess of how long the run takes. Instances and
+volumes are billed by the second, for 60 seconds at least (docs.aws.amazon.com/AWSEC2/latest/UserGuide,
+concepts.html#ec2-pricing). Traffic is not counted: within a zone it has no price.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import BURSTABLE, OLD_DAYS, Prices, Source
+from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, LOCAL_DISK, Volume
+
+LEAST_SECONDS = 60.0  # that are billed
+MICRO = 1_000_000  # sums are kept in millionths of a USD, so that no sum depends on its order
+VOLUMES, PROVISIONED, IPV4, CREDITS = "volumes", "provisioned IOPS and throughput", "public IPv4", "surplus credits"
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """Equal instances of a launch.
+
+    what: what they are for, such as "servers". public: whether each has a public IPv4 address. volumes: those of each,
+    the root's too. cpus: of each, as AWS says it; None for what our table says. unlimited: whether a burstable type
+    uses CPU beyond its credits, which is paid for.
+    """
+
+    what: str
+    type: str
+    count: int
+    public: bool
+    volumes: tuple[Volume, ...] = ()
+    cpus: int | None = None
+    unlimited: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A part of the cost. what: its name. hourly: USD for an hour of all of it."""
+
+    what: str
+    hourly: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """What a launch costs. parts: as in ``of``. ttl: seconds to live. where: zones or region.
+
+    sources: of the prices that no option gave, with their age in days.
+    """
+
+    groups: tuple[Group, ...]
+    parts: tuple[Part, ...]
+    ttl: float
+    where: str
+    spot: bool = False
+    sources: tuple[tuple[Source, int], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        groups: Iterable[Group],
+        *,
+        region: str,
+        prices: Prices,
+        ttl: float,
+        zones: Sequence[str] = (),
+        spot: bool = False,
+    ) -> Cost:
+        """The cost of these instances. A spot instance counts as one on demand, which it never exceeds.
+
+        Raises ConfigError where a price is unknown.
+        """
+        groups = tuple(group for group in groups if group.count)
+        hourly: dict[str, float] = {}
+        names: list[str] = []
+
+        def add(what: str, count: float, name: str, *, instance: bool = False) -> None:
+            if count > 0:
+                price = prices.hourly(name, region) if instance else prices.other(name, region)
+                hourly[what] = hourly.get(what, 0.0) + count * price
+                names.append(name)
+
+        for kind, count in _counts(groups).items():
+            add(f"{count} x {kind}", count, kind, instance=True)
+        for group in groups:
+            for volume in group.volumes:
+                for what, amount, name in _priced(volume):
+                    add(what, group.count * amount, name)
+        add(IPV4, sum(group.count for group in groups if group.public), "ipv4")
+        for group in groups:
+            if group.unlimited and BURSTABLE.fullmatch(family := group.type.split(".")[0]):
+                add(CREDITS, group.count * _cpus(group, prices), f"{family}-credits")
+        found = (prices.source(name, region) for name in names)
+        sources = tuple((source, prices.age(source)) for source in dict.fromkeys(found) if source is not None)
+        parts = tuple(Part(what, rate) for what, rate in hourly.items())
+        return cls(groups, parts, ttl, ", ".join(zones) or region, spot, sources)
+
+    @property
+    def hourly(self) -> float:
+        """USD for an hour of everything."""
+        return math.fsum(part.hourly for part in self.parts)
+
+    @property
+    def most(self) -> int:
+        """The most until the instances end themselves, in millionths of a USD, rounded up."""
+        return self.spent(self.ttl)
+
+    def spent(self, seconds: float) -> int:
+        """What this long costs, in millionths of a USD, rounded up. seconds: from the launch to the end."""
+        return math.ceil(self.hourly * max(seconds, LEAST_SECONDS) / 3600 * MICRO - 1e-6)
+
+    @property
+    def line(self) -> str:
+        """The line before the launch: what, how many, where, how long, and the most that it can cost."""
+        what = ", ".join(f"{group.count} x {group.type} ({group.what})" for group in self.groups)
+        spot = "spot instances, at most the price on demand; " if self.spot else ""
+        return (
+            f"ec2: {what} in {self.where}; {spot}they end themselves after {lifetime(self.ttl)}; at most "
+            f"{usd(self.most)} USD ({self._parts()}){self._origin()}"
+        )
+
+    def refusal(self, cap: float | None, used: int = 0) -> str:
+        """Why the launch is refused, and what to do. cap: --db-max-cost in USD. used: as of ``Ledger.used``."""
+        most = f"at most {usd(self.most)} USD until they end themselves after {lifetime(self.ttl)} ({self._parts()})"
+        if cap is None:
+            return (
+                f"--db-provisioner ec2 launches nothing without --db-max-cost, the most that the run may cost: these "
+                f"instances cost {most}, so --db-max-cost {usd(self.most)} permits them"
+            )
+        others = f", of which other launches of the run have {usd(used)}" if used else ""
+        return (
+            f"{most}, and --db-max-cost allows {cap:.2f}{others}: fewer or smaller instances, a shorter "
+            f"--db-ec2-ttl, or --db-max-cost {usd(used + self.most)}"
+        )
+
+    def _parts(self) -> str:
+        """Each part with its most until the end, the dearest first."""
+        dearest = sorted(self.parts, key=lambda part: -part.hourly)
+        return ", ".join(f"{part.what} {_share(part.hourly * max(self.ttl, LEAST_SECONDS) / 3600)}" for part in dearest)
+
+    def _origin(self) -> str:
+        """The sources of the prices, and what to do about old ones."""
+        if not self.sources:
+            return ""
+        names = " and ".join(str(source) for source, _ in self.sources)
+        oldest = max(age for _, age in self.sources)
+        old = f", {oldest} days old (`dbcluster ec2 prices` renews them)" if oldest >= OLD_DAYS else ""
+        return f"; prices: {names}{old}"
+
+
+def _counts(groups: Iterable[Group]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for group in groups:
+        counts[group.type] = counts.get(group.type, 0) + group.count
+    return counts
+
+
+def _priced(volume: Volume) -> list[tuple[str, float, str]]:
+    """What a volume is paid for: part, count, name of the price."""
+    if volume.kind == LOCAL_DISK:
+        return []
+    priced: list[tuple[str, float, str]] = [(VOLUMES, volume.gib, volume.kind)]
+    if volume.kind == "gp3":
+        priced.append((PROVISIONED, volume.iops - GP3_IOPS, "gp3-iops"))
+        priced.append((PROVISIONED, volume.mib_per_second - GP3_MIB, "gp3-throughput"))
+    elif volume.kind in ("io1", "io2"):
+        priced.append((PROVISIONED, volume.iops, f"{volume.kind}-iops"))
+    return priced
+
+
+def _cpus(group: Group, prices: Prices) -> int:
+    """The CPUs of a burstable instance: all of them may be paid for, all the time. Raises ConfigError if unknown."""
+    cpus = group.cpus or prices.cpus(group.type)
+    if cpus is None:
+        raise ConfigError(
+            f"how many CPUs {group.type} has is unknown, so the most that its surplus credits cost is unknown too; "
+            "take another --db-ec2-type"
+        )
+    return cpus
+
+
+def usd(micro: int) -> str:
+    """Millionths of a USD as text in cents, rounded up: what allows this allows the sum."""
+    return f"{-(-micro // (MICRO // 100)) / 100:.2f}"
+
+
+def _share(amount: float) -> str:
+    return f"{amount:.2f}" if amount >= 0.005 else "under 0.01"
+
+
+def lifetime(seconds: float) -> str:
+    """A time to live, not rounded: ``2 h``, ``1 h 30 min``."""
+    left, words = round(seconds), []
+    for length, unit in UNITS:
+        number, left = divmod(left, length)
+        if number:
+            words.append(f"{number} {unit}")
+    return " ".join(words) or "0 s"

@@ -1,0 +1,132 @@
+"""Ledger: all launches of a run under one cap, those of all its workers.
+
+What a launch can cost at most is reserved before it, and reduced to what was spent when its instances have ended. The
+ledger is a file that every worker reads and replaces under a lock of the kernel. A process that is killed leaves its
+reservations in it as they are: its instances may live until they end themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import msgspec
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, usd
+
+LOCK_SECONDS = 60.0  # another worker holds the lock for milliseconds
+
+
+class LaunchEntry(msgspec.Struct, omit_defaults=True):
+    """A launch. most: reserved, in millionths of a USD. spent: what it cost, None while its instances may live."""
+
+    most: int
+    spent: int | None = None
+
+
+class Entries(msgspec.Struct):
+    """The file: id of a launch -> the launch."""
+
+    launches: dict[str, LaunchEntry]
+
+
+class Ledger:
+    """The launches of a run. path: the file, in a directory of the run's user. cap: USD, None to permit nothing."""
+
+    def __init__(self, path: Path, cap: float | None) -> None:
+        self._path = path
+        self._cap = cap
+
+    def reserve(self, cost: Cost) -> str:
+        """Reserve the most that a launch can cost; the id of the reservation, for ``settle``.
+
+        It is on disk before this returns. Raises ConfigError where the cap does not allow it, and ProvisionError where
+        the ledger cannot be read or written: then nothing may be launched.
+        """
+        if self._cap is None:
+            raise ConfigError(cost.refusal(None))
+        with self._open() as entries:
+            used = _used(entries)
+            if used + cost.most > math.floor(self._cap * MICRO + 1e-6):
+                raise ConfigError(cost.refusal(self._cap, used))
+            name = secrets.token_hex(8)
+            entries.launches[name] = LaunchEntry(cost.most)
+            self._write(entries)
+        return name
+
+    def settle(self, name: str, spent: int) -> None:
+        """Say what a launch has cost, in millionths of a USD, after all its instances have ended; 0 for none launched.
+
+        Raises ProvisionError, and then the reservation stays. A second call changes nothing.
+        """
+        with self._open() as entries:
+            launch = entries.launches[name]
+            if launch.spent is None:
+                launch.spent = max(0, spent)
+                self._write(entries)
+
+    @property
+    def used(self) -> int:
+        """What is spent or reserved, in millionths of a USD. Raises ProvisionError."""
+        with self._open() as entries:
+            return _used(entries)
+
+    @property
+    def line(self) -> str:
+        """What was spent: ``about 0.41 USD spent``. Raises ProvisionError."""
+        with self._open() as entries:
+            launches = entries.launches.values()
+            spent = sum(launch.spent for launch in launches if launch.spent is not None)
+            left = sum(launch.most for launch in launches if launch.spent is None)
+        more = f", and at most {usd(left)} USD by instances that have not ended yet" if left else ""
+        return f"about {spent / MICRO:.2f} USD spent{more}"
+
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[Entries]:
+        """The entries, while no other process has them. Raises ProvisionError."""
+        try:
+            with filelock.FileLock(f"{self._path}.lock", timeout=LOCK_SECONDS):
+                yield self._read()
+        except filelock.Timeout:
+            raise ProvisionError(
+                f"the ledger of the run's cost, {self._path}, was in use by another process for {LOCK_SECONDS:.0f} s"
+            ) from None
+        except OSError as error:
+            raise ProvisionError(
+                f"cannot use the ledger of the run's cost, {self._path}: {error.strerror or error}; without it nothing "
+                "is launched"
+            ) from None
+
+    def _read(self) -> Entries:
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=Entries)
+        except FileNotFoundError:
+            return Entries({})
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise ProvisionError(
+                f"the ledger of the run's cost, {self._path}, is damaged ({error}); without it nothing is launched"
+            ) from None
+
+    def _write(self, entries: Entries) -> None:
+        """Replace the file, whole or not at all, on disk when this returns."""
+        fresh = self._path.with_name(f"{self._path.name}.new")
+        with fresh.open("wb") as file:
+            file.write(msgspec.json.encode(entries))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._path)
+        directory = os.open(self._path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+
+
+def _used(entries: Entries) -> int:
+    return sum(launch.most if launch.spent is None else launch.spent for launch in entries.launches.values())

@@ -1,0 +1,186 @@
+"""What things of EC2 cost: tables with a source and a date, and the prices that a user gives.
+
+A price is looked for in the options of the run (``--db-ec2-price``), then in the user's copy of AWS's price list
+(``dbcluster ec2 prices`` writes it, one file for each region), then in the table of this package, ``prices.json``. That
+file names its sources; ``scripts/ec2_prices.py`` makes it. What none of them has is unknown, and never guessed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import functools
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.formatting import counted
+from pytest_dbcluster.hosts.provisioners.ec2.settings import PRICED, TYPE
+from pytest_dbcluster.system import cache
+
+FORMAT = 1
+OURS = Path(__file__).with_name("prices.json")
+FOLDER = "ec2-prices"  # in the cache
+REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9]+")
+BURSTABLE = re.compile(r"t[0-9][a-z]*")
+OLD_DAYS = 90  # from this age on, the prices are called old
+# The shortest month: EBS divides the price of a month by its length (aws.amazon.com/ebs/pricing).
+MONTH_HOURS = 28 * 24
+MONTHLY = frozenset(name for name, unit in PRICED.items() if "month" in unit)
+
+
+class Source(msgspec.Struct, frozen=True):
+    """Where prices are from. name: of a package or list. version: its own. date: when it was made."""
+
+    name: str
+    version: str
+    date: datetime.date
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.date}"
+
+
+class Table(msgspec.Struct, frozen=True):
+    """Prices of regions in USD, from one place.
+
+    regions: in the order of the prices. instances: type -> the price of an hour in each region, None where unknown.
+    others: name in ``PRICED`` -> its price in each region. cpus: burstable type -> number of its CPUs. sources:
+    "instances" and "others" -> their source.
+    """
+
+    format: int
+    sources: dict[str, Source]
+    regions: list[str]
+    instances: dict[str, list[float | None]]
+    others: dict[str, list[float | None]]
+    cpus: dict[str, int]
+
+    def price(self, name: str, region: str) -> float | None:
+        """The price of a type or of a name in ``PRICED``; None where it is unknown."""
+        row = self.instances.get(name) or self.others.get(name)
+        return row[self.regions.index(region)] if row and region in self.regions else None
+
+    def source(self, name: str) -> Source:
+        """The source of the price of a type or of a name in ``PRICED``."""
+        return self.sources["others" if name in PRICED else "instances"]
+
+    def problem(self) -> str:
+        """What is wrong with the table; empty for nothing."""
+        if self.format != FORMAT:
+            return f"it has format {self.format}, not {FORMAT}"
+        if missing := {"instances", "others"} - set(self.sources):
+            return f"it names no source of {' and '.join(sorted(missing))}"
+        rows = {**self.instances, **self.others}
+        if odd := [name for name in rows if name not in PRICED and not TYPE.fullmatch(name)]:
+            return f"{odd[0]!r} is no instance type"
+        if odd := [name for name, row in rows.items() if len(row) != len(self.regions)]:
+            return f"{odd[0]} has {len(rows[odd[0]])} prices for {counted(len(self.regions), 'region')}"
+        wrong = [name for name, row in rows.items() for one in row if one is not None and not 0 < one < math.inf]
+        return f"a price of {wrong[0]} is not above 0" if wrong else ""
+
+
+def copy(region: str) -> Path:
+    """The file of the user's copy of the price list of a region."""
+    return cache.root() / FOLDER / f"{region}.json"
+
+
+def read(path: Path) -> Table:
+    """The table of a file. Raises ConfigError for one that is broken, and FileNotFoundError."""
+    try:
+        table = msgspec.json.decode(path.read_bytes(), type=Table)
+        problem = table.problem()
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        problem = str(error)
+    if problem:
+        raise ConfigError(
+            f"the prices in {path} cannot be used: {problem}; remove the file, or make it anew: dbcluster ec2 prices"
+        )
+    return table
+
+
+@functools.cache
+def ours() -> Table:
+    """The table of this package."""
+    return read(OURS)
+
+
+@dataclasses.dataclass(frozen=True)
+class Prices:
+    """The prices of one run. given: those of --db-ec2-price, which win. today: for the age of the others."""
+
+    given: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    today: datetime.date = dataclasses.field(default_factory=lambda: datetime.datetime.now(datetime.UTC).date())
+
+    def hourly(self, type: str, region: str) -> float:  # noqa: A002 - the noun
+        """USD for an hour of an instance, on demand, with Linux. Raises ConfigError where it is unknown."""
+        return self._price(checked_type(type), region)
+
+    def other(self, name: str, region: str) -> float:
+        """USD for an hour of a name in ``PRICED``: for 1 GiB, 1 operation/s, 1 MiB/s, 1 address or 1 CPU.
+
+        The price of a month is divided by the hours of the shortest month. Raises ConfigError where it is unknown.
+        """
+        price = self._price(name, region)
+        return price / MONTH_HOURS if name in MONTHLY else price
+
+    def cpus(self, type: str) -> int | None:  # noqa: A002 - the noun
+        """The CPUs of a burstable type; None for one that this package does not know."""
+        return ours().cpus.get(type)
+
+    def tables(self, region: str) -> list[Table]:
+        """The tables in which prices of a region are looked for, the first wins. Raises ConfigError."""
+        checked_region(region)
+        try:
+            return [read(copy(region)), ours()]
+        except FileNotFoundError:
+            return [ours()]
+
+    def source(self, name: str, region: str) -> Source | None:
+        """Where the price of a type or of a name in ``PRICED`` is from; None for the user's own and for no price."""
+        return self.known(name, region)[0]
+
+    def known(self, name: str, region: str) -> tuple[Source | None, float | None]:
+        """The source and the price of a type or of a name in ``PRICED``, in its unit; None where there is none.
+
+        Raises ConfigError for a wrong region, and for a copy that is broken.
+        """
+        if name in self.given:
+            return None, self.given[name]
+        for table in self.tables(region):
+            if (price := table.price(name, region)) is not None:
+                return table.source(name), price
+        return None, None
+
+    def age(self, source: Source) -> int:
+        """Days since a source was made."""
+        return max(0, (self.today - source.date).days)
+
+    def _price(self, name: str, region: str) -> float:
+        _, price = self.known(name, region)
+        if price is not None:
+            return price
+        tables = self.tables(region)
+        unit = f" ({PRICED[name]})" if name in PRICED else ""
+        raise ConfigError(
+            f"the price of {name} in {region}{unit} is unknown, so nothing that has it is launched. Looked in "
+            f"{' and in '.join(dict.fromkeys(str(table.source(name)) for table in tables))}. Give it with "
+            f"--db-ec2-price {name}=USD, or fetch the prices of today: dbcluster ec2 prices --region {region}"
+        )
+
+
+def checked_region(region: str) -> str:
+    """The name of a region. Raises ConfigError for another text, such as a path."""
+    if not REGION.fullmatch(region):
+        raise ConfigError(f"{region!r} is no region of AWS, such as eu-central-1")
+    return region
+
+
+def checked_type(text: str) -> str:
+    """The name of an instance type. Raises ConfigError for another text."""
+    if not TYPE.fullmatch(text):
+        raise ConfigError(f"{text!r} is no instance type, such as r6i.large")
+    return text

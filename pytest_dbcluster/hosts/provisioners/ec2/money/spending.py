@@ -1,0 +1,75 @@
+"""Spending: the launches of one process, from their plan to the end of their instances, in the ledger of the run."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+
+from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, ROOT_KIND, SERVER, Part, Plan
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group
+from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
+from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, Settings, Volume
+
+ROLES = {SERVER: "servers", LOAD: "load"}
+MINUTE = 60  # the time to live in a sentence is rounded up to minutes
+FILE = "ec2-cost.json"  # of the ledger
+
+
+def cost_of(plan: Plan, settings: Settings, region: str, prices: Prices) -> Cost:
+    """The most that a launch can cost until its instances end themselves. Raises ConfigError for an unknown price."""
+
+    def group(part: Part) -> Group:
+        volumes = [root(gib) for gib in plan.image.devices.values()]
+        cpus = plan.types[part.type].get("VCpuInfo", {}).get("DefaultVCpus")
+        own = [settings.volume] if part.role == SERVER else []
+        return Group(ROLES[part.role], part.type, part.count, part.subnet.public, (*volumes, *own), cpus)
+
+    ttl = math.ceil(plan.seconds / MINUTE) * MINUTE
+    zones = list(dict.fromkeys(part.subnet.zone for part in plan.parts))
+    groups = [group(part) for part in plan.parts]
+    return Cost.of(groups, region=region, prices=prices, ttl=ttl, zones=zones, spot=settings.spot)
+
+
+def root(gib: int) -> Volume:
+    """The volume of a root: with the limits that have no further price."""
+    return Volume(ROOT_KIND, gib, GP3_IOPS, GP3_MIB)
+
+
+class Spending:
+    """What the launches of this process cost.
+
+    settings: with the cap, the prices and the file of the ledger. directory: that of the run's own files, for a ledger
+    that no other worker shares.
+    """
+
+    def __init__(self, settings: Settings, directory: Path) -> None:
+        self._settings = settings
+        self._path = settings.ledger or directory / FILE
+        self._launches: dict[str, tuple[Cost, float]] = {}  # of those whose end is not known: reservation -> ...
+
+    @property
+    def line(self) -> str:
+        """What the run has spent. Raises ProvisionError."""
+        return self._ledger().line
+
+    def reserve(self, cost: Cost) -> str:
+        """Permit a launch, and count its time from now on; the name of its reservation. Raises as ``Ledger``."""
+        name = self._ledger().reserve(cost)
+        self._launches[name] = cost, time.time()
+        return name
+
+    def ended(self, *names: str, launched: bool = True) -> None:
+        """All instances of these launches have ended, without names those of all. launched: whether there were any.
+
+        Raises ProvisionError; then the reservations stay.
+        """
+        for name in names or tuple(self._launches):
+            cost, began = self._launches[name]
+            self._ledger().settle(name, cost.spent(time.time() - began) if launched else 0)
+            del self._launches[name]
+
+    def _ledger(self) -> Ledger:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Ledger(self._path, self._settings.max_cost)

@@ -1,0 +1,383 @@
+"""Provisioner for Amazon EC2: ``--db-provisioner ec2 --db-max-cost USD``.
+
+It launches instances, hands them to the provisioner ssh as machines, and ends them with the run. They are launched once
+and stay warm: all variants share them, servers side by side. A cluster that is larger than those before it gets more.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import shlex
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from pytest_dbcluster import registry, wait
+from pytest_dbcluster.errors import ConfigError, DBClusterError, NotReady, ProvisionError, Unsupported
+from pytest_dbcluster.formatting import some
+from pytest_dbcluster.hosts.provisioner import NO_DISKS
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data
+from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
+from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
+from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, Fleet, Image, Instance, Keys, Plan, name, reason
+from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
+from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
+from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
+from pytest_dbcluster.hosts.provisioners.ec2.settings import ZONE, Settings
+from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey
+from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
+from pytest_dbcluster.hosts.provisioners.ssh.access import Access
+from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Machine
+from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
+from pytest_dbcluster.spec import ClusterSpec
+from pytest_dbcluster.system import owned_files
+
+READY_SECONDS = 900.0  # for the boot of an instance, until it has prepared its disks
+ASK_SECONDS = 60  # for one question whether it has
+POLL_SECONDS = 3.0
+SPOT_SECONDS = 10.0  # between two questions whether AWS takes spot instances back
+NO_COST = (
+    "--db-provisioner ec2 launches nothing without the most that it may cost: --db-max-cost USD, such as "
+    "--db-max-cost 2"
+)
+CLI = "pytest_dbcluster.cli.main"  # run as a program of its own
+NO_KEEP = (
+    "--db-keep: servers on instances end with the run, and instances end themselves after --db-ec2-ttl; they cannot be "
+    "left running"
+)
+OWN = "instances are used as their type has them"
+# Without waiting: what an agent has begun ends with its session.
+SHUTDOWN = "{ systemctl poweroff --force || shutdown -P now || poweroff; } >/dev/null 2>&1"
+
+
+class Ec2Provisioner(SshProvisioner):
+    """Hosts on instances that this run launches.
+
+    settings: what it may launch, and for how much. base: the directory of the instances in which ours is made, on the
+    data volume. Raises ConfigError.
+    """
+
+    def __init__(self, *, keep: bool = False, settings: Settings | None = None, base: str = DIRECTORY) -> None:
+        if keep:
+            raise ConfigError(NO_KEEP)
+        if settings is None or settings.max_cost is None:
+            raise ConfigError(NO_COST)
+        self._settings = settings
+        self._base = base
+        self._begin({}, {}, Access(base=base))
+        self._growing = threading.RLock()
+        self._fleet: Fleet | None = None
+        self._instances: dict[str, Instance] = {}  # by the name of the machine
+        self._expires = 0.0
+        self._expected = 0  # nodes of the largest cluster that comes next
+        self._spending = Spending(settings, self._run.directory / "ec2")
+        self._failed = ""  # why nothing more is launched
+        self._hardware = Hardware(settings, self._account, self._ask, base, self._tell)
+        self._image: Image | None = None
+        self._made: Account | None = None
+        self._notice, self._asked = "", float("-inf")  # that AWS takes an instance back, and when that was asked last
+        self._cleaned = self._left = False  # whether the supervisor knows what to do, and whether we have done it
+
+    @property
+    def missing(self) -> Mapping[str, str]:
+        """Why limits and disks are not offered: power -> a clause with the reason."""
+        return {**dict.fromkeys(("cores", "memory", "iops", "netem", "root"), OWN), "block-devices": NO_DISKS}
+
+    def expect(self, specs: Sequence[ClusterSpec]) -> None:
+        """Say which clusters come next: the next launch is for the largest of them."""
+        self._expected = max((spec.nodes for spec in specs), default=0)
+
+    def acquire(self, spec: ClusterSpec) -> Sequence[SshHost]:
+        """A host on an instance of its own for each node. Raises Unsupported, ConfigError and ProvisionError."""
+        if reason := self.unmet(spec):
+            raise Unsupported(reason)
+        self._grow(spec.nodes)
+        hosts = super().acquire(spec)
+        try:
+            self._hardware.limit(spec, [(host.machine, host) for host in hosts])
+        except BaseException:
+            self.give_back(hosts)
+            raise
+        return hosts
+
+    def unmet(self, spec: ClusterSpec) -> str:
+        """A message with what a cluster needs and the instances have not; empty when they have it."""
+        return self._hardware.unmet(spec)
+
+    def lent(self) -> str:
+        """Why an instance has no longer a speed that its type has for some time only; empty while all have."""
+        return self._taken_back() or self._hardware.lent()
+
+    def _taken_back(self) -> str:
+        """That AWS takes a spot instance back, which it says two minutes before; empty without. Asked now and then."""
+        if not self._settings.spot or self._fleet is None:
+            return ""
+        if not self._notice and time.monotonic() - self._asked > SPOT_SECONDS:
+            self._asked = time.monotonic()
+            with contextlib.suppress(AwsError):
+                names = {instance.id: machine for machine, instance in self._instances.items()}
+                taken = [names[one] for one in self._fleet.taken_back(list(names))]
+                if taken:
+                    self._notice = (
+                        f"AWS takes the spot instance of {some(taken)} back: try again later, or leave out "
+                        "--db-ec2-spot"
+                    )
+                    self._tell(self._notice)
+        return self._notice
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What figures depend on: the machines, and what AWS says of their instances."""
+        return {**super().environment, **self._hardware.environment}
+
+    def _ask(self, machine: str, script: str) -> str:
+        """What a script prints on a machine that is connected. Raises ProvisionError."""
+        known = self._machines.get(machine)
+        if known is None:
+            raise ProvisionError(f"the machine {machine} is not connected any more")
+        return known.session.ask(script)
+
+    def _take(self, nodes: int) -> list[Machine]:
+        self._grow(nodes)
+        taken = super()._take(nodes)
+        self._compare_cpus()
+        if self._image:
+            connected = {one: instance for one, instance in self._instances.items() if one in self._machines}
+            self._hardware.join(connected, self._image)
+        return taken
+
+    def _grow(self, nodes: int) -> None:
+        """Launch what is missing for a cluster of so many nodes, with a load host at first. All or nothing is launched.
+
+        After an error nothing more is launched by this run: each test would pay for the same error.
+        """
+        with self._growing:
+            if nodes <= len(self._targets):
+                return
+            missing = max(nodes, self._expected) - len(self._targets)
+            if self._failed:
+                raise ProvisionError(f"nothing more is launched since: {self._failed}")
+            try:
+                self._launch(self._fleet or self._found(), missing)
+            except ConfigError:
+                raise
+            except DBClusterError as error:
+                self._failed = str(error)
+                raise
+
+    def _found(self) -> Fleet:
+        """The fleet of this run, still without instances."""
+        access.program()
+        account = self._account()
+        self._expires = time.time() + self._settings.ttl
+        self._fleet = Fleet(account, self._settings, self.run_id, Keys(HostKey.new(), HostKey.new()), self._base)
+        return self._fleet
+
+    def _account(self) -> Account:
+        """The account, made when it is first needed. Raises ConfigError."""
+        with self._growing:
+            if self._made is None:
+                zones = [found["region"] for zone in self._settings.zones if (found := ZONE.fullmatch(zone))]
+                self._made = Account(zones[0] if zones else "")
+            return self._made
+
+    def _launch(self, fleet: Fleet, servers: int) -> None:
+        plan = fleet.plan(servers, load=not self._load_targets, expires=self._expires)
+        self._image = plan.image
+        cost = cost_of(plan, self._settings, fleet.account.region, Prices(self._settings.prices))
+        self._tell(cost.line)
+        self._clean_up_later(fleet.account)
+        reservation = self._spending.reserve(cost)
+        try:
+            machines = self._named(fleet.launch(plan))
+            self._reach(machines)
+            self._wait_ready(list(machines))
+        except BaseException as error:
+            self._undo(plan, reservation, refused=isinstance(error, AwsError))
+            raise
+        self._targets += tuple(one for one, instance in machines.items() if instance.role != LOAD)
+        self._load_targets += tuple(one for one, instance in machines.items() if instance.role == LOAD)
+        self._addresses |= {one: instance.private for one, instance in machines.items()}
+
+    def _clean_up_later(self, account: Account) -> None:
+        """Let the supervisor of the run end the instances when this process ends in any way."""
+        if self._cleaned:
+            return
+        command = [sys.executable, "-P", "-m", CLI, "reap", "--provisioner", "ec2", "--run", self.run_id]
+        package = str(Path(registry.__file__).parents[1])
+        self._run.clean_up_by(command, {"AWS_DEFAULT_REGION": account.region, "PYTHONPATH": package})
+        self._cleaned = True
+
+    def _named(self, instances: Sequence[Instance]) -> dict[str, Instance]:
+        """The instances by the names that machines have in messages and results: ``server1``, ``load``."""
+        number = len(self._targets)
+        found: dict[str, Instance] = {}
+        for instance in instances:
+            number += instance.role != LOAD
+            found["load" if instance.role == LOAD else f"server{number}"] = instance
+        self._instances |= found
+        return found
+
+    def _reach(self, machines: Mapping[str, Instance]) -> None:
+        """Write what ssh needs to know of the machines: our key, their key and no other, and their addresses."""
+        assert self._fleet
+        keys, directory = self._fleet.keys, self._run.directory / "ec2"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        owned_files.write(directory, "key", keys.user.private)
+        owned_files.write(directory, "known_hosts", f"{name(self.run_id)} {keys.host.public}\n")
+        text = "".join(
+            ssh_config(one, instance.address, name(self.run_id), directory, self._settings.jump)
+            for one, instance in self._instances.items()
+        )
+        owned_files.write(directory, "config", text)
+        self._access = Access(directory / "config", base=self._base)
+
+    def _wait_ready(self, machines: Sequence[str]) -> None:
+        """Wait until every instance has booted and prepared its disks. Raises ProvisionError."""
+        with concurrent.futures.ThreadPoolExecutor(len(machines)) as threads:
+            for future in [threads.submit(self._ready, one) for one in machines]:
+                future.result()
+
+    def _ready(self, machine: str) -> None:
+        words = ""
+
+        def problems() -> list[str]:
+            nonlocal words
+            asked = self._access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", machine)
+            command = remote_programs.any_shell(user_data.wait_command(ASK_SECONDS))
+            try:
+                done = subprocess.run(
+                    [*asked, command], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
+                    timeout=2 * ASK_SECONDS, check=False,
+                )  # fmt: skip
+            except subprocess.TimeoutExpired:
+                return [f"it did not answer within {2 * ASK_SECONDS} s"]
+            if done.returncode == 0:
+                if why := user_data.problem(done.stdout):
+                    raise ProvisionError(f"{machine}: {why}")
+                return []
+            words = done.stderr.strip()[-1000:]
+            self._alive(machine)
+            return [words or f"ssh ended with {done.returncode}"]
+
+        try:
+            wait.until(problems, f"instance {machine}", seconds=READY_SECONDS, poll=POLL_SECONDS)
+        except NotReady:
+            raise ProvisionError(self._access.problem(machine, words)) from None
+
+    def _alive(self, machine: str) -> None:
+        """Raise ProvisionError with AWS's reason when the instance of a machine has ended."""
+        assert self._fleet
+        instance = self._instances[machine]
+        facts = self._fleet.described([instance.id]).get(instance.id)
+        if facts is not None and facts["State"]["Name"] not in ("pending", "running"):
+            raise ProvisionError(f"the instance of {machine} has ended: {reason(facts)}")
+
+    def _undo(self, plan: Plan, reservation: str, *, refused: bool) -> None:
+        """End what a launch has made, before its error is told. What stays is told beside it, and stays reserved.
+
+        refused: whether AWS has refused a request of the launch, so that perhaps no instance was launched.
+        """
+        assert self._fleet
+        for machine in [one for one in self._instances if one not in (*self._targets, *self._load_targets)]:
+            del self._instances[machine]
+        reaped = self._ended(launch=str(plan.number) if self._targets else "")
+        if reaped is not None and not reaped.left:
+            launched = not refused or any(one.startswith(f"ended {INSTANCES.noun}") for one in reaped.done)
+            self._spent(reservation, launched=launched)
+
+    def _ended(self, launch: str = "") -> Reaped | None:
+        """End everything of the run in the account, and tell what is left. None when AWS could not be asked."""
+        assert self._fleet
+        try:
+            reaped = Reaper(self._fleet.account, self._tell).end(self.run_id, launch)
+        except AwsError as error:
+            self._tell(f"the instances could not be ended: {error}")
+            return None
+        for left in reaped.left:
+            self._tell(f"left in the account: {left}; dbcluster reap --provisioner ec2 --run {self.run_id}")
+        return reaped
+
+    def _leave_machines(self, machines: Sequence[Machine]) -> None:
+        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials."""
+        if self._fleet is None or not self._cleaned or self._left:  # nothing was launched, or a second call
+            return
+        self._end_instances(machines)
+        self._left = True  # set last: after Ctrl-C in the line above, pytest calls close again
+
+    def _end_instances(self, machines: Sequence[Machine]) -> None:
+        if (reaped := self._ended()) is not None:
+            if not reaped.left:
+                self._spent()
+            self._tell_spent()
+            return
+        told = []
+        for machine in machines:
+            with contextlib.suppress(ProvisionError):
+                machine.session.ask(SHUTDOWN)
+                told.append(machine.target)
+        if told:
+            self._tell(f"{some(told)} were told over ssh to end themselves")
+        ends = time.strftime("%H:%M", time.localtime(self._expires))
+        self._tell(
+            f"every instance ends itself by {ends} at the latest; key and groups stay, and cost nothing: "
+            f"dbcluster reap --provisioner ec2 --run {self.run_id}, with credentials that are valid"
+        )
+        self._tell_spent()
+
+    def _spent(self, *reservations: str, launched: bool = True) -> None:
+        """Count what launches have cost, without names those of all. Where it cannot be written they stay reserved."""
+        try:
+            self._spending.ended(*reservations, launched=launched)
+        except ProvisionError as error:
+            self._tell(str(error))
+
+    def _tell_spent(self) -> None:
+        with contextlib.suppress(ProvisionError):
+            self._tell(f"ec2: {self._spending.line}")
+
+    def _compare_cpus(self) -> None:
+        """Refuse nodes of unlike CPUs: their difference would be one of hardware. Raises ProvisionError."""
+        found: dict[str, list[str]] = {}
+        for machine in self._nodes():
+            found.setdefault(machine.facts.cpu, []).append(machine.target)
+        if len(found) > 1:
+            listed = "; ".join(f"{', '.join(targets)}: {cpu}" for cpu, targets in found.items())
+            self._failed = (
+                f"AWS gave instances of one type unlike CPUs ({listed}), and figures of such nodes cannot be compared: "
+                "run again, try another --db-ec2-zone, or a type of one CPU model"
+            )
+            raise ProvisionError(self._failed)
+
+
+def ssh_config(machine: str, address: str, alias: str, directory: Path, jump: str) -> str:
+    """What ssh is told about an instance. alias: under which its key is known. jump: a host on the way, or empty."""
+    lines = {
+        "HostName": address,
+        "HostKeyAlias": alias,
+        "HostKeyAlgorithms": "ssh-ed25519",
+        "User": user_data.USER,
+        "IdentityFile": directory / "key",
+        "IdentitiesOnly": "yes",
+        "IdentityAgent": "none",
+        "UserKnownHostsFile": directory / "known_hosts",
+        "GlobalKnownHostsFile": "/dev/null",
+        "StrictHostKeyChecking": "yes",
+        **({"ProxyJump": jump} if jump else {}),
+    }
+    text = f"Host {machine}\n" + "".join(f"    {key} {quoted(value)}\n" for key, value in lines.items())
+    # ssh reads this file alone for the host on the way too, whose user and key are in the files that it reads else.
+    own = (
+        f"Host {jump.rpartition('@')[2]}\n    Include ~/.ssh/config\n    Include /etc/ssh/ssh_config\n" if jump else ""
+    )
+    return text + own
+
+
+def quoted(value: object) -> str:
+    """A value of ssh's configuration, whose paths may have blanks."""
+    return f'"{value}"' if shlex.quote(str(value)) != str(value) else str(value)

@@ -1,0 +1,232 @@
+"""What an instance does when it boots, as a ``#cloud-config`` for cloud-init.
+
+In this order, and what comes first does not depend on what follows:
+
+1. A timer of systemd begins that ends the instance when its time to live is over. An instance that cannot have the
+   timer ends at once. ``shutdown +N`` is no such limit: so early it may do nothing, or act at once.
+2. Timers that would work beside a measurement (upgrades, trimming) are masked.
+3. The ssh server gets our host key and no other, and lets root in with the key of the run alone.
+4. The directory of data is prepared. The file ``READY`` of the instance then says "ready", or why not.
+
+Every program of an instance can ask for these texts, so the keys in them serve one run and open nothing else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import re
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from pytest_dbcluster.errors import ConfigError, ProvisionError
+
+USER = "root"  # of every image; the name of its ordinary user differs between images
+MOST_BYTES = 16 * 1024  # of user data, before it is encoded: RunInstances, Amazon EC2 API reference
+DIRECTORY = "/var/tmp"
+READY = "/run/dbcluster-ready"
+EXPIRES = "/var/lib/dbcluster-expires"  # seconds since 1970: a boot in between does not begin the time anew
+END = "dbcluster-end"  # the timer, and the service that it starts
+LABEL = "dbcluster"  # of the file system on the data volume
+
+# Names below /dev/disk/by-id, which udev makes of what a disk says of itself. The names below /dev may change at boot.
+EBS = "nvme-Amazon_Elastic_Block_Store_*"
+INSTANCE_STORE = "nvme-Amazon_EC2_NVMe_Instance_Storage_*"
+
+PUBLIC_KEY = re.compile(r"(ssh-ed25519 [A-Za-z0-9+/]+={0,2})( [\w.@:+-]*)?")
+PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
+VOLUME = re.compile(r"[A-Za-z0-9_./+:*-]+")
+
+# What would read, write or compute beside a measurement, on Debian, Ubuntu and Amazon Linux.
+MASKED = (
+    "apt-daily.timer", "apt-daily.service", "apt-daily-upgrade.timer", "apt-daily-upgrade.service",
+    "unattended-upgrades.service", "fstrim.timer", "fstrim.service", "e2scrub_all.timer", "man-db.timer",
+    "dpkg-db-backup.timer", "logrotate.timer", "motd-news.timer", "update-motd.timer", "dnf-makecache.timer",
+    "dnf-automatic.timer",
+)  # fmt: skip
+
+# Both units go without the dependencies that systemd gives by default: they neither wait for the rest of the boot nor
+# stop with it. "poweroff-force" ends programs without waiting for the services that they belong to.
+_LIMIT = f"""\
+(
+set -eu
+now=$(date +%s)
+up=$(cut -d. -f1 /proc/uptime)
+[ -s {EXPIRES} ] || echo $((now - up + @TTL@)) >{EXPIRES}
+left=$(($(cat {EXPIRES}) - now))
+[ $left -le @TTL@ ] || left=@TTL@
+[ $left -ge 1 ] || left=1
+mkdir -p /run/systemd/system
+cat >/run/systemd/system/{END}.service <<UNIT
+[Unit]
+Description=End of this instance: its time to live of @TTL@ s is over
+DefaultDependencies=no
+SuccessAction=poweroff-force
+FailureAction=poweroff-force
+[Service]
+Type=oneshot
+ExecStart=/bin/echo the time to live is over
+UNIT
+cat >/run/systemd/system/{END}.timer <<UNIT
+[Unit]
+Description=Time to live of this instance
+DefaultDependencies=no
+[Timer]
+OnBootSec=$((up + left))
+AccuracySec=1s
+UNIT
+systemctl daemon-reload
+systemctl start {END}.timer
+) || {{ echo 'no limit of the time to live could be set: this instance ends' >/dev/console
+systemctl poweroff --force --force; }}
+"""
+
+_MASK = f"""\
+systemctl mask {" ".join(MASKED)}
+systemctl stop --no-block {" ".join(MASKED)}
+true
+"""
+
+# An image may let in whoever the account lets in (EC2 Instance Connect, by AuthorizedKeysCommand): here nobody else.
+_SSHD = f"""\
+HostKey /etc/ssh/ssh_host_ed25519_key
+AllowUsers {USER}
+PermitRootLogin prohibit-password
+AuthorizedKeysFile .ssh/authorized_keys
+AuthorizedKeysCommand none
+PasswordAuthentication no
+KbdInteractiveAuthentication no
+UseDNS no
+MaxSessions 100
+MaxStartups 100
+"""
+
+_PREPARE = f"""\
+#!/bin/sh
+end() {{ printf '%s\\n' "$1" >{READY}.new; mv {READY}.new {READY}; exit; }}
+@DATA@
+end ready
+"""
+
+# A new, blank volume has no block that would have to be loaded from a snapshot. mkfs does at once what the kernel would
+# otherwise do later, while rounds run: it writes the tables of inodes and the journal.
+_VOLUME = f"""\
+udevadm settle --timeout=30
+disk=
+for link in /dev/disk/by-id/@VOLUME@; do
+    real=$(readlink -f "$link")
+    [ -b "$real" ] && [ "$(lsblk -dnro TYPE "$real")" = disk ] || continue
+    [ -z "$(lsblk -nro MOUNTPOINT "$real" | tr -d '\\n')" ] || continue
+    [ -z "$disk" ] || [ "$disk" = "$real" ] || end "failed two disks may be the data volume: $disk, $real"
+    disk=$real
+done
+[ "$disk" ] || end "failed no disk is the data volume @VOLUME@: $(ls /dev/disk/by-id 2>&1 | tr '\\n' ' ')"
+[ -z "$(wipefs -n "$disk")" ] || end "failed the data volume $disk is not empty: $(wipefs -n "$disk" | tail -n 1)"
+said=$(mkfs.ext4 -q -L {LABEL} -i 131072 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$disk" 2>&1) ||
+    end "failed mkfs.ext4 on the data volume $disk: $said"
+mkdir -p @DIRECTORY@
+said=$(mount -o noatime "$disk" @DIRECTORY@ 2>&1) || end "failed the data volume $disk: $said"
+chmod 1777 @DIRECTORY@
+"""
+
+# The first read of a block of the root volume fetches it from the snapshot of the image. So each is read once.
+_ROOT = """\
+mkdir -p @DIRECTORY@ && chmod 1777 @DIRECTORY@ || end "failed the directory @DIRECTORY@ cannot be made"
+root=$(findmnt -no SOURCE /)
+[ ! -b "$root" ] || dd if="$root" of=/dev/null bs=1M 2>/dev/null || end "failed the root volume $root cannot be read"
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class HostKey:
+    """A key pair of type ed25519. private: in OpenSSH's format. public: as ``ssh-ed25519 AAAA...``, without a name."""
+
+    private: str = dataclasses.field(repr=False)
+    public: str
+
+    @classmethod
+    def new(cls) -> HostKey:
+        """A new key pair, made by ssh-keygen in a directory that only we can read. Raises ProvisionError."""
+        with tempfile.TemporaryDirectory(prefix="dbcluster-") as directory:
+            file = Path(directory, "key")
+            command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "", "-f", str(file)]
+            try:
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+            except FileNotFoundError:
+                raise ProvisionError(
+                    "keys of instances are made with OpenSSH's ssh-keygen, which is not installed; on Debian and "
+                    "Ubuntu: apt-get install openssh-client"
+                ) from None
+            if done.returncode:
+                raise ProvisionError(f"ssh-keygen made no key: {done.stderr.strip() or done.returncode}")
+            public = " ".join(file.with_suffix(".pub").read_text(encoding="ascii").split()[:2])
+            return cls(file.read_text(encoding="ascii"), public)
+
+
+def user_data(host_key: HostKey, ttl: float, volume: str, public_key: str, directory: str = DIRECTORY) -> str:
+    """The user data of an instance, a ``#cloud-config``.
+
+    host_key: that of the instance. ttl: seconds from the begin of its boot until it ends itself. volume: the disk of
+    the data, as a path below /dev/disk/by-id in which ``*`` stands for anything (``EBS``, ``INSTANCE_STORE``); a disk
+    in use is never meant. Empty for the root volume. public_key: of the user of the run, who may log in as
+    ``USER``. directory: where the data go. Raises ConfigError.
+    """
+    if not (math.isfinite(ttl) and ttl >= 1):
+        raise ConfigError(f"the time to live of an instance is a number of seconds from 1 on; got {ttl!r}")
+    if volume and not VOLUME.fullmatch(volume):
+        raise ConfigError(f"the data volume {volume!r} is no name below /dev/disk/by-id")
+    if not PATH.fullmatch(directory) or directory.strip("/") in ("", "run", "etc", "usr", "proc", "sys", "dev"):
+        raise ConfigError(
+            f"--db-host-directory {directory!r}: it takes an absolute path of letters, digits and _./+-, such as "
+            f"{DIRECTORY}, which is no directory of the system"
+        )
+    keys = [key for text in (host_key.public, public_key) if (key := PUBLIC_KEY.fullmatch(text.strip()))]
+    if len(keys) < 2:
+        raise ConfigError("the keys of an instance are of type ed25519: a line `ssh-ed25519 AAAA...`")
+    text = "#cloud-config\n" + json.dumps(_document(host_key, int(ttl), volume, keys[1][0], directory), indent=1)
+    if len(text.encode()) > MOST_BYTES:
+        raise ConfigError(f"the user data of an instance would have {len(text.encode())} bytes; EC2 takes {MOST_BYTES}")
+    return text + "\n"
+
+
+def _document(host_key: HostKey, ttl: int, volume: str, public_key: str, directory: str) -> dict[str, Any]:
+    data = (_VOLUME if volume else _ROOT).replace("@VOLUME@", volume.removeprefix("/dev/disk/by-id/"))
+    prepare = _PREPARE.replace("@DATA@", data).replace("@DIRECTORY@", directory)
+    return {
+        # bootcmd is the first of what users can give. It runs at every boot, the files below are not there yet.
+        "bootcmd": [["sh", "-c", _LIMIT.replace("@TTL@", str(ttl))], ["sh", "-c", _MASK]],
+        "write_files": [
+            {"path": "/etc/ssh/sshd_config.d/00-dbcluster.conf", "permissions": "0600", "content": _SSHD},
+            {"path": "/usr/local/sbin/dbcluster-prepare", "permissions": "0700", "content": prepare},
+        ],
+        "ssh_deletekeys": True,
+        "ssh_keys": {"ed25519_private": host_key.private, "ed25519_public": host_key.public},
+        "ssh": {"emit_keys_to_console": False},
+        "disable_root": False,
+        "ssh_authorized_keys": [public_key],
+        "package_update": False,
+        "package_upgrade": False,
+        "runcmd": [["/usr/local/sbin/dbcluster-prepare"]],
+    }
+
+
+def wait_command(seconds: int) -> str:
+    """A shell command for the instance that waits until it is prepared, and prints what ``problem`` takes."""
+    file = shlex.quote(READY)
+    return (
+        f"n=0; while [ ! -e {file} ] && [ $n -lt {seconds} ]; do sleep 1; n=$((n + 1)); done; "
+        f"cat {file} 2>/dev/null || {{ echo; cloud-init status --long 2>&1 | tail -n 20; }}"
+    )
+
+
+def problem(printed: str) -> str:
+    """Why an instance is not prepared, from what ``wait_command`` printed; empty when it is."""
+    first, _, rest = printed.partition("\n")
+    if first == "ready":
+        return ""
+    reason = first.removeprefix("failed ") or f"cloud-init has not come to its end: {' '.join(rest.split()) or '?'}"
+    return f"the instance could not be prepared: {reason}"

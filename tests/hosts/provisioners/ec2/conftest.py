@@ -1,0 +1,43 @@
+"""What tests of the provisioner ec2 share: an account that is empty, and answers at once."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_dbcluster.hosts.provisioners.ec2 import launch, reaper
+from pytest_dbcluster.hosts.provisioners.ec2 import provisioner as ec2
+from tests.support import stand_ins
+from tests.support.ec2_stand_in import Ec2StandIn, in_environment
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    """Nobody waits between two questions."""
+    monkeypatch.setattr(launch, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(reaper, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(ec2, "POLL_SECONDS", 0.2)
+
+
+@pytest.fixture(scope="package")
+def empty_account():
+    """An account whose instances are names; it takes a second to make."""
+    with Ec2StandIn() as made:
+        yield made
+
+
+@pytest.fixture
+def aws(quick, empty_account):
+    """An account whose instances are names."""
+    empty_account.clear()
+    with in_environment(empty_account):
+        yield empty_account
+
+
+@pytest.fixture
+def machines(quick):
+    """An account whose instances are machines with an ssh server."""
+    if reason := stand_ins.missing():
+        pytest.skip(reason)
+    with Ec2StandIn(hosts=True) as made, in_environment(made):
+        yield made
+        assert made.troubles == []

@@ -1,0 +1,76 @@
+"""What the provisioner ec2 knows of its instances, which are machines with real ssh servers."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from pytest_dbcluster.errors import ProvisionError, Unsupported
+from pytest_dbcluster.hosts.provisioners.ec2.hardware import lent_speed
+from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
+from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
+from pytest_dbcluster.spec import ClusterSpec, ReleaseName
+
+pytestmark = pytest.mark.remote
+
+ONE = ClusterSpec("standalone", release=ReleaseName("mariadb", "10.11"))
+THREE = ClusterSpec("galera", nodes=3, release=ReleaseName("mariadb", "10.11"))
+
+
+def run(**options):
+    """A run with these options, closed at the end of the block."""
+    asked = {"max_cost": 5, "source": "192.0.2.1/32", "prices": ["ipv4=0.005"], **options}
+    return contextlib.closing(Ec2Provisioner(settings=Settings.parsed(**asked)))
+
+
+def test_instances_are_told_and_watched(machines, monkeypatch):
+    """Results have what AWS and the machines say of them; the kernels of the machines count what is used."""
+    monkeypatch.setattr(lent_speed, "FRESH_SECONDS", -1.0)
+    with run(volume="gp2:100") as provisioner:
+        assert provisioner.lent() == ""
+        provisioner.acquire(ONE)
+        told = provisioner.environment
+        (balance,) = [one for one in provisioner._hardware._lent.balances["server1"] if "gp2" in one.loan.what]
+        provisioner.lent()  # counts what this machine has used since its boot: the stand-in has its kernel
+        balance.left, balance._gone, before = balance.loan.full, False, balance._up
+        assert provisioner.lent() == ""
+
+        assert told["instance server1"].startswith("r6i.large in euc1-az")
+        assert {"instance load", "image", "machine server1"} <= told.keys()
+        assert balance._up > before
+        balance.left = balance._used = 0.0
+        monkeypatch.setattr(balance, "_up", balance._up + 10**6)  # as if it had earned nothing for long
+        assert provisioner.lent().startswith("server1: the speed that its gp2 volume of 100 GiB is lent is used up")
+
+
+def test_what_another_type_has_is_not_launched(machines):
+    """A test that needs it is skipped with the nearest type, and nothing is spent."""
+    with run() as provisioner:
+        with pytest.raises(
+            Unsupported, match=r"the nearest type is --db-ec2-type r6i.xlarge, with 4 CPUs and 32.0 GiB"
+        ):
+            provisioner.acquire(ONE.with_needs(cores=4, memory="32G"))
+
+        assert "ec2:RunInstances" not in machines.requests
+
+
+def test_a_host_whose_writes_cannot_be_limited_is_given_back(machines):
+    """These machines have no systemd: a cluster that asks for fewer writes does not run with more."""
+    with run() as provisioner:
+        with pytest.raises(ProvisionError, match="the writes of a host on server1 cannot be limited to 100 a second"):
+            provisioner.acquire(ONE.with_storage("gp2-100"))
+
+        assert provisioner._sessions == {}
+
+
+def test_round_trips_between_zones_are_measured(machines):
+    """With one server in each of three zones, by their private addresses."""
+    lines = []
+    with run(zones=["eu-central-1a", "eu-central-1b", "eu-central-1c"]) as provisioner:
+        provisioner.progress = lines.append
+        provisioner.acquire(THREE)
+
+        (line,) = [line for line in lines if line.startswith("round trips between zones: ")]
+        assert line.count(" ms") >= 3
+        assert provisioner.environment["zones"] == line
