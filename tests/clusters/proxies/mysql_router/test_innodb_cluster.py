@@ -34,8 +34,9 @@ class Told(FakeHost):
 
 
 @pytest.fixture
-def password():
-    """The account's, known as one that is never shown."""
+def password(monkeypatch):
+    """The account's, known to this test alone as one that is never shown."""
+    monkeypatch.setattr(redaction, "_KNOWN", set())
     return redaction.remember("0123456789abcdef")
 
 
