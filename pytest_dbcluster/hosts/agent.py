@@ -21,20 +21,36 @@ from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError
 
-# Requests: "hello", "begin NUMBER LINES [FILES]" followed by the lines of a script, "signal SIGNAL PID", "look NUMBER",
-# "fall", "beat NUMBER", "use NUMBER". Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64",
-# "wrote NUMBER out|err", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell", "used NUMBER [WORDS]".
+# Requests: "hello", "begin NUMBER LINES [FILES [text]]" followed by the lines of a script, "signal SIGNAL PID",
+# "look NUMBER", "fall", "beat NUMBER", "use NUMBER", "test NUMBER CONDITION".
+# Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "line NUMBER out|err TEXT", "tail NUMBER out|err
+# TEXT" for a line without an end, "wrote NUMBER out|err", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell",
+# "used NUMBER [WORDS]".
 # Each is one write, so answers do not mix. An empty line is no request. A look writes what the kernel has counted into
 # the file $figures, with one process: the shell reads byte by byte, which takes a guest four times as long. With FILES,
-# what the script wrote to FILES.out and FILES.err is said before its end and removed; an output that is too long for
-# that stays, and is said to be there. A beat is written to the file $beat, where a host has a watchdog that looks for
-# it. A function "use", which only some hosts have, says figures line by line, and a line without words after them.
+# what the script wrote to FILES.out and FILES.err is said before its end, and then removed; an output that is too long
+# for that stays, and is said to be there. A short output that is text is read by the shell itself, which leaves out
+# bytes of zero: each program that is started takes a machine about a millisecond. A test is done by the shell, too. A
+# beat is written to the file $beat, where a host has a watchdog that looks for it. A function "use", which only some
+# hosts have, says figures line by line, and a line without words after them.
 PROGRAM = r"""
 leader=$(command -v setsid)
+short() {
+    lines=
+    while words= && IFS= read -r words; do
+        lines="${lines}line $1 $2 $words
+"
+        [ "${#lines}" -le 1000 ] || return 1
+    done <"$3"
+    [ -z "$words" ] || lines="${lines}tail $1 $2 $words
+"
+    [ "${#lines}" -le 1000 ] && printf %s "$lines"
+}
 tell() {
     said_out=$2.out said_err=$2.err
     for part in out err; do
         [ -s "$2.$part" ] || continue
+        [ -n "$3" ] && short "$1" "$part" "$2.$part" && continue
         base64 -w 3000 "$2.$part" | {
             lines=0
             while IFS= read -r words; do
@@ -44,7 +60,6 @@ tell() {
             done
         } || eval "said_$part=\$2.in"  # it stays
     done
-    rm -f "$2.in" "$said_out" "$said_err"
 }
 while IFS= read -r line; do
     set -- $line
@@ -68,8 +83,9 @@ while IFS= read -r line; do
             echo "began $2 $pid"
             wait "$pid"
             status=$?
-            [ -z "$4" ] || tell "$2" "$4"
+            [ -z "$4" ] || tell "$2" "$4" "$5"
             echo "ended $2 $status"
+            [ -z "$4" ] || rm -f "$4.in" "$said_out" "$said_err"
         ) &
         ;;
     signal)
@@ -78,6 +94,10 @@ while IFS= read -r line; do
         ;;
     use)
         use "$2"
+        ;;
+    test)
+        eval "${line#test * }"
+        echo "ended $2 $?"
         ;;
     look)
         cat /proc/stat /sys/block/vda/stat /proc/net/dev >"$figures" 2>/dev/null
@@ -151,7 +171,7 @@ class Agent:
         self._looks = self._looked = 0
         self._uses = self._used = self._beats = 0
         self._figures_said: dict[int, list[str]] = {}  # by the number of the request
-        self._said_by: dict[tuple[int, str], list[str]] = {}  # by number and part
+        self._said_by: dict[tuple[int, str], list[bytes]] = {}  # by number and part
         self._wrote: set[tuple[int, str]] = set()
         self._sending = threading.RLock()
         self._news = threading.Condition()
@@ -171,16 +191,31 @@ class Agent:
             self._send("hello\n")
         self._until(lambda: self._answers, seconds, "its first word")
 
-    def begin(self, script: str, files: str = "") -> int:
+    def begin(self, script: str, files: str = "", *, text: bool = False) -> int:
         """Start a script. Returns its number for the other methods. Raises ProvisionError when the host is gone.
 
         files: a path of the host; what the script writes to ``FILES.out`` and ``FILES.err`` comes to us with its end.
+        text: that is text, of which bytes of zero may be left out.
         """
         lines = script.split("\n")
+        how = f"{files} {'text' if text else ''}" if files else ""
+        return self._numbered(lambda number: f"begin {number} {len(lines)} {how}\n" + "".join(f"{x}\n" for x in lines))
+
+    def holds(self, condition: str, seconds: float) -> bool:
+        """Whether a test of the shell is true, such as ``[ -e FILE ]``: the shell itself answers it, at once.
+
+        Raises ProvisionError.
+        """
+        number = self._numbered(lambda number: f"test {number} {condition}\n")
+        self._until(lambda: number in self._ended, seconds, "whether a test holds")
+        return self._ended[number] == 0
+
+    def _numbered(self, request: Callable[[int], str]) -> int:
+        """Send a request with a number of its own, which is returned."""
         with self._sending:
             self._begun += 1
             number = self._begun
-            self._send(f"begin {number} {len(lines)} {files}\n" + "".join(f"{line}\n" for line in lines))
+            self._send(request(number))
         self._wake_nudger()
         return number
 
@@ -216,7 +251,7 @@ class Agent:
         with self._news:
             if (number, part) in self._wrote:
                 return None
-            return base64.b64decode("".join(self._said_by.pop((number, part), [])))
+            return b"".join(self._said_by.pop((number, part), []))
 
     def use(self, seconds: float) -> str:
         """What the function ``use`` of the host's shell says, as lines. Raises ProvisionError."""
@@ -349,7 +384,10 @@ class Agent:
                     continue
                 *lines, rest = (rest + content).split(b"\n")
                 for line in lines:
-                    self._heard(line.decode().split())
+                    if line.startswith((b"line ", b"tail ")):
+                        self._heard_text(*line.split(b" ", 3))
+                    else:
+                        self._heard(line.decode().split())
         except (OSError, ValueError, ProvisionError) as error:
             reason = f"{self.name} is gone: {error}"
         with self._news:
@@ -382,11 +420,17 @@ class Agent:
                     self._ended[int(number)] = 128 - code if code > 128 else code
             self._news.notify_all()
 
+    def _heard_text(self, kind: bytes, number: bytes, part: bytes, text: bytes) -> None:
+        """Keep a line of text that a script wrote; a tail has no end of line."""
+        with self._news:
+            said = self._said_by.setdefault((int(number), part.decode()), [])
+            said.append(text if kind == b"tail" else text + b"\n")
+
     def _heard_words(self, kind: str, number: int, words: Sequence[str]) -> None:
         """Keep what a script wrote, or what the host has used."""
         match kind, words:
             case "said", [part, text]:
-                self._said_by.setdefault((number, part), []).append(text)
+                self._said_by.setdefault((number, part), []).append(base64.b64decode(text))
             case "wrote", [part]:
                 self._wrote.add((number, part))
                 self._said_by.pop((number, part), None)

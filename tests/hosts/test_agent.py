@@ -150,6 +150,57 @@ def test_the_environment_and_the_input_reach_a_command(host, tmp_path):
     assert (tmp_path / "out").read_text() == f"from a file and a 'quoted' one\n{tmp_path}\n"
 
 
+def written(host, tmp_path, content, *, text=True):
+    """What comes to us of an output with this content, and the line's files that are left."""
+    (tmp_path / "content").write_bytes(content)
+    files = f"{tmp_path}/files"
+    number = host.begin(f"exec cat {tmp_path}/content >{files}.out 2>{files}.err", files, text=text)
+    assert host.wait(number, 10) == 0
+    return host.said(number, "out")
+
+
+@pytest.mark.parametrize("text", [True, False])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"one line\n",
+        b"no end of line",
+        b"  spaces before, tabs\tbetween\t, and after  \n\n\n",
+        b"C:\\new\\table %s $HOME `id` * \r\n\x1b[1mred\x1b[0m\n",
+        "Größe über 5 µs\n".encode(),
+        b"\xff\xfe not UTF-8\n",
+        b"x" * 999 + b"\n",
+        b"x" * 3000 + b"\nlast",
+        b"many lines\n" * 2000,
+        b"",
+    ],
+)
+def test_what_a_script_wrote_comes_as_it_was(host, tmp_path, content, text):
+    """Byte by byte, short or long, with or without an end of line; as text, and as any bytes."""
+    assert written(host, tmp_path, content, text=text) == content
+
+
+def test_bytes_of_zero_come_unless_the_output_is_text(host, tmp_path):
+    """A shell cannot keep them in a variable."""
+    assert written(host, tmp_path, b"a\0b\n", text=False) == b"a\0b\n"
+
+
+def test_what_a_script_wrote_is_removed(host, tmp_path):
+    """Soon after its end; the two files were the host's."""
+    written(host, tmp_path, b"words\n")
+
+    wait.until(lambda: [str(path) for path in tmp_path.glob("files.*")], "files of the host", seconds=10, poll=0.01)
+
+
+def test_a_test_is_answered_by_the_shell_itself(host, tmp_path):
+    """True and false, also for paths that need quotes; it goes on to serve."""
+    (tmp_path / "it is there").touch()
+
+    assert host.holds(f"[ -e '{tmp_path}/it is there' ]", 10)
+    assert not host.holds(f"[ -e '{tmp_path}/it is not' ] || [ -d '{tmp_path}/it is there' ]", 10)
+    assert host.wait(host.begin("exit 4"), 10) == 4
+
+
 def test_several_programs_run_at_once(host, tmp_path):
     """One that waits delays no other, and each has its own number and status."""
     slow = host.begin(script(["sleep", "30"], tmp_path))

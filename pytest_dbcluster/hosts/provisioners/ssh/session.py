@@ -140,7 +140,7 @@ class Session:
         files: to which it writes these, relative to the agent's directory or absolute. The script is killed when
         waiting for it ends, for any reason. Raises ProvisionError.
         """
-        number = self.agent.begin(script, files)
+        number = self.agent.begin(script, files, text=True)
         self._commands.add(number)
         try:
             status = self.agent.finished(number, seconds)
@@ -185,7 +185,7 @@ class Session:
         if not offset:
             return self._pulled(path, offset)
         source, seen = shlex.quote(path), self._seen.setdefault(path, Seen(next(self._numbers)))
-        if offset == seen.end and self.agent.finished(self.agent.begin(seen.asking(source)), ANSWER_SECONDS) == 0:
+        if offset == seen.end and self.agent.holds(seen.asking(source), ANSWER_SECONDS):
             return b""  # such as a log in most rounds: no program was started for it
         content = self._pulled(path, offset, seen.noting(source))
         seen.end = offset + len(content)
