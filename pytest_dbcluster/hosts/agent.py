@@ -383,16 +383,20 @@ class Agent:
                     self._words += content
                     continue
                 *lines, rest = (rest + content).split(b"\n")
-                for line in lines:
-                    if line.startswith((b"line ", b"tail ")):
-                        self._heard_text(*line.split(b" ", 3))
-                    else:
-                        self._heard(line.decode().split())
+                with self._news:  # whoever waits is woken once for all of them
+                    for line in lines:
+                        self._heard_line(line)
         except (OSError, ValueError, ProvisionError) as error:
             reason = f"{self.name} is gone: {error}"
         with self._news:
             self.gone = self.gone or reason + self._said()
             self._news.notify_all()
+
+    def _heard_line(self, line: bytes) -> None:
+        if line.startswith((b"line ", b"tail ")):
+            self._heard_text(*line.split(b" ", 3))
+        else:
+            self._heard(line.decode().split())
 
     def _heard(self, words: Sequence[str]) -> None:
         with self._news:
