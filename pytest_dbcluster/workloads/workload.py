@@ -5,13 +5,15 @@ from __future__ import annotations
 import abc
 import dataclasses
 from collections.abc import Sequence
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
-from pytest_dbcluster.clusters.cluster import Cluster
-from pytest_dbcluster.formatting import Report
-from pytest_dbcluster.hosts.host import Host
-from pytest_dbcluster.releases.release import Release
 from pytest_dbcluster.rounds.round import USUAL, RunResult
+
+if TYPE_CHECKING:  # what only a run needs makes the collection of tests slower
+    from pytest_dbcluster.clusters.cluster import Cluster
+    from pytest_dbcluster.formatting import Report
+    from pytest_dbcluster.hosts.host import Host
+    from pytest_dbcluster.releases.release import Release
 
 
 @dataclasses.dataclass(frozen=True)

@@ -20,13 +20,15 @@ MARK_HELP = (
 
 
 def named(item: pytest.Item) -> str:
-    """The provisioner that the mark of a test names; the default one without a mark. Raises ConfigError."""
+    """The provisioner that the mark of a test names; the default one without a mark.
+
+    Raises ConfigError for a mark that is written in another way.
+    """
     mark = item.get_closest_marker(MARK)
     if mark is None:
         return DEFAULT_PROVISIONER
     if len(mark.args) != 1 or mark.kwargs or not isinstance(mark.args[0], str):
         raise ConfigError(f'the mark of {item.nodeid} is written {MARK}("vm")')
-    module_of(mark.args[0])
     return mark.args[0]
 
 
@@ -37,6 +39,8 @@ def chosen(measuring: Sequence[pytest.Item]) -> str:
     Raises ConfigError for a wrong mark.
     """
     names = {item: named(item) for item in measuring}
+    for name in {*names.values()} - {DEFAULT_PROVISIONER}:
+        module_of(name)
     run = next(iter(names.values())) if len({*names.values()}) == 1 else DEFAULT_PROVISIONER
     for item, name in names.items():
         if name != run:
