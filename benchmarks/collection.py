@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks import ratios, stage
 from pytest_dbcluster.errors import ProvisionError
 
-TARGET = 0.15
+TARGET = 0.1
 PYTEST = (sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider")
 WITHOUT = ("-p", "no:dbcluster")
 

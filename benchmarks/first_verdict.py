@@ -24,7 +24,7 @@ from benchmarks import ratios, stage
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.system import cache
 
-TARGETS = {"cached": 60.0, "empty": 180.0}
+TARGETS = {"cached": 25.0, "empty": 180.0}
 SELECTED = ("suites/galera", "-k", "flush and write")
 VERDICT = re.compile(r"^\s*\S (holds|refuted|inconclusive)\s")
 END_SECONDS = 60.0

@@ -72,9 +72,14 @@ def line(
     return f"| {what} | {Figure.of(ours)} | {Figure.of(others)} | {quotient} | {said} |"
 
 
+def plain(description: str | None) -> argparse.ArgumentParser:
+    """A parser that shows the description as it is written."""
+    return argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
 def arguments(description: str | None, runs: int, what: str) -> argparse.ArgumentParser:
     """A parser with --runs; ``what`` is the help text of --runs."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = plain(description)
     parser.add_argument("--runs", type=positive, default=runs, metavar="N", help=f"{what} (default {runs})")
     return parser
 

@@ -1,0 +1,59 @@
+"""What the benchmark of the suites says of their results."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks import suites
+from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.reporting.results_directory import Results
+from tests.support.records import record, undecided
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Two claims that tests assert, one of them open, one that is shown alone, and 30 s of rounds."""
+    made = Results(tmp_path)
+    for claim in (record(), undecided(), record(asserted=False)):
+        made.add(claim)
+    for path in tmp_path.glob("rounds/*.csv"):
+        path.unlink()
+    lines = [f"galera3,{number},7.5" for number in range(4)]
+    (tmp_path / "rounds" / "01.csv").write_text("variant,started,seconds\n" + "\n".join(lines) + "\n")
+    (tmp_path / "rounds" / "02.csv").write_text("variant,started,seconds\n" + lines[0] + "\n")
+    return tmp_path
+
+
+def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
+    """A round that two claims use counts once; each target that is missed is named."""
+    ran = suites.Ran.of("galera", 60.0, results)
+
+    assert ran.row == "| galera | 1.0 | 0.50 | 2 | 1 | share below 0.7, decided below 0.9 |"
+    assert suites.Ran.of("galera", 40.0, results).row.startswith("| galera | 0.7 | 0.75 | 2 | 1 | decided below")
+
+
+def test_an_inconclusive_claim_is_listed_with_its_reason(results):
+    """With its test, so that it can be run alone."""
+    (line,) = suites.Ran.of("galera", 60.0, results).inconclusive
+    reason = undecided().verdict.reason
+
+    assert line.startswith("test_flush.py::test_flush_2[write]: ")
+    assert line.endswith(f": {reason}")
+
+
+def test_a_suite_that_ends_early_is_no_figure(tmp_path, monkeypatch):
+    """Such as one that pytest refused; the error has its exit status."""
+    (tmp_path / "suites" / "none").mkdir(parents=True)
+    monkeypatch.setattr(suites.stage, "ROOT", tmp_path)
+
+    with pytest.raises(ProvisionError, match="pytest suites/none ended with 5"):
+        suites.run("none", tmp_path / "results")
+
+
+def test_an_unknown_suite_is_refused_with_the_known_ones(monkeypatch, capsys):
+    """Before any is run."""
+    monkeypatch.setattr("sys.argv", ["suites.py", "galra"])
+
+    with pytest.raises(SystemExit):
+        suites.main()
+    assert "'galra' is no suite: drbd, galera, innodb_cluster," in capsys.readouterr().err
