@@ -71,6 +71,7 @@ def bring_up(
                 cluster.proxy.start()
             limit = READY_SECONDS * max(host.patience for host in cluster.hosts)
             wait.until(cluster.problems, f"cluster {resolved.spec}", seconds=limit, poll=0.05)
+            cluster.topology.formed(cluster.members)
             if resolved.settings:
                 cluster.topology.apply(resolved.settings, cluster.nodes)
             cluster.ready_seconds = time.monotonic() - began

@@ -79,6 +79,10 @@ class Topology(abc.ABC):
     def form(self, nodes: Sequence[Node]) -> None:
         """Start the servers and make them a cluster. The cluster need not be ready yet when this returns."""
 
+    def formed(self, nodes: Sequence[Node]) -> None:
+        """Undo what ``form`` needed only until the cluster was ready. Called once, when it is. Raises SQLError."""
+        return
+
     @abc.abstractmethod
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return what keeps the cluster from being ready, one line each; empty means ready. Raises NodeDied."""

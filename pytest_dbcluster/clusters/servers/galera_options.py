@@ -34,12 +34,13 @@ def spread(variables: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]
     (``gcs.fc_limit``). An option that is not in the list appears under its variable's name.
     """
     listed = provider_pairs(variables.get(LIST, ""))
-    known = {_variable(key) for key in (*listed, *PROVIDER_OWN)} | {LIST}
+    known = {variable_of(key) for key in (*listed, *PROVIDER_OWN)} | {LIST}
     separate = {name for name in variables if name.startswith(IDENTITY_PREFIX) and name not in known}
     options = {name: value for name, value in variables.items() if name in separate}
     options |= {key: value for key, value in listed.items() if key not in PROVIDER_OWN}
     return {name: value for name, value in variables.items() if not is_identity(name)}, options
 
 
-def _variable(key: str) -> str:
+def variable_of(key: str) -> str:
+    """The variable that MariaDB 11.8 shows for a provider option, such as ``gcs.fc_limit``."""
     return IDENTITY_PREFIX + key.replace(".", "_")

@@ -8,6 +8,7 @@ import uuid
 import pytest
 
 from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers import galera_options
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.clusters.topologies.galera import Galera, component_state, recovered_position
 from pytest_dbcluster.errors import Unsupported
@@ -87,6 +88,50 @@ def test_more_nodes_restore_one_component(nodes):
     assert len({text.partition("\n")[0] for text in texts}) == 3
     assert len({text.partition("\n")[2] for text in texts}) == 1
     assert [node.host.spawned[0][-1] for node in nodes].count("--wsrep-new-cluster") == 0
+
+
+def test_timers_are_short_only_while_nodes_start_together(nodes):
+    """They stand in the command line alone, so that a node that is started again has the usual ones."""
+    galera = Galera()
+    for node in nodes:
+        node.configure(galera.options(node, nodes))
+    galera.form(nodes)
+
+    given = nodes[0].host.spawned[0][-1]
+    assert given.startswith("--wsrep-provider-options=base_port=")
+    assert given.endswith(";evs.join_retrans_period=PT0.2S;evs.keepalive_period=PT0.2S")
+    assert "evs." not in nodes[0].host.files["/fake/node1/my.cnf"].decode()
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"wsrep_provider_options": "evs.keepalive_period=PT3S"},
+        {"wsrep_provider_evs_keepalive_period": "PT3S"},  # the variable of MariaDB 11.8
+    ],
+)
+def test_a_timer_that_a_user_has_set_is_left_alone(nodes, option):
+    """From the start, in both ways of writing it; the other one is short."""
+    galera = Galera()
+    for node in nodes:
+        node.configure(galera.options(node, nodes), option)
+    galera.form(nodes)
+
+    given = nodes[0].host.spawned[0][-1]
+    assert given.endswith(";evs.join_retrans_period=PT0.2S")
+    assert "evs.keepalive_period=PT0.2S" not in given
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.5", "mariadb:10.11", "mariadb:11.8"])
+def test_a_cluster_that_is_ready_has_the_usual_timers(bring, release):
+    """Those of a node that was started alone: all provider options are equal."""
+    cluster, alone = bring("galera", 2, find.find(release)), bring("galera", 1, find.find(release))
+    _, usual = galera_options.spread(alone.nodes[0].variables())
+
+    for node in cluster.nodes:
+        _, options = galera_options.spread(node.variables())
+        assert options == usual
+        assert options["evs.keepalive_period"] == options["evs.join_retrans_period"] == "PT1S"
 
 
 def test_a_node_without_data_has_no_position(nodes):
