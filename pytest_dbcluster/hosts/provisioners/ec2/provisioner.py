@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import math
 import shlex
 import subprocess
 import sys
@@ -18,16 +19,16 @@ from pathlib import Path
 
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, NotReady, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import some
-from pytest_dbcluster.hosts.provisioner import NO_DISKS
-from pytest_dbcluster.hosts.provisioners.ec2 import user_data
+from pytest_dbcluster.formatting import duration, some
+from pytest_dbcluster.hosts.provisioner import NO_DISKS, Stay
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, Fleet, Image, Instance, Keys, Plan, name, reason
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import ZONE, Settings
+from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, Settings
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey
 from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import Access
@@ -37,6 +38,7 @@ from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import owned_files
 
+SILENT_SECONDS = 240.0  # for the first packet from an instance: it costs money while we wait
 READY_SECONDS = 900.0  # for the boot of an instance, until it has prepared its disks
 ASK_SECONDS = 60  # for one question whether it has
 POLL_SECONDS = 3.0
@@ -46,10 +48,6 @@ NO_COST = (
     "--db-max-cost 2"
 )
 CLI = "pytest_dbcluster.cli.main"  # run as a program of its own
-NO_KEEP = (
-    "--db-keep: servers on instances end with the run, and instances end themselves after --db-ec2-ttl; they cannot be "
-    "left running"
-)
 OWN = "instances are used as their type has them"
 # Without waiting: what an agent has begun ends with its session.
 SHUTDOWN = "{ systemctl poweroff --force || shutdown -P now || poweroff; } >/dev/null 2>&1"
@@ -63,17 +61,16 @@ class Ec2Provisioner(SshProvisioner):
     """
 
     def __init__(self, *, keep: bool = False, settings: Settings | None = None, base: str = DIRECTORY) -> None:
-        if keep:
-            raise ConfigError(NO_KEEP)
         if settings is None or settings.max_cost is None:
             raise ConfigError(NO_COST)
         self._settings = settings
         self._base = base
-        self._begin({}, {}, Access(base=base))
+        self._begin({}, {}, Access(base=base), keep=keep)
         self._growing = threading.RLock()
         self._fleet: Fleet | None = None
         self._instances: dict[str, Instance] = {}  # by the name of the machine
         self._expires = 0.0
+        self._ends = 0.0  # when the last instance ends itself, by the timers of all; 0 as long as nobody asked
         self._expected = 0  # nodes of the largest cluster that comes next
         self._spending = Spending(settings, self._run.directory / "ec2")
         self._failed = ""  # why nothing more is launched
@@ -191,11 +188,12 @@ class Ec2Provisioner(SshProvisioner):
         self._image = plan.image
         cost = cost_of(plan, self._settings, fleet.account.region, Prices(self._settings.prices))
         self._tell(cost.line)
+        self._check_way()
         self._clean_up_later(fleet.account)
         reservation = self._spending.reserve(cost)
         try:
             machines = self._named(fleet.launch(plan))
-            self._reach(machines)
+            self._reach()
             self._wait_ready(list(machines))
         except BaseException as error:
             self._undo(plan, reservation, refused=isinstance(error, AwsError))
@@ -203,6 +201,21 @@ class Ec2Provisioner(SshProvisioner):
         self._targets += tuple(one for one, instance in machines.items() if instance.role != LOAD)
         self._load_targets += tuple(one for one, instance in machines.items() if instance.role == LOAD)
         self._addresses |= {one: instance.private for one, instance in machines.items()}
+
+    def _check_way(self) -> None:
+        """See that the jump host can be used, before there is anything behind it. Raises ProvisionError."""
+        if self._settings.jump and not self._instances:
+            assert self._run.client  # it has made the directory
+            self._write_config()
+            way.check_jump(self._access, self._settings.jump)
+
+    def _write_config(self) -> None:
+        """Write what ssh needs to know of the instances that there are."""
+        directory = self._run.directory / "ec2"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        text = way.config(self._instances, name(self.run_id), directory, self._settings.jump)
+        owned_files.write(directory, "config", text)
+        self._access = Access(directory / "config", base=self._base)
 
     def _clean_up_later(self, account: Account) -> None:
         """Let the supervisor of the run end the instances when this process ends in any way."""
@@ -223,19 +236,14 @@ class Ec2Provisioner(SshProvisioner):
         self._instances |= found
         return found
 
-    def _reach(self, machines: Mapping[str, Instance]) -> None:
-        """Write what ssh needs to know of the machines: our key, their key and no other, and their addresses."""
+    def _reach(self) -> None:
+        """Write what ssh needs to know of the instances: our key, their key and no other, and their addresses."""
         assert self._fleet
         keys, directory = self._fleet.keys, self._run.directory / "ec2"
         directory.mkdir(mode=0o700, exist_ok=True)
         owned_files.write(directory, "key", keys.user.private)
         owned_files.write(directory, "known_hosts", f"{name(self.run_id)} {keys.host.public}\n")
-        text = "".join(
-            ssh_config(one, instance.address, name(self.run_id), directory, self._settings.jump)
-            for one, instance in self._instances.items()
-        )
-        owned_files.write(directory, "config", text)
-        self._access = Access(directory / "config", base=self._base)
+        self._write_config()
 
     def _wait_ready(self, machines: Sequence[str]) -> None:
         """Wait until every instance has booted and prepared its disks. Raises ProvisionError."""
@@ -244,10 +252,13 @@ class Ec2Provisioner(SshProvisioner):
                 future.result()
 
     def _ready(self, machine: str) -> None:
-        words = ""
+        words, jump = "", self._settings.jump
+        instance = self._instances[machine]
+        patience = READY_SECONDS if ".metal" in instance.type else SILENT_SECONDS  # metal boots for many minutes
+        limit = time.monotonic() + patience
 
         def problems() -> list[str]:
-            nonlocal words
+            nonlocal words, limit
             asked = self._access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", machine)
             command = remote_programs.any_shell(user_data.wait_command(ASK_SECONDS))
             try:
@@ -263,6 +274,12 @@ class Ec2Provisioner(SshProvisioner):
                 return []
             words = done.stderr.strip()[-1000:]
             self._alive(machine)
+            if way.FORBIDDEN in words:
+                raise ProvisionError(f"--db-ec2-jump {jump} forwards nothing to {instance.address}: {words}")
+            if not way.silent(words, jump):
+                limit = math.inf
+            elif time.monotonic() > limit:
+                raise ProvisionError(way.unreached(machine, instance, jump, self._settings.source, words))
             return [words or f"ssh ended with {done.returncode}"]
 
         try:
@@ -291,6 +308,50 @@ class Ec2Provisioner(SshProvisioner):
             launched = not refused or any(one.startswith(f"ended {INSTANCES.noun}") for one in reaped.done)
             self._spent(reservation, launched=launched)
 
+    def staying(self) -> Stay:
+        """The instances of a run that is left stay until they end themselves."""
+        assert self._fleet
+        region = self._fleet.account.region
+        if not self._ends:
+            left = [seconds for machine in self._machines.values() if (seconds := _seconds_left(machine)) is not None]
+            self._ends = time.time() + max(left) if left else self._expires
+        command = f"dbcluster down {self.run_id} --provisioner ec2 --region {region}"
+        return Stay(command, f"{PLACE}{region}", self._ends)
+
+    def leave(self) -> None:
+        """Leave instances and servers running, until the instances end themselves. Raises ProvisionError."""
+        if self._run.left:
+            return
+        assert self._fleet
+        try:
+            self._fleet.keep()
+        except AwsError as error:
+            self._tell(
+                f"the instances could not be marked as kept: {error}; `dbcluster reap --provisioner ec2` on this "
+                "machine would end them as those of a dead run"
+            )
+        self._stay()
+
+    def _tell_kept(self) -> None:
+        """Say what stays, where, for how long, and what it costs."""
+        stay = self.staying()
+        assert stay.ends
+        for one in (*self._targets, *self._load_targets):
+            instance = self._instances[one]
+            login = shlex.join(["ssh", *self._access.files, one])
+            private = f", privately {instance.private}" if instance.private != instance.address else ""
+            self._tell(f"kept: {instance.type} at {instance.address}{private}; log in with: {login}")
+        if self._beside:
+            self._tell(
+                "the proxies that are kept ask a program of this machine which nodes are healthy: they lead to none "
+                "while this machine is off or not connected"
+            )
+        at = time.strftime("at %Y-%m-%d %H:%M:%S UTC", time.gmtime(stay.ends))
+        left = duration(stay.ends - time.time())
+        self._tell(f"ec2: what is kept ends itself {at}, in {left}; end it earlier: {stay.command}")
+        with contextlib.suppress(ProvisionError):
+            self._tell(f"ec2: {self._spending.kept_line(at)}")
+
     def _ended(self, launch: str = "") -> Reaped | None:
         """End everything of the run in the account, and tell what is left. None when AWS could not be asked."""
         assert self._fleet
@@ -304,10 +365,16 @@ class Ec2Provisioner(SshProvisioner):
         return reaped
 
     def _leave_machines(self, machines: Sequence[Machine]) -> None:
-        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials."""
+        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials.
+
+        Those of a run that is left stay.
+        """
         if self._fleet is None or not self._cleaned or self._left:  # nothing was launched, or a second call
             return
-        self._end_instances(machines)
+        if self._run.left:
+            self._tell_kept()
+        else:
+            self._end_instances(machines)
         self._left = True  # set last: after Ctrl-C in the line above, pytest calls close again
 
     def _end_instances(self, machines: Sequence[Machine]) -> None:
@@ -355,29 +422,10 @@ class Ec2Provisioner(SshProvisioner):
             raise ProvisionError(self._failed)
 
 
-def ssh_config(machine: str, address: str, alias: str, directory: Path, jump: str) -> str:
-    """What ssh is told about an instance. alias: under which its key is known. jump: a host on the way, or empty."""
-    lines = {
-        "HostName": address,
-        "HostKeyAlias": alias,
-        "HostKeyAlgorithms": "ssh-ed25519",
-        "User": user_data.USER,
-        "IdentityFile": directory / "key",
-        "IdentitiesOnly": "yes",
-        "IdentityAgent": "none",
-        "UserKnownHostsFile": directory / "known_hosts",
-        "GlobalKnownHostsFile": "/dev/null",
-        "StrictHostKeyChecking": "yes",
-        **({"ProxyJump": jump} if jump else {}),
-    }
-    text = f"Host {machine}\n" + "".join(f"    {key} {quoted(value)}\n" for key, value in lines.items())
-    # ssh reads this file alone for the host on the way too, whose user and key are in the files that it reads else.
-    own = (
-        f"Host {jump.rpartition('@')[2]}\n    Include ~/.ssh/config\n    Include /etc/ssh/ssh_config\n" if jump else ""
-    )
-    return text + own
-
-
-def quoted(value: object) -> str:
-    """A value of ssh's configuration, whose paths may have blanks."""
-    return f'"{value}"' if shlex.quote(str(value)) != str(value) else str(value)
+def _seconds_left(machine: Machine) -> float | None:
+    """How long an instance lives by its own timer, in seconds; None where it does not say."""
+    try:
+        ends, now = machine.session.ask(f"cat {user_data.EXPIRES} && date +%s").split()
+        return float(ends) - float(now)
+    except (ProvisionError, ValueError):
+        return None

@@ -16,6 +16,7 @@ from pytest_dbcluster.formatting import duration
 from pytest_dbcluster.hosts.provisioners.ssh.access import TARGET
 
 TAG_PREFIX = "pytest-dbcluster:"  # of the tags that are ours
+PLACE = "ec2 "  # before the region, in the record of a cluster that is kept
 DEFAULT_VOLUME = "gp3:50:3000:125"
 DEFAULT_TTL = "2h"
 LOCAL_DISK = "nvme"  # the disk of the instance itself

@@ -195,6 +195,10 @@ class SshHost(Host, Falls, EndsCommands):
         """The path of a socket of this machine that leads to a port of the host."""
         return self.session.forwarded(self.address, port)
 
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The command line with which a user runs a program of the host: over ssh, with the keys of the run."""
+        return self.session.typed([self._machine.there(word) for word in command])
+
     def kill(self) -> None:
         """Kill every program of the host at once. The host stays usable. Raises ProvisionError."""
         self.session.agent.fall()

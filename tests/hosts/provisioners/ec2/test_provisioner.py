@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner, ssh_config
+from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
 from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts
@@ -41,12 +40,10 @@ def run():
         one.close()
 
 
-def test_nothing_is_launched_without_a_cap_or_to_stay():
-    """Both are said before AWS is asked."""
+def test_nothing_is_launched_without_a_cap():
+    """It is said before AWS is asked."""
     with pytest.raises(ConfigError, match=r"launches nothing without the most that it may cost: --db-max-cost USD"):
         Ec2Provisioner(settings=Settings.parsed())
-    with pytest.raises(ConfigError, match="--db-keep: servers on instances end with the run"):
-        Ec2Provisioner(keep=True, settings=Settings.parsed(max_cost=1))
 
 
 def test_clusters_share_warm_instances(machines, run):
@@ -229,15 +226,6 @@ def test_nodes_of_unlike_cpus_are_refused(machines, run, monkeypatch):
     words = r"unlike CPUs \(server1: Xeon of server1; server2: Xeon of server2\), and figures of such nodes"
     with pytest.raises(ProvisionError, match=words):
         provisioner.acquire(TWO)
-
-
-def test_ssh_goes_through_the_jump_host():
-    """Whose user and key are in the files that ssh reads else."""
-    text = ssh_config("server1", "10.0.0.5", "dbcluster-1", Path("/keys here"), "admin@bastion.example")
-
-    assert "    ProxyJump admin@bastion.example\n" in text
-    assert "Host bastion.example\n    Include ~/.ssh/config\n" in text
-    assert '    IdentityFile "/keys here/key"\n' in text.replace("'", '"')
 
 
 @pytest.mark.remote
