@@ -6,6 +6,8 @@ those files say of other hosts, such as of a second jump host on the way to the 
 
 from __future__ import annotations
 
+import os
+import pwd
 import re
 import shlex
 import subprocess
@@ -18,7 +20,6 @@ from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.launch import Instance
 from pytest_dbcluster.hosts.provisioners.ssh.access import CONNECT_SECONDS, Access, program
 
-USUAL = ("~/.ssh/config", "/etc/ssh/ssh_config")  # the files that ssh reads without -F
 JUMP_SECONDS = 3.0 * CONNECT_SECONDS  # a second jump host may be on the way
 # ssh asks nobody, does not wait for a host that is down, and makes no connection on which others of ours would depend.
 # One that the user has open already is used.
@@ -46,8 +47,8 @@ def config(machines: Mapping[str, Instance], alias: str, directory: Path, jump: 
     if not jump:
         return text
     others = " ".join(["*", *(f"!{name}" for name in machines)])
-    lines = [*(f"{key} {value}" for key, value in UNATTENDED.items()), *(f"Include {file}" for file in USUAL)]
-    return f"{text}Host {others}\n" + "".join(f"    {line}\n" for line in lines)
+    lines = [*UNATTENDED.items(), *(("Include", _quoted(file)) for file in usual())]
+    return f"{text}Host {others}\n" + "".join(f"    {key} {value}\n" for key, value in lines)
 
 
 def _machine(name: str, address: str, alias: str, directory: Path, jump: str) -> str:
@@ -65,6 +66,18 @@ def _machine(name: str, address: str, alias: str, directory: Path, jump: str) ->
         **({"ProxyJump": jump} if jump else {}),
     }
     return f"Host {name}\n" + "".join(f"    {key} {_quoted(value)}\n" for key, value in lines.items())
+
+
+def usual() -> tuple[str, ...]:
+    """The files that ssh reads without ``-F``.
+
+    ssh finds the first in the home of its user that the system knows, but a ``~`` of ``Include`` in that of HOME.
+    """
+    try:
+        home = pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        home = "~"
+    return f"{home}/.ssh/config", "/etc/ssh/ssh_config"
 
 
 def _quoted(value: object) -> str:

@@ -41,7 +41,7 @@ def run():
 def jump(machines, monkeypatch):
     """A jump host of the name ``jump``, which the user's files of ssh know."""
     made = machines.jump()
-    monkeypatch.setattr(way, "USUAL", (str(machines.user_config),))
+    monkeypatch.setattr(way, "usual", lambda: (str(machines.user_config),))
     return made
 
 
@@ -65,7 +65,7 @@ def test_the_users_files_hold_for_every_host_but_the_instances(tmp_path, monkeyp
         "Host bastion\n HostName 198.51.100.7\n User admin\n ProxyJump outer\n ControlMaster auto\n"
         "Host outer\n HostName 198.51.100.8\nHost *\n Port 2222\n ForwardAgent yes\n"
     )
-    monkeypatch.setattr(way, "USUAL", (str(usual),))
+    monkeypatch.setattr(way, "usual", lambda: (str(usual),))
     file = written(tmp_path, "bastion")
     server, bastion, outer = (understood(file, host) for host in ("server1", "bastion", "outer"))
 
@@ -117,7 +117,7 @@ def _of(machines, hosts):
 def test_a_jump_host_that_cannot_be_used_launches_nothing(aws, run, tmp_path, monkeypatch, usual, jump, words):
     """It is found out before AWS is asked for anything that costs money, within the time of a connection."""
     (tmp_path / "usual").write_text(usual)
-    monkeypatch.setattr(way, "USUAL", (str(tmp_path / "usual"),))
+    monkeypatch.setattr(way, "usual", lambda: (str(tmp_path / "usual"),))
     monkeypatch.setitem(way.UNATTENDED, "ConnectTimeout", 2)
     began = time.monotonic()
     with pytest.raises(
