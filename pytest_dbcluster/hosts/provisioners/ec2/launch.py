@@ -261,7 +261,10 @@ class Fleet:
     def _user_data(self, plan: Plan, part: Part) -> str:
         own = {True: user_data.INSTANCE_STORE, False: user_data.EBS}[self.settings.volume.kind == LOCAL_DISK]
         volume = own if part.role == SERVER else ""
-        return user_data.user_data(self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory)
+        written = 1024 * self.settings.written
+        return user_data.user_data(
+            self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory, written
+        )
 
     def _running(self, asked: Mapping[str, Part]) -> list[Instance]:
         """Wait until all run and have addresses. Raises ProvisionError with AWS's reason for one that does not."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
 import math
 import shlex
 import subprocess
@@ -29,7 +30,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, Settings
-from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey
+from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey, Written
 from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import Access
 from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
@@ -39,7 +40,9 @@ from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import owned_files
 
 SILENT_SECONDS = 240.0  # for the first packet from an instance: it costs money while we wait
-READY_SECONDS = 900.0  # for the boot of an instance, until it has prepared its disks
+READY_SECONDS = 900.0 + user_data.WRITE_SECONDS  # for the boot of an instance, until it has prepared its disks
+GROW_SECONDS = 300.0
+CLUSTER_BYTES = 2**30  # free on a volume that can grow, for a new server with its logs
 ASK_SECONDS = 60  # for one question whether it has
 POLL_SECONDS = 3.0
 SPOT_SECONDS = 10.0  # between two questions whether AWS takes spot instances back
@@ -76,6 +79,7 @@ class Ec2Provisioner(SshProvisioner):
         self._failed = ""  # why nothing more is launched
         self._hardware = Hardware(settings, self._account, self._ask, base, self._tell)
         self._image: Image | None = None
+        self._written: dict[str, Written] = {}  # of data volumes that have not grown, by machine
         self._made: Account | None = None
         self._notice, self._asked = "", float("-inf")  # that AWS takes an instance back, and when that was asked last
         self._cleaned = self._left = False  # whether the supervisor knows what to do, and whether we have done it
@@ -97,6 +101,8 @@ class Ec2Provisioner(SshProvisioner):
         hosts = super().acquire(spec)
         try:
             self._hardware.limit(spec, [(host.machine, host) for host in hosts])
+            for host in hosts:
+                host.make_room(CLUSTER_BYTES)
         except BaseException:
             self.give_back(hosts)
             raise
@@ -146,7 +152,18 @@ class Ec2Provisioner(SshProvisioner):
         if self._image:
             connected = {one: instance for one, instance in self._instances.items() if one in self._machines}
             self._hardware.join(connected, self._image)
+        for machine in taken:
+            if machine.grow is None and machine.target in self._written:
+                machine.grow = functools.partial(self._grow_volume, machine)
         return taken
+
+    def _grow_volume(self, machine: Machine) -> None:
+        """Let the file system of the data have all of its volume. Raises ProvisionError."""
+        written = self._written.pop(machine.target)
+        machine.session.ask(f"set -- {shlex.quote(self._base)}\n{user_data.GROW}", seconds=GROW_SECONDS)
+        text = f"{written}, and the rest is used too"
+        self._hardware.environment[f"data volume {machine.target}"] = text
+        self._tell(f"the data need more room: the file system of {machine.target} has all of its volume now ({text})")
 
     def _grow(self, nodes: int) -> None:
         """Launch what is missing for a cluster of so many nodes, with a load host at first. All or nothing is launched.
@@ -195,6 +212,7 @@ class Ec2Provisioner(SshProvisioner):
             machines = self._named(fleet.launch(plan))
             self._reach()
             self._wait_ready(list(machines))
+            self._tell_written(list(machines))
         except BaseException as error:
             self._undo(plan, reservation, refused=isinstance(error, AwsError))
             raise
@@ -251,6 +269,18 @@ class Ec2Provisioner(SshProvisioner):
             for future in [threads.submit(self._ready, one) for one in machines]:
                 future.result()
 
+    def _tell_written(self, machines: Sequence[str]) -> None:
+        """Say what the instances have written of their data volumes, for the terminal and the fingerprint."""
+        alike: dict[str, list[str]] = {}
+        seconds = 0
+        for machine in machines:
+            if written := self._written.get(machine):
+                alike.setdefault(str(written), []).append(machine)
+                seconds = max(seconds, written.seconds)
+                self._hardware.environment[f"data volume {machine}"] = str(written)
+        for text, those in alike.items():
+            self._tell(f"data volumes of {some(those)}: {text}, in {duration(seconds)}")
+
     def _ready(self, machine: str) -> None:
         words, jump = "", self._settings.jump
         instance = self._instances[machine]
@@ -271,6 +301,8 @@ class Ec2Provisioner(SshProvisioner):
             if done.returncode == 0:
                 if why := user_data.problem(done.stdout):
                     raise ProvisionError(f"{machine}: {why}")
+                if written := user_data.written(done.stdout):
+                    self._written[machine] = written
                 return []
             words = done.stderr.strip()[-1000:]
             self._alive(machine)

@@ -179,6 +179,10 @@ class SshHost(Host, Falls, EndsCommands):
         except (ValueError, IndexError):
             raise ProvisionError(f"cannot time a flush on {self.machine}: dd said {done.stderr!r}") from None
 
+    def make_room(self, needed: int) -> None:
+        """Have this many bytes free, if the machine's disk can grow. Raises ProvisionError."""
+        self._machine.make_room(needed)
+
     def free_bytes(self) -> int:
         """The space that is free where the server keeps its data, in bytes."""
         return 1024 * int(self.session.ask(FREE))

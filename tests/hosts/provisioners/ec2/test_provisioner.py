@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
 
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
-from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, Machine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 RELEASE = ReleaseName("mariadb", "10.11")
@@ -256,3 +258,30 @@ def test_a_spot_notice_ends_what_is_measured(machines, run, monkeypatch):
     assert lines.count(words) == 1
     provisioner.close()
     assert machines.left() == {}
+
+
+@pytest.mark.remote
+def test_what_was_written_of_data_volumes_is_told(machines, run, monkeypatch):
+    """In a line and in the fingerprint. A cluster that needs more room than that gets the whole volume, once."""
+    said = f"ready\nwritten {2**30} of {50 * 2**30} in 9"
+    monkeypatch.setattr(
+        user_data, "wait_command", lambda _: f"echo ready >/dev/null; printf '%s\\n' {shlex.quote(said)}"
+    )
+    monkeypatch.setattr(user_data, "GROW", 'echo "$1" >>/tmp/grown\n')
+    provisioner, lines = run()
+    first = provisioner.acquire(ONE)
+    before = dict(provisioner.environment)
+    monkeypatch.setattr(Machine, "free_bytes", lambda _: 2**29)
+    second = provisioner.acquire(ONE)
+    provisioner.acquire(ONE)
+
+    assert any(line.startswith("data volumes of server1, load: 1.0 GiB of 50.0 GiB written once") for line in lines), (
+        lines
+    )
+    assert before["data volume server1"] == "1.0 GiB of 50.0 GiB written once before use"
+    assert (
+        provisioner.environment["data volume server1"] == f"{before['data volume server1']}, and the rest is used too"
+    )
+    assert second[0].run(["cat", "/tmp/grown"]).stdout == "/var/tmp\n"
+    assert first[0].machine == second[0].machine
+    assert sum("has all of its volume now" in line for line in lines) == 1

@@ -34,8 +34,8 @@ def test_a_session_goes_through_the_jump_host_and_leaves_its_cluster(machines, t
     suite.write_text(SUITE)
     command = [
         sys.executable, "-m", "pytest", str(suite), "-p", "no:cacheprovider", "--db-provisioner", "ec2",
-        "--db-max-cost", "5", "--db-keep", "--db-results", str(tmp_path / "results"), "--db-ec2-subnet", machines.private_subnet(), "--db-ec2-jump", JUMP,
-        *machines.options,
+        "--db-max-cost", "5", "--db-keep", "--db-results", str(tmp_path / "results"),
+        "--db-ec2-subnet", machines.private_subnet(), "--db-ec2-jump", JUMP, *machines.options,
     ]  # fmt: skip
 
     def ran(*words, name, text=""):
