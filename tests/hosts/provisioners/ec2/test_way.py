@@ -79,6 +79,7 @@ def test_the_users_files_hold_for_every_host_but_the_instances(tmp_path, monkeyp
     assert "Include" not in written(tmp_path, "").read_text()
 
 
+@pytest.mark.remote
 def test_instances_without_public_addresses_are_reached_through_the_jump_host(machines, run, jump):
     """And only so: this machine has no way to them. The load host is there too; all of them end with the run."""
     provisioner = run(jump="root@jump", subnets=[machines.private_subnet()])
