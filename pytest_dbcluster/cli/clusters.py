@@ -93,6 +93,11 @@ def _state(run: Run) -> str:
     if not run.kept:
         command = "dbcluster reap" if run.mine else f"dbcluster reap, as {run.user}"
         return "running" if run.alive else f"dead: {command}"
+    if elsewhere := next((one for one in kept.read(run.directory) if one.place and one.ends), None):
+        assert elsewhere.ends
+        if elsewhere.over:
+            return f"kept, its hosts have ended: {elsewhere.end}" if run.mine else "kept, its hosts have ended"
+        return f"kept, ends in {duration(elsewhere.ends - time.time())}"
     visible = run.mine or os.getuid() == 0  # other users cannot see which processes are the run's
     return "kept, its servers have ended" if visible and not run.processes() else "kept"
 
@@ -101,11 +106,13 @@ def down(wanted: str) -> tuple[Run, int]:
     """End one kept run by its id or name; return the run and the number of ended processes.
 
     Root may end a run of another user by its id. Raises ConfigError for an unknown id or name, for a run that is not
-    kept and that a process still uses, and for another user's run.
+    kept and that a process still uses, for another user's run, and for one that is kept elsewhere.
     """
     run = kept.chosen(wanted, runs.known())
     if not run.kept and run.alive:
         raise ConfigError(f"run {run.run_id} belongs to process {run.owner}, which still runs: end that process")
+    if elsewhere := next((one for one in kept.read(run.directory) if one.place and run.mine), None):
+        raise ConfigError(f"run {run.run_id} is kept elsewhere ({elsewhere.place}): {elsewhere.end}")
     if not run.mine and os.getuid() != 0:
         command = runs.as_owner(run, f"down {run.run_id}")
         raise ConfigError(f"run {run.run_id} belongs to {run.user}: end it as root, or {command}")
@@ -113,8 +120,12 @@ def down(wanted: str) -> tuple[Run, int]:
 
 
 def down_all() -> list[tuple[Run, int]]:
-    """End every kept run of this user; return each with the number of ended processes."""
-    return [(run, runs.end(run)) for run in runs.known() if run.kept and run.mine]
+    """End every run of this user that is kept on this machine; return each with the number of ended processes."""
+    return [
+        (run, runs.end(run))
+        for run in runs.known()
+        if run.kept and run.mine and not any(one.place for one in kept.read(run.directory))
+    ]
 
 
 def reap_engine(progress: Report) -> list[str]:
@@ -199,8 +210,9 @@ def run_up(arguments: argparse.Namespace) -> int:
     if (elsewhere := arguments.provisioner) in ("ssh", "ec2"):
         raise ConfigError(
             "servers on machines that ssh reaches end with the command that started them, so up cannot leave a cluster "
-            f"there; measure on them with dbcluster compare --provisioner {elsewhere} or with a test, or take "
-            "--provisioner local for a cluster to look at"
+            f"there; measure on them with dbcluster compare --provisioner {elsewhere} or with a test"
+            + (", which leaves its cluster running with --db-keep" if elsewhere == "ec2" else "")
+            + ", or take --provisioner local for a cluster to look at"
         )
     given_elsewhere(arguments, arguments.provisioner)
     topology.topology(arguments.topology)
@@ -292,6 +304,8 @@ def run_down(arguments: argparse.Namespace) -> int:
     for run in runs.known() if arguments.all else ():
         if run.kept and not run.mine:
             tell(f"left run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, f'down {run.run_id}')}")
+        elif there := next((one for one in kept.read(run.directory) if one.place), None):
+            tell(f"left run {run.run_id}, which is kept elsewhere ({there.place}): {there.end}")
     return 0
 
 

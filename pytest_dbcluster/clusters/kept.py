@@ -17,6 +17,7 @@ import msgspec
 
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.errors import ConfigError
+from pytest_dbcluster.hosts.host import Host
 from pytest_dbcluster.hosts.provisioner import Keeps
 from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.releases.find import elsewhere
@@ -44,6 +45,7 @@ class Kept:
     client: the client's command line without options, quoted for a shell. client_cnf: the client's option file.
     directory: the run's directory. began: start time, in seconds since the epoch.
     proxy: the proxy's listeners. statistics: the URL of the proxy's statistics page; empty for none.
+    end: the command that ends it. place, ends: as in ``Stay``.
     """
 
     run_id: str
@@ -58,6 +60,14 @@ class Kept:
     nodes: tuple[Listener, ...]
     proxy: tuple[Listener, ...] = ()
     statistics: str = ""
+    end: str = ""
+    place: str = ""
+    ends: float | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether its hosts have ended themselves."""
+        return self.ends is not None and self.ends < time.time()
 
 
 def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
@@ -69,6 +79,7 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
     release = cluster.nodes[0].release
     client, directory = _client(cluster, provisioner)
     client_cnf = directory / f"client{number}.cnf"
+    stay = provisioner.staying()
     kept = Kept(
         run_id=provisioner.run_id,
         name=name or cluster.spec.short_name,
@@ -79,21 +90,35 @@ def write(cluster: Cluster, provisioner: Keeps, *, name: str = "") -> Kept:
         client_cnf=str(client_cnf),
         directory=str(provisioner.directory),
         began=time.time(),
-        nodes=tuple(Listener(node.name, node.host.address, node.port, node.log) for node in cluster.nodes),
+        nodes=tuple(
+            Listener(node.name, node.host.address, node.port, _path(node.host, node.log)) for node in cluster.nodes
+        ),
         proxy=_listeners(cluster),
         statistics=_statistics(cluster),
+        end=stay.command,
+        place=stay.place,
+        ends=stay.ends,
     )
-    owned_files.write(directory, client_cnf.name, _client_text(cluster, release))
+    host, text = cluster.nodes[0].host, _client_text(cluster, release)
+    if host.machine:
+        host.push(text.encode(), str(client_cnf))
+    else:
+        owned_files.write(directory, client_cnf.name, text)
     records = [dataclasses.asdict(cluster) for cluster in (*read(provisioner.directory), kept)]
     owned_files.write(provisioner.directory, FILE, json.dumps(records, indent=1))
     provisioner.leave()
     return kept
 
 
+def _path(host: Host, path: str) -> str:
+    """A path of a host, with the machine that it is on where that is not this one."""
+    return f"{host.machine}:{path}" if host.machine else path
+
+
 def _listeners(cluster: Cluster) -> tuple[Listener, ...]:
     if cluster.proxy is None:
         return ()
-    log = cluster.proxy.log()
+    log = cluster.proxy.log() if cluster.proxy.host is None else _path(cluster.proxy.host, cluster.proxy.log())
     endpoints = {"writer": cluster.writer(), "reader": cluster.reader()}
     return tuple(Listener(name, endpoint.host, endpoint.port, log) for name, endpoint in endpoints.items())
 
@@ -107,7 +132,7 @@ def _statistics(cluster: Cluster) -> str:
 def _client(cluster: Cluster, provisioner: Keeps) -> tuple[str, Path]:
     """Return a client command for the server, and a directory that the client can read.
 
-    For a host in an image both are inside the image.
+    For a host in an image both are inside the image, and for one on another machine there.
     """
     host, release = cluster.nodes[0].host, cluster.nodes[0].release
     beside = next(filter(None, map(release.beside, CLIENTS)), None)
@@ -152,7 +177,7 @@ def describe(kept: Kept) -> str:
     lines += [f"  {'proxy':8} {listener.log}" for listener in kept.proxy[:1]]
     if kept.statistics:
         lines.append(f"the proxy's own page: {kept.statistics}")
-    return "\n".join([*lines, f"end it: dbcluster down {kept.run_id}"])
+    return "\n".join([*lines, f"end it: {kept.end or f'dbcluster down {kept.run_id}'}"])
 
 
 def chosen(wanted: str, runs: Iterable[Run]) -> Run:

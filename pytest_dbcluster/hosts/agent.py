@@ -22,17 +22,18 @@ from pathlib import Path
 from pytest_dbcluster.errors import ProvisionError
 
 # Requests: "hello", "begin NUMBER LINES [FILES [text]]" followed by the lines of a script, "signal SIGNAL PID",
-# "look NUMBER", "fall", "beat NUMBER", "use NUMBER", "test NUMBER CONDITION".
+# "look NUMBER", "fall", "beat NUMBER", "use NUMBER", "test NUMBER CONDITION", "stay".
 # Answers: "ready", "began NUMBER PID", "said NUMBER out|err BASE64", "line NUMBER out|err TEXT", "tail NUMBER out|err
 # TEXT" for a line without an end, "wrote NUMBER out|err", "ended NUMBER STATUS", "signalled", "looked NUMBER", "fell",
-# "used NUMBER [WORDS]".
+# "used NUMBER [WORDS]", "stays".
 # Each is one write, so answers do not mix. An empty line is no request. A look writes what the kernel has counted into
 # the file $figures, with one process: the shell reads byte by byte, which takes a guest four times as long. With FILES,
 # what the script wrote to FILES.out and FILES.err is said before its end, and then removed; an output that is too long
 # for that stays, and is said to be there. A short output that is text is read by the shell itself, which leaves out
 # bytes of zero: each program that is started takes a machine about a millisecond. A test is done by the shell, too. A
 # beat is written to the file $beat, where a host has a watchdog that looks for it. A function "use", which only some
-# hosts have, says figures line by line, and a line without words after them.
+# hosts have, says figures line by line, and a line without words after them. A function "stay", of the same hosts, lets
+# the host outlive its line.
 PROGRAM = r"""
 leader=$(command -v setsid)
 short() {
@@ -99,6 +100,10 @@ while IFS= read -r line; do
         eval "${line#test * }"
         echo "ended $2 $?"
         ;;
+    stay)
+        stay
+        echo stays
+        ;;
     look)
         cat /proc/stat /sys/block/vda/stat /proc/net/dev >"$figures" 2>/dev/null
         echo "looked $2"
@@ -117,6 +122,7 @@ done
 STAYS = "while :; do sleep 3600; done"
 BEGIN_SECONDS = 30.0  # timeout for the start of a program
 KILLED_SECONDS = 1.0  # to wait for the end of a killed program
+STAY_SECONDS = 30.0  # timeout for the answer that the host stays
 CLOSE_SECONDS = 5.0  # timeout for the end of a thread of ours
 # The waits before an empty line follows a request without an answer; the last one repeats.
 NUDGE_SECONDS = (0.1, 0.2, 0.5, 1.0)
@@ -178,6 +184,7 @@ class Agent:
         self._answers = False
         self._fallen = True
         self._last = 0
+        self._stays = False
         self.gone = ""
         self._listener = threading.Thread(target=self._listen, name=f"agent of {name}", daemon=True)
         self._listener.start()
@@ -267,6 +274,16 @@ class Agent:
         """Say that we are there, to a host whose watchdog waits for it. Raises ProvisionError."""
         self._beats += 1
         self._send(f"beat {self._beats}\n")
+
+    def stay(self) -> None:
+        """Let the host and its programs outlive the line, where its shell can. Raises ProvisionError."""
+        self._send("stay\n")
+        self._until(lambda: self._stays, STAY_SECONDS, "that its programs stay")
+
+    @property
+    def stays(self) -> bool:
+        """Whether the host outlives the line."""
+        return self._stays
 
     def finished(self, number: int, seconds: float) -> int | None:
         """As ``wait``; a program that still runs is killed when waiting for it ends, for any reason."""
@@ -403,6 +420,8 @@ class Agent:
             match words:
                 case ["ready"]:
                     self._answers = True
+                case ["stays"]:
+                    self._stays = True
                 case ["signalled"]:
                     self._signals = max(0, self._signals - 1)
                 case ["looked", number]:

@@ -43,6 +43,8 @@ EC2_OPTIONS = (
            "12)", "IMAGE"),
     Option("--db-ec2-volume", "volume", "data volume of each server, KIND:GIB:IOPS:MIB_PER_SECOND, or nvme for the "
            "instance's own disk (default gp3:50:3000:125)", "VOLUME"),
+    Option("--db-ec2-written", "written", "how much of each data volume is written once before it is used; 0 for "
+           "nothing (default 8)", "GIB"),
     Option("--db-ec2-ttl", "ttl", "time to live: instances end themselves after it (default 2h)", "TIME"),
     Option("--db-ec2-spot", "spot", "spot instances, which cost less, and which AWS may take back", "", "store_true"),
     Option("--db-ec2-price", "prices", "price of an hour of a type that the table of prices does not have; repeatable",

@@ -191,6 +191,9 @@ class Host(abc.ABC):
         default does nothing: the host sees the files of this machine. Raises ProvisionError.
         """
 
+    def make_room(self, needed: int) -> None:  # noqa: B027  (most disks are as large as they are)
+        """Have this many bytes free where the host keeps its data, if its disk can grow. Raises ProvisionError."""
+
     def free_bytes(self) -> int:
         """The free space where the host keeps its data, in bytes. The default is that of its directory here."""
         return shutil.disk_usage(self.directory).free

@@ -31,6 +31,20 @@ class Memory:
     available: int
 
 
+@dataclasses.dataclass(frozen=True)
+class Stay:
+    """How a run stays that outlives its process, and what ends it.
+
+    place: where its hosts are, empty for this machine, else a provisioner and what it needs to find them, such as ``ec2
+    eu-central-1``. ends: when they end themselves, in seconds since the epoch, None for never. command: what ends the
+    run, for a shell.
+    """
+
+    command: str
+    place: str = ""
+    ends: float | None = None
+
+
 class Provisioner(abc.ABC):
     """Hands out hosts for a cluster and takes them back.
 
@@ -149,6 +163,10 @@ class Provisioner(abc.ABC):
             f": {reasons}" if reasons else ""
         )
 
+    def staying(self) -> Stay:
+        """How the run stays when it is left; asked before ``leave``. Raises ProvisionError."""
+        return Stay(f"dbcluster down {self.run_id}")
+
     def close(self) -> None:  # noqa: B027  (most provisioners hold nothing beyond their hosts)
         """End the rest of the run, unless ``leave`` was called. A second call does nothing."""
 
@@ -159,6 +177,9 @@ class Keeps(Protocol):
 
     run_id: str
     directory: Path
+
+    def staying(self) -> Stay:
+        """How the run stays."""
 
     def leave(self) -> None:
         """Leave the run alive when this process ends. Raises ProvisionError for a run made without ``keep``."""

@@ -146,10 +146,11 @@ def known() -> list[Run]:
     return sorted(runs, key=lambda run: run.began)
 
 
-def end(run: Run) -> int:
+def end(run: Run, *, clean_up: bool = True) -> int:
     """Kill the servers of a run, remove its control groups, run its clean-up commands and remove its directory.
 
     Only what belongs to the run's user is killed and removed. The directory stays when ``left_to_owner`` says so.
+    clean_up: False where the commands have nothing to do any more.
     Returns the number of killed processes.
     """
     running, groups = run.processes(), cgroups.recorded(run.directory)
@@ -157,7 +158,8 @@ def end(run: Run) -> int:
     for group in groups:
         cgroups.remove(group, run.uid)
     if not left_to_owner(run):
-        cleanup.run(run.directory)
+        if clean_up:
+            cleanup.run(run.directory)
         owned_files.remove_tree(run.directory, run.uid)
     return len(running)
 

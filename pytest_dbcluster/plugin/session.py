@@ -253,11 +253,10 @@ class DBSession:
         """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""
         if self._closed:
             return
-        if self.settings.keep and self.pool.clusters:
+        if self.settings.keep and self._left():
             self._closed = True
-            assert isinstance(self.provisioner, Keeps)  # else the run would not have begun
-            for cluster in self.pool.clusters:
-                self.report.line(kept.describe(kept.write(cluster, self.provisioner)))
+            with self._errors_as_lines():
+                self.provisioner.close()
             return
         # Stopping servers writes to the disk, so wait for other runs to end their block; but not for long.
         seconds = WORKER_LEAVE_SECONDS if hasattr(self._config, "workerinput") else LEAVE_SECONDS
@@ -266,6 +265,18 @@ class DBSession:
             stack.callback(self.provisioner.close)
             stack.callback(self.pool.close)
         self._closed = True  # set last: after Ctrl-C in the lines above, pytest calls close again
+
+    def _left(self) -> bool:
+        """Leave the clusters running, and print how to connect to them. False when none is left."""
+        assert isinstance(self.provisioner, Keeps)  # else the run would not have begun
+        left = False
+        for cluster in self.pool.clusters:
+            try:
+                self.report.line(kept.describe(kept.write(cluster, self.provisioner)))
+                left = True
+            except DBClusterError as error:
+                self.report.line(redaction.redact(f"cannot keep {cluster.spec.short_name}: {error}"), "red")
+        return left
 
     def page(self) -> str:
         """Make the page of the run, after its servers have stopped; return the line that says where it is."""

@@ -311,6 +311,7 @@ def _free_bytes(workload: HasDataSet, template: Template, spec: ClusterSpec, set
     """
     needed = cache.size(template.data) + workload.data_set_bytes
     with disks(settings.provisioner, settings.client, [(spec, needed)]) as (disk,):
+        disk.host.make_room(needed)
         free = disk.host.free_bytes()
         other_disk = bool(disk.host.machine) or not _on_one_disk(cache.root(), Path(disk.host.directory))
     if free < needed:

@@ -168,6 +168,8 @@ class Pool:
             for variant, template in copies
         ]
         with disks(self.provisioner, client, sizes) as found:
+            for disk in found:
+                disk.host.make_room(disk.needed)
             self._made_free(lambda: min(disk.host.free_bytes() - disk.needed for disk in found), 0, needed)
             for disk in found:
                 if (free := disk.host.free_bytes()) < disk.needed:

@@ -26,7 +26,8 @@ def test_every_option_of_ec2_becomes_a_setting():
     """Each has its own field, under the name that users type."""
     words = ["--db-max-cost", "2", "--db-ec2-type", "m5d.large", "--db-ec2-load-type", "m5.large", "--db-ec2-zone",
              "eu-west-1a", "--db-ec2-subnet", "subnet-0a1b2c3d", "--db-ec2-jump", "admin@b", "--db-ec2-image",
-             "ami-0a1b2c3d", "--db-ec2-volume", "nvme", "--db-ec2-ttl", "1h", "--db-ec2-spot", "--db-ec2-price",
+             "ami-0a1b2c3d", "--db-ec2-volume", "nvme", "--db-ec2-written", "4",
+                 "--db-ec2-ttl", "1h", "--db-ec2-spot", "--db-ec2-price",
              "m5.large=1", "--db-ec2-tag", "a=b", "--db-ec2-from", "192.0.2.0/24"]  # fmt: skip
     settings = given_elsewhere(parsed(*words), "ec2")["settings"]
 

@@ -94,16 +94,19 @@ def root(suite: str) -> Path:
 class CloudGuest:
     """A guest that boots with our user data, and with the host key and the key of a user that are in them.
 
-    more: further files of the guest, path -> content. Use it as a context: it ends there at the latest.
+    more: further files of the guest, path -> content. written: MiB of the disk that are written once. Use it as a
+    context: it ends there at the latest.
     """
 
-    def __init__(self, suite: str, ttl: float, *, volume: str = VOLUME, more: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, suite: str, ttl: float, *, volume: str = VOLUME, more: dict[str, str] | None = None, written: int = 1024
+    ) -> None:
         self._stack = contextlib.ExitStack()
         system = fetched.lookup(GUEST_SYSTEM, "")
         assert system
         self.base = root(suite)
         self.host_key, self.user_key = HostKey.new(), HostKey.new()
-        text = user_data.user_data(self.host_key, ttl, volume, self.user_key.public)
+        text = user_data.user_data(self.host_key, ttl, volume, self.user_key.public, written=written)
         self._run = LocalRun()
         self._stack.callback(self._run.close)
         try:
@@ -189,15 +192,24 @@ class CloudGuest:
 
     def ssh(self, command: str, *options: str, key: Path | None = None) -> subprocess.CompletedProcess[str]:
         """What ssh says and returns for a command line in the guest, whose host key it checks."""
-        words = [
+        return subprocess.run(
+            self._words(command, *options, key=key), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            check=False, timeout=SECONDS,
+        )  # fmt: skip
+
+    def talking(self, command: str) -> subprocess.Popen[str]:
+        """A command line in the guest whose input and output go on."""
+        return subprocess.Popen(
+            self._words(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        )
+
+    def _words(self, command: str, *options: str, key: Path | None = None) -> list[str]:
+        return [
             "ssh", "-F", "none", "-i", str(key or self.home / "key"), "-o", "IdentitiesOnly=yes", "-o", "BatchMode=yes",
             "-o", f"UserKnownHostsFile={self.home / 'known_hosts'}", "-o", "GlobalKnownHostsFile=none",
             "-o", "StrictHostKeyChecking=yes", "-o", "ConnectTimeout=5", *options,
             "-l", user_data.USER, self.address, command,
         ]  # fmt: skip
-        return subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=SECONDS
-        )
 
     def wait_reached(self) -> None:
         """Wait until ssh lets us in."""

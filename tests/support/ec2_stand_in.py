@@ -6,12 +6,13 @@ of Debian, and errors on demand. An instance is a machine with a real ssh server
 cloud-init is not run here: ``tests/hosts/provisioners/ec2`` has it run in a guest.
 
     python -m tests.support.ec2_stand_in -- pytest suites/galera -k flush --db-provisioner ec2 --db-max-cost 5
+
+With ``--private`` before ``--`` the instances are in a private subnet, behind a jump host of ~/.ssh/config.
 """
 
 from __future__ import annotations
 
 import argparse
-import base64
 import contextlib
 import json
 import os
@@ -19,6 +20,7 @@ import secrets
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -31,17 +33,14 @@ from moto.ec2.models import ec2_backends
 from moto.ec2.responses import EC2Response
 
 from pytest_dbcluster import wait
+from tests.support import ec2_machines
+from tests.support.ec2_machines import JUMP, POWEROFF, jump_host, lives, prepared, text_of
 from tests.support.ec2_server import Fault, server
-from tests.support.stand_ins import HOST_KEY, StandIn, StandIns
+from tests.support.stand_ins import StandIn, StandIns
 
 REGION = "eu-central-1"
+PRIVATE = "172.31.128.0/20"  # of the default VPC, beside its own subnets
 ENDING = 2  # looks at an instance that is shutting down, before it has ended
-POWEROFF = "var/lib/poweroff"  # a file of a host that asks for its end
-SYSTEMCTL = f"""\
-#!/bin/sh
-[ "$1" != poweroff ] || : >/{POWEROFF}
-"""
-
 
 # Moto's own answers: two accounts that exist at once do not lie over each other.
 MOTO = {name: getattr(EC2Response, name) for name in dir(EC2Response) if not name.startswith("_")}
@@ -158,6 +157,24 @@ class Ec2StandIn:
         assert self._machines
         return self._machines[self._names[instance.id]]
 
+    def private_subnet(self) -> str:
+        """The id of a new subnet whose instances get no public address."""
+        backend = self.backend
+        zone = f"{REGION}a"
+        default = next(one for one in backend.describe_subnets() if one.availability_zone == zone)
+        return str(backend.create_subnet(default.vpc_id, PRIVATE, availability_zone=zone).id)
+
+    def jump(self) -> StandIn:
+        """A machine of nobody's run, with an ssh server through which the instances of a private subnet are reached."""
+        assert self._machines
+        return jump_host(self._machines)
+
+    @property
+    def user_config(self) -> Path:
+        """The configuration of ssh of a user who has been given a key for the jump host."""
+        assert self._machines
+        return self._machines.config
+
     def left(self) -> dict[str, int]:
         """How many there are of each kind of thing that somebody made; kinds of which there are none are left out."""
         backend = self.backend
@@ -177,7 +194,7 @@ class Ec2StandIn:
         """The names of the machines that have not ended."""
         for boot in self._boots.values():
             boot.join()
-        return [host.name for host in self._machines or () if _lives(host)]
+        return [host.name for host in self._machines or () if host.name != JUMP and lives(host)]
 
     def end(self, instance: Any, code: str = "Client.InstanceInitiatedShutdown", message: str = "") -> None:
         """End an instance as AWS does, or as it does itself."""
@@ -302,15 +319,16 @@ class Ec2StandIn:
         machines, place = self._machines, self._machines.reserve()
         interface = instance.nics[0]
         interface.private_ip_address = place[2]
-        if interface.public_ip:
+        hidden = not interface.public_ip
+        if not hidden:
             interface.public_ip = place[1]
-        document = json.loads(_text(asked["UserData"]).partition("\n")[2])
+        document = json.loads(text_of(asked["UserData"]).partition("\n")[2])
         name = f"i{place[0]}"
         self._names[instance.id] = name
 
         def boot() -> None:
             try:
-                host = machines.add(name, place, lambda one: _prepared(one, document))
+                host = machines.add(name, place, lambda one: prepared(one, document), hidden=hidden)
                 if instance.state not in ("pending", "running"):
                     host.kill()
             except Exception as error:
@@ -326,7 +344,7 @@ class Ec2StandIn:
                 assert self._machines
                 host = self._machines[self._names[id_]]
                 host.kill()
-                wait.until(lambda: [host.name] if _lives(host) else [], "the end of a machine", seconds=10)
+                wait.until(lambda: [host.name] if lives(host) else [], "the end of a machine", seconds=10)
 
     def _look(self) -> None:
         """End the instances whose machines have asked for it."""
@@ -434,10 +452,6 @@ class Frozen(ActionResult):
             _end(self._late)
 
 
-def _lives(host: StandIn) -> bool:
-    return Path("/proc", str(host.pid), "root", HOST_KEY).exists()
-
-
 def _end(late: list[Any]) -> None:
     for instance in late:
         instance._state.name, instance._state.code = "terminated", 48
@@ -445,23 +459,6 @@ def _end(late: list[Any]) -> None:
 
 def _specs(asked: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return asked.get("TagSpecifications") or asked.get("TagSpecification") or []
-
-
-def _text(user_data: str) -> str:
-    return base64.b64decode(user_data).decode()
-
-
-def _prepared(host: StandIn, document: Mapping[str, Any]) -> None:
-    """Give a machine what its user data say, as cloud-init would."""
-    keys = document["ssh_keys"]
-    host.write(HOST_KEY, keys["ed25519_private"], mode=0o600)
-    host.write(f"{HOST_KEY}.pub", f"{keys['ed25519_public']}\n")
-    host.write("root/.ssh/authorized_keys", "".join(f"{key}\n" for key in document["ssh_authorized_keys"]), mode=0o600)
-    limits = "PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    host.write("etc/ssh/sshd_config.d/test.conf", f"SetEnv {limits}\nMaxSessions 100\nMaxStartups 100\n")
-    (host.root / "opt/bin").mkdir()
-    host.write("opt/bin/systemctl", SYSTEMCTL, mode=0o755)
-    host.write("etc/ssh/sshrc", "[ -e /run/dbcluster-ready ] || echo ready >/run/dbcluster-ready\n")  # /run is empty
 
 
 @contextlib.contextmanager
@@ -480,11 +477,16 @@ def in_environment(aws: Ec2StandIn) -> Iterator[Ec2StandIn]:
 def main() -> int:
     """Run a command with an account of its own, and say what it left there; 1 when that is anything."""
     parser = argparse.ArgumentParser(prog="python -m tests.support.ec2_stand_in", description="EC2, to try it out.")
+    parser.add_argument("--private", action="store_true", help="a private subnet, behind a jump host")
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     given = parser.parse_args()
-    with Ec2StandIn(hosts=True) as aws:
-        environment = {**os.environ, **aws.environment}
-        done = subprocess.run([*given.command, *aws.options], env=environment, check=False)
+    with Ec2StandIn(hosts=True) as aws, tempfile.TemporaryDirectory() as home:
+        command = [*given.command, *aws.options]
+        if given.private:
+            aws.jump()
+            command += ["--db-ec2-subnet", aws.private_subnet(), "--db-ec2-jump", JUMP]
+            command = ec2_machines.with_config(aws.user_config, Path(home, "home"), command)
+        done = subprocess.run(command, env={**os.environ, **aws.environment}, check=False)
         left = aws.left()
         print(f"stand-in: {len(aws.requests)} requests, left in the account: {left or 'nothing'}", file=sys.stderr)
         for trouble in aws.troubles:

@@ -93,7 +93,8 @@ def missing() -> str:
 class StandIn:
     """One host. address: where this machine reaches it. private_address: where the other hosts do.
 
-    root: its root directory, as seen from here. pid: its first process, as seen from here.
+    root: its root directory, as seen from here. pid: its first process, as seen from here. hidden: it has no cable to
+    the network of this machine, which reaches it through another host alone.
     """
 
     name: str
@@ -105,6 +106,7 @@ class StandIn:
     client: Path  # the configuration of ssh
     system: Release
     hub: Namespace
+    hidden: bool = False
 
     def ssh(self, *words: str, config: Path | None = None, user: str = "root") -> subprocess.CompletedProcess[str]:
         """What ``ssh`` says and returns for a command line on the host. config: another configuration file."""
@@ -165,18 +167,24 @@ class StandIn:
 
     def cut(self) -> None:
         """Drop every packet from and to the host without a word, as a cable far away that is pulled."""
-        self.hub.batch("ip", [f"link set dev {name} nomaster" for name in self.ports])
+        self.hub.batch("ip", [f"link set dev {name} nomaster" for name in self.cables])
 
     def heal(self) -> None:
         """Connect the host again."""
-        self.hub.batch("ip", [f"link set dev {name} master {BRIDGES[n]}" for n, name in enumerate(self.ports)])
-        if len(self.ports) > 1:  # the first network leads to this machine alone
+        self.hub.batch("ip", [f"link set dev {name} master {bridge}" for name, (bridge, _) in self.cables.items()])
+        if len(self.cables) > 1:  # the first network leads to this machine alone
             self.hub.batch("ip", [f"link set dev {self.name} type bridge_slave isolated on"])
 
     @property
-    def ports(self) -> list[str]:
-        """The ends of the host's cables in the hub."""
-        return [self.name, f"{self.name}-p"][: 1 + (self.private_address != self.address)]
+    def cables(self) -> dict[str, tuple[str, str]]:
+        """The host's cables, by their ends in the hub: the bridge, and the host's address."""
+        control, private = self.name, f"{self.name}-p"
+        found = {control: (BRIDGES[0], self.address), private: (BRIDGES[1], self.private_address)}
+        if self.hidden:
+            del found[control]
+        elif self.private_address == self.address:
+            del found[private]
+        return found
 
     def processes(self) -> dict[int, str]:
         """The command lines of what runs on the host, without its first process; by process id of this machine."""
@@ -296,9 +304,12 @@ class StandIns:
         assert position < control.num_addresses
         return number, *(str(one.network_address + position) for one in (control, inner))
 
-    def add(self, name: str, place: tuple[int, str, str], change: Callable[[StandIn], None]) -> StandIn:
+    def add(
+        self, name: str, place: tuple[int, str, str], change: Callable[[StandIn], None], *, hidden: bool = False
+    ) -> StandIn:
         """Add a host while others run. place: of ``reserve``. change: changes its files before it begins."""
         host = self._new(name, place, change)
+        host.hidden = hidden
         self._connect(host, self._subnets[1].prefixlen)
         return host
 
@@ -386,8 +397,7 @@ class StandIns:
         inside = Namespace(self._files, host.name, of=host.pid)
         inside.set("ipv4/conf/all/arp_ignore", "1")  # an address is that of one network, not of the whole host
         inside.batch("ip", ["link set dev lo up"])
-        addresses = dict.fromkeys([host.address, host.private_address])
-        for number, (port, address) in enumerate(zip(host.ports, addresses, strict=True)):
+        for number, (port, (_, address)) in enumerate(host.cables.items()):
             cable = f"link add {port} type veth peer name eth{number} netns {host.pid}"
             self._hub.batch("ip", [cable, f"link set dev {port} addrgenmode none up"])
             inside.batch("ip", [f"address add {address}/{size} dev eth{number}", f"link set dev eth{number} up"])

@@ -6,10 +6,14 @@ import argparse
 import time
 
 from pytest_dbcluster.cli.text import tell
+from pytest_dbcluster.clusters import kept
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.formatting import counted, duration, printable
+from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaped, Reaper, Thing
+from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE
+from pytest_dbcluster.hosts.runs import Run
 from pytest_dbcluster.reporting.tables import layout
 
 HEAD = ("run", "owner", "state", "ends", "has")
@@ -42,7 +46,15 @@ def row(things: list[Thing]) -> tuple[str, ...]:
     ends = max(one.expires for one in things)
     left = ends - time.time()
     alive = [one.alive for one in things]
-    state = "alive" if True in alive else "dead: dbcluster reap" if False in alive else "of another machine"
+    state = (
+        "kept"
+        if any(one.kept for one in things)
+        else "alive"
+        if True in alive
+        else "dead: dbcluster reap"
+        if False in alive
+        else "of another machine"
+    )
     if left <= 0:
         state = "expired: dbcluster reap"
     when = f"in {duration(left)}" if left > 0 else f"{duration(-left)} ago"
@@ -59,10 +71,32 @@ def run_down(arguments: argparse.Namespace) -> int:
         )
     ends = reaper(arguments)
     known = {one.run_id for one in ends.look()}
-    if unknown := [one for one in arguments.wanted if one not in known]:
-        there = ", ".join(sorted(known)) or "none"
+    recorded = {run.run_id for run in kept_here(ends.region)}
+    if unknown := [one for one in arguments.wanted if one not in known | recorded]:
+        there = ", ".join(sorted(known | recorded)) or "none"
         raise ConfigError(f"no run in this account has the id {printable(unknown[0])!r}; there is: {there}")
-    return max(told(ends.end(wanted)) for wanted in arguments.wanted)
+    code = max(told(ends.end(wanted)) for wanted in arguments.wanted)
+    forget(ends)
+    return code
+
+
+def kept_here(region: str) -> list[Run]:
+    """The runs of this user on this machine that were left running on instances of a region."""
+    place = f"{PLACE}{region}"
+    return [
+        run for run in runs.known()
+        if run.kept and run.mine and any(one.place == place for one in kept.read(run.directory))
+    ]  # fmt: skip
+
+
+def forget(ends: Reaper) -> None:
+    """Remove keys and records of runs that were left running, and of which the account has nothing any more."""
+    recorded = kept_here(ends.region)
+    there = {one.run_id for one in ends.look()} if recorded else set()
+    for run in recorded:
+        if run.run_id not in there:
+            runs.end(run, clean_up=False)
+            print(f"ended run {run.run_id}: nothing of it is left")
 
 
 def run_reap(arguments: argparse.Namespace) -> int:
@@ -78,7 +112,9 @@ def run_reap(arguments: argparse.Namespace) -> int:
         reaped = ends.dead()
     if not (reaped.done or reaped.left):
         print("no run has left anything")
-    return told(reaped)
+    code = told(reaped)
+    forget(ends)
+    return code
 
 
 def told(reaped: Reaped) -> int:

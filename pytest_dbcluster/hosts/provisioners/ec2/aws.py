@@ -24,6 +24,7 @@ OPERATIONS = frozenset(
         "ec2:CancelSpotInstanceRequests",
         "ec2:CreatePlacementGroup",
         "ec2:CreateSecurityGroup",
+        "ec2:CreateTags",
         "ec2:DeleteKeyPair",
         "ec2:DeleteNetworkInterface",
         "ec2:DeletePlacementGroup",

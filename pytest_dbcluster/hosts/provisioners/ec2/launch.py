@@ -37,6 +37,7 @@ ROOT_KIND, USUAL_GIB = "gp3", 8  # of the volumes of an image, and their size wh
 DATA_DEVICE = "/dev/sdf"  # a name for the request; the instance finds the disk by what it says of itself
 SERVER, LOAD = "server", "load"
 RUN_TAG, OWNER_TAG, EXPIRES_TAG, LAUNCH_TAG = (f"{TAG_PREFIX}{key}" for key in ("run", "owner", "expires", "launch"))
+KEPT_TAG = f"{TAG_PREFIX}kept"  # of instances that outlive the process that launched them
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 OUR_ADDRESS = "https://checkip.amazonaws.com"  # answers with the address from which it was asked
 ADDRESS_SECONDS = 10
@@ -260,7 +261,10 @@ class Fleet:
     def _user_data(self, plan: Plan, part: Part) -> str:
         own = {True: user_data.INSTANCE_STORE, False: user_data.EBS}[self.settings.volume.kind == LOCAL_DISK]
         volume = own if part.role == SERVER else ""
-        return user_data.user_data(self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory)
+        written = 1024 * self.settings.written
+        return user_data.user_data(
+            self.keys.host, plan.seconds, volume, self.keys.user.public, self._directory, written
+        )
 
     def _running(self, asked: Mapping[str, Part]) -> list[Instance]:
         """Wait until all run and have addresses. Raises ProvisionError with AWS's reason for one that does not."""
@@ -302,6 +306,11 @@ class Fleet:
                 raise
             return {}
         return {one["InstanceId"]: one for each in found for one in each["Instances"]}
+
+    def keep(self) -> None:
+        """Mark all instances as kept: a reaper leaves them until they expire. Raises AwsError."""
+        ids = [one.id for one in self.instances]
+        self._call("CreateTags", Resources=ids, Tags=[{"Key": KEPT_TAG, "Value": "yes"}])
 
     def taken_back(self, ids: Sequence[str]) -> list[str]:
         """Which of these spot instances AWS takes back, or has taken. Raises AwsError."""

@@ -2,7 +2,8 @@
 
 It permits each request of ``aws.OPERATIONS`` once, and what AWS asks for beside them: tags at the birth of what a
 launch makes, and the role of spot instances. What ends something is permitted for what has the tag of our runs alone,
-and what makes something makes it with that tag, so the tag of what others have cannot be set later.
+and what makes something makes it with that tag, so the tag of what others have cannot be set later. The one tag that
+can be set later says of our instances that they are kept.
 Resource types and condition keys: docs.aws.amazon.com/service-authorization/latest/reference/list_amazonec2.html.
 """
 
@@ -16,7 +17,7 @@ from pytest_dbcluster.hosts.provisioners.ec2.money.prices import checked_region
 from pytest_dbcluster.hosts.provisioners.ec2.settings import TAG_PREFIX
 
 VERSION = "2012-10-17"  # of the language of policies
-RUN_TAG = f"{TAG_PREFIX}run"
+RUN_TAG, KEPT_TAG = f"{TAG_PREFIX}run", f"{TAG_PREFIX}kept"
 # What a request makes, and what it uses that a run has made: types of resources.
 RUN = "ec2:RunInstances"
 MADE = {
@@ -38,8 +39,9 @@ ENDED = {
     "ec2:TerminateInstances": ("instance",),
 }
 PARAMETER = "ssm:GetParameter"
+TAGS = "ec2:CreateTags"  # asked for by AWS at birth, and by us for instances that are kept
 # What nobody asks for by a request, and AWS needs. ``OPERATIONS`` and these are all actions of the policy.
-DEPENDENTS = frozenset({"ec2:CreateTags", "iam:CreateServiceLinkedRole"})
+DEPENDENTS = frozenset({TAGS, "iam:CreateServiceLinkedRole"})
 SPOT_ROLE = "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot"
 PARTITIONS = (("us-gov-", "aws-us-gov"), ("cn-", "aws-cn"))
 # What a reaper reads; it launches nothing, measures nothing, and needs no prices.
@@ -71,7 +73,7 @@ def document(regions: Sequence[str] = (), *, reaper: bool = False) -> dict[str, 
 
 def _reading() -> frozenset[str]:
     """The operations that only read, and have no resources of their own."""
-    return OPERATIONS - set(MADE) - set(CHANGED) - set(ENDED) - {PARAMETER}
+    return OPERATIONS - set(MADE) - set(CHANGED) - set(ENDED) - {PARAMETER, TAGS}
 
 
 def _reads(operations: Iterable[str]) -> dict[str, Any]:
@@ -109,9 +111,20 @@ def _launch(places: Sequence[tuple[str, str]]) -> list[dict[str, Any]]:
         {
             "Sid": "TagAtBirth",
             "Effect": "Allow",
-            "Action": "ec2:CreateTags",
+            "Action": TAGS,
             "Resource": _resources(places, kinds),
             "Condition": {"StringEquals": {"ec2:CreateAction": sorted(one.split(":")[1] for one in MADE)}},
+        },
+        {
+            "Sid": "MarkAsKept",
+            "Effect": "Allow",
+            "Action": TAGS,
+            "Resource": _resources(places, ["instance"]),
+            "Condition": {
+                **_has("aws:ResourceTag"),
+                "StringEquals": {f"aws:RequestTag/{KEPT_TAG}": "yes"},
+                "ForAllValues:StringEquals": {"aws:TagKeys": [KEPT_TAG]},
+            },
         },
     ]
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import functools
+import math
 import shlex
 import subprocess
 import sys
@@ -18,17 +20,17 @@ from pathlib import Path
 
 from pytest_dbcluster import registry, wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, NotReady, ProvisionError, Unsupported
-from pytest_dbcluster.formatting import some
-from pytest_dbcluster.hosts.provisioner import NO_DISKS
-from pytest_dbcluster.hosts.provisioners.ec2 import user_data
+from pytest_dbcluster.formatting import duration, some
+from pytest_dbcluster.hosts.provisioner import NO_DISKS, Stay
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data, way
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.hardware.of_run import Hardware
 from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, Fleet, Image, Instance, Keys, Plan, name, reason
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.money.spending import Spending, cost_of
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import INSTANCES, Reaped, Reaper
-from pytest_dbcluster.hosts.provisioners.ec2.settings import ZONE, Settings
-from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey
+from pytest_dbcluster.hosts.provisioners.ec2.settings import PLACE, ZONE, Settings
+from pytest_dbcluster.hosts.provisioners.ec2.user_data import DIRECTORY, HostKey, Written
 from pytest_dbcluster.hosts.provisioners.ssh import access, remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.access import Access
 from pytest_dbcluster.hosts.provisioners.ssh.host import SshHost
@@ -37,7 +39,10 @@ from pytest_dbcluster.hosts.provisioners.ssh.provisioner import SshProvisioner
 from pytest_dbcluster.spec import ClusterSpec
 from pytest_dbcluster.system import owned_files
 
-READY_SECONDS = 900.0  # for the boot of an instance, until it has prepared its disks
+SILENT_SECONDS = 240.0  # for the first packet from an instance: it costs money while we wait
+READY_SECONDS = 900.0 + user_data.WRITE_SECONDS  # for the boot of an instance, until it has prepared its disks
+GROW_SECONDS = 300.0
+CLUSTER_BYTES = 2**30  # free on a volume that can grow, for a new server with its logs
 ASK_SECONDS = 60  # for one question whether it has
 POLL_SECONDS = 3.0
 SPOT_SECONDS = 10.0  # between two questions whether AWS takes spot instances back
@@ -46,10 +51,6 @@ NO_COST = (
     "--db-max-cost 2"
 )
 CLI = "pytest_dbcluster.cli.main"  # run as a program of its own
-NO_KEEP = (
-    "--db-keep: servers on instances end with the run, and instances end themselves after --db-ec2-ttl; they cannot be "
-    "left running"
-)
 OWN = "instances are used as their type has them"
 # Without waiting: what an agent has begun ends with its session.
 SHUTDOWN = "{ systemctl poweroff --force || shutdown -P now || poweroff; } >/dev/null 2>&1"
@@ -63,22 +64,22 @@ class Ec2Provisioner(SshProvisioner):
     """
 
     def __init__(self, *, keep: bool = False, settings: Settings | None = None, base: str = DIRECTORY) -> None:
-        if keep:
-            raise ConfigError(NO_KEEP)
         if settings is None or settings.max_cost is None:
             raise ConfigError(NO_COST)
         self._settings = settings
         self._base = base
-        self._begin({}, {}, Access(base=base))
+        self._begin({}, {}, Access(base=base), keep=keep)
         self._growing = threading.RLock()
         self._fleet: Fleet | None = None
         self._instances: dict[str, Instance] = {}  # by the name of the machine
         self._expires = 0.0
+        self._ends = 0.0  # when the last instance ends itself, by the timers of all; 0 as long as nobody asked
         self._expected = 0  # nodes of the largest cluster that comes next
         self._spending = Spending(settings, self._run.directory / "ec2")
         self._failed = ""  # why nothing more is launched
         self._hardware = Hardware(settings, self._account, self._ask, base, self._tell)
         self._image: Image | None = None
+        self._written: dict[str, Written] = {}  # of data volumes that have not grown, by machine
         self._made: Account | None = None
         self._notice, self._asked = "", float("-inf")  # that AWS takes an instance back, and when that was asked last
         self._cleaned = self._left = False  # whether the supervisor knows what to do, and whether we have done it
@@ -100,6 +101,8 @@ class Ec2Provisioner(SshProvisioner):
         hosts = super().acquire(spec)
         try:
             self._hardware.limit(spec, [(host.machine, host) for host in hosts])
+            for host in hosts:
+                host.make_room(CLUSTER_BYTES)
         except BaseException:
             self.give_back(hosts)
             raise
@@ -149,7 +152,18 @@ class Ec2Provisioner(SshProvisioner):
         if self._image:
             connected = {one: instance for one, instance in self._instances.items() if one in self._machines}
             self._hardware.join(connected, self._image)
+        for machine in taken:
+            if machine.grow is None and machine.target in self._written:
+                machine.grow = functools.partial(self._grow_volume, machine)
         return taken
+
+    def _grow_volume(self, machine: Machine) -> None:
+        """Let the file system of the data have all of its volume. Raises ProvisionError."""
+        written = self._written.pop(machine.target)
+        machine.session.ask(f"set -- {shlex.quote(self._base)}\n{user_data.GROW}", seconds=GROW_SECONDS)
+        text = f"{written}, and the rest is used too"
+        self._hardware.environment[f"data volume {machine.target}"] = text
+        self._tell(f"the data need more room: the file system of {machine.target} has all of its volume now ({text})")
 
     def _grow(self, nodes: int) -> None:
         """Launch what is missing for a cluster of so many nodes, with a load host at first. All or nothing is launched.
@@ -191,18 +205,35 @@ class Ec2Provisioner(SshProvisioner):
         self._image = plan.image
         cost = cost_of(plan, self._settings, fleet.account.region, Prices(self._settings.prices))
         self._tell(cost.line)
+        self._check_way()
         self._clean_up_later(fleet.account)
         reservation = self._spending.reserve(cost)
         try:
             machines = self._named(fleet.launch(plan))
-            self._reach(machines)
+            self._reach()
             self._wait_ready(list(machines))
+            self._tell_written(list(machines))
         except BaseException as error:
             self._undo(plan, reservation, refused=isinstance(error, AwsError))
             raise
         self._targets += tuple(one for one, instance in machines.items() if instance.role != LOAD)
         self._load_targets += tuple(one for one, instance in machines.items() if instance.role == LOAD)
         self._addresses |= {one: instance.private for one, instance in machines.items()}
+
+    def _check_way(self) -> None:
+        """See that the jump host can be used, before there is anything behind it. Raises ProvisionError."""
+        if self._settings.jump and not self._instances:
+            assert self._run.client  # it has made the directory
+            self._write_config()
+            way.check_jump(self._access, self._settings.jump)
+
+    def _write_config(self) -> None:
+        """Write what ssh needs to know of the instances that there are."""
+        directory = self._run.directory / "ec2"
+        directory.mkdir(mode=0o700, exist_ok=True)
+        text = way.config(self._instances, name(self.run_id), directory, self._settings.jump)
+        owned_files.write(directory, "config", text)
+        self._access = Access(directory / "config", base=self._base)
 
     def _clean_up_later(self, account: Account) -> None:
         """Let the supervisor of the run end the instances when this process ends in any way."""
@@ -223,19 +254,14 @@ class Ec2Provisioner(SshProvisioner):
         self._instances |= found
         return found
 
-    def _reach(self, machines: Mapping[str, Instance]) -> None:
-        """Write what ssh needs to know of the machines: our key, their key and no other, and their addresses."""
+    def _reach(self) -> None:
+        """Write what ssh needs to know of the instances: our key, their key and no other, and their addresses."""
         assert self._fleet
         keys, directory = self._fleet.keys, self._run.directory / "ec2"
         directory.mkdir(mode=0o700, exist_ok=True)
         owned_files.write(directory, "key", keys.user.private)
         owned_files.write(directory, "known_hosts", f"{name(self.run_id)} {keys.host.public}\n")
-        text = "".join(
-            ssh_config(one, instance.address, name(self.run_id), directory, self._settings.jump)
-            for one, instance in self._instances.items()
-        )
-        owned_files.write(directory, "config", text)
-        self._access = Access(directory / "config", base=self._base)
+        self._write_config()
 
     def _wait_ready(self, machines: Sequence[str]) -> None:
         """Wait until every instance has booted and prepared its disks. Raises ProvisionError."""
@@ -243,11 +269,26 @@ class Ec2Provisioner(SshProvisioner):
             for future in [threads.submit(self._ready, one) for one in machines]:
                 future.result()
 
+    def _tell_written(self, machines: Sequence[str]) -> None:
+        """Say what the instances have written of their data volumes, for the terminal and the fingerprint."""
+        alike: dict[str, list[str]] = {}
+        seconds = 0
+        for machine in machines:
+            if written := self._written.get(machine):
+                alike.setdefault(str(written), []).append(machine)
+                seconds = max(seconds, written.seconds)
+                self._hardware.environment[f"data volume {machine}"] = str(written)
+        for text, those in alike.items():
+            self._tell(f"data volumes of {some(those)}: {text}, in {duration(seconds)}")
+
     def _ready(self, machine: str) -> None:
-        words = ""
+        words, jump = "", self._settings.jump
+        instance = self._instances[machine]
+        patience = READY_SECONDS if ".metal" in instance.type else SILENT_SECONDS  # metal boots for many minutes
+        limit = time.monotonic() + patience
 
         def problems() -> list[str]:
-            nonlocal words
+            nonlocal words, limit
             asked = self._access.command("-o", "ControlMaster=no", "-o", "ControlPath=none", machine)
             command = remote_programs.any_shell(user_data.wait_command(ASK_SECONDS))
             try:
@@ -260,9 +301,17 @@ class Ec2Provisioner(SshProvisioner):
             if done.returncode == 0:
                 if why := user_data.problem(done.stdout):
                     raise ProvisionError(f"{machine}: {why}")
+                if written := user_data.written(done.stdout):
+                    self._written[machine] = written
                 return []
             words = done.stderr.strip()[-1000:]
             self._alive(machine)
+            if way.FORBIDDEN in words:
+                raise ProvisionError(f"--db-ec2-jump {jump} forwards nothing to {instance.address}: {words}")
+            if not way.silent(words, jump):
+                limit = math.inf
+            elif time.monotonic() > limit:
+                raise ProvisionError(way.unreached(machine, instance, jump, self._settings.source, words))
             return [words or f"ssh ended with {done.returncode}"]
 
         try:
@@ -291,6 +340,50 @@ class Ec2Provisioner(SshProvisioner):
             launched = not refused or any(one.startswith(f"ended {INSTANCES.noun}") for one in reaped.done)
             self._spent(reservation, launched=launched)
 
+    def staying(self) -> Stay:
+        """The instances of a run that is left stay until they end themselves."""
+        assert self._fleet
+        region = self._fleet.account.region
+        if not self._ends:
+            left = [seconds for machine in self._machines.values() if (seconds := _seconds_left(machine)) is not None]
+            self._ends = time.time() + max(left) if left else self._expires
+        command = f"dbcluster down {self.run_id} --provisioner ec2 --region {region}"
+        return Stay(command, f"{PLACE}{region}", self._ends)
+
+    def leave(self) -> None:
+        """Leave instances and servers running, until the instances end themselves. Raises ProvisionError."""
+        if self._run.left:
+            return
+        assert self._fleet
+        try:
+            self._fleet.keep()
+        except AwsError as error:
+            self._tell(
+                f"the instances could not be marked as kept: {error}; `dbcluster reap --provisioner ec2` on this "
+                "machine would end them as those of a dead run"
+            )
+        self._stay()
+
+    def _tell_kept(self) -> None:
+        """Say what stays, where, for how long, and what it costs."""
+        stay = self.staying()
+        assert stay.ends
+        for one in (*self._targets, *self._load_targets):
+            instance = self._instances[one]
+            login = shlex.join(["ssh", *self._access.files, one])
+            private = f", privately {instance.private}" if instance.private != instance.address else ""
+            self._tell(f"kept: {instance.type} at {instance.address}{private}; log in with: {login}")
+        if self._beside:
+            self._tell(
+                "the proxies that are kept ask a program of this machine which nodes are healthy: they lead to none "
+                "while this machine is off or not connected"
+            )
+        at = time.strftime("at %Y-%m-%d %H:%M:%S UTC", time.gmtime(stay.ends))
+        left = duration(stay.ends - time.time())
+        self._tell(f"ec2: what is kept ends itself {at}, in {left}; end it earlier: {stay.command}")
+        with contextlib.suppress(ProvisionError):
+            self._tell(f"ec2: {self._spending.kept_line(at)}")
+
     def _ended(self, launch: str = "") -> Reaped | None:
         """End everything of the run in the account, and tell what is left. None when AWS could not be asked."""
         assert self._fleet
@@ -304,10 +397,16 @@ class Ec2Provisioner(SshProvisioner):
         return reaped
 
     def _leave_machines(self, machines: Sequence[Machine]) -> None:
-        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials."""
+        """End the instances, by AWS; where it refuses, each one ends itself, which needs no credentials.
+
+        Those of a run that is left stay.
+        """
         if self._fleet is None or not self._cleaned or self._left:  # nothing was launched, or a second call
             return
-        self._end_instances(machines)
+        if self._run.left:
+            self._tell_kept()
+        else:
+            self._end_instances(machines)
         self._left = True  # set last: after Ctrl-C in the line above, pytest calls close again
 
     def _end_instances(self, machines: Sequence[Machine]) -> None:
@@ -355,29 +454,10 @@ class Ec2Provisioner(SshProvisioner):
             raise ProvisionError(self._failed)
 
 
-def ssh_config(machine: str, address: str, alias: str, directory: Path, jump: str) -> str:
-    """What ssh is told about an instance. alias: under which its key is known. jump: a host on the way, or empty."""
-    lines = {
-        "HostName": address,
-        "HostKeyAlias": alias,
-        "HostKeyAlgorithms": "ssh-ed25519",
-        "User": user_data.USER,
-        "IdentityFile": directory / "key",
-        "IdentitiesOnly": "yes",
-        "IdentityAgent": "none",
-        "UserKnownHostsFile": directory / "known_hosts",
-        "GlobalKnownHostsFile": "/dev/null",
-        "StrictHostKeyChecking": "yes",
-        **({"ProxyJump": jump} if jump else {}),
-    }
-    text = f"Host {machine}\n" + "".join(f"    {key} {quoted(value)}\n" for key, value in lines.items())
-    # ssh reads this file alone for the host on the way too, whose user and key are in the files that it reads else.
-    own = (
-        f"Host {jump.rpartition('@')[2]}\n    Include ~/.ssh/config\n    Include /etc/ssh/ssh_config\n" if jump else ""
-    )
-    return text + own
-
-
-def quoted(value: object) -> str:
-    """A value of ssh's configuration, whose paths may have blanks."""
-    return f'"{value}"' if shlex.quote(str(value)) != str(value) else str(value)
+def _seconds_left(machine: Machine) -> float | None:
+    """How long an instance lives by its own timer, in seconds; None where it does not say."""
+    try:
+        ends, now = machine.session.ask(f"cat {user_data.EXPIRES} && date +%s").split()
+        return float(ends) - float(now)
+    except (ProvisionError, ValueError):
+        return None

@@ -19,6 +19,7 @@ from pytest_dbcluster.hosts import runs
 from pytest_dbcluster.hosts.provisioners.ec2.aws import CREDENTIALS, Account, AwsError
 from pytest_dbcluster.hosts.provisioners.ec2.launch import (
     EXPIRES_TAG,
+    KEPT_TAG,
     LAUNCH_TAG,
     OWNER_TAG,
     RUN_TAG,
@@ -105,6 +106,11 @@ class Thing:
         return f"{self.kind.noun} {self.id}"
 
     @property
+    def kept(self) -> bool:
+        """Whether it outlives the process that launched it, until it expires."""
+        return any(one["Key"] == KEPT_TAG for one in self.facts.get("Tags") or ())
+
+    @property
     def alive(self) -> bool | None:
         """Whether the process that launched it lives; None where only another machine knows."""
         who, _, process = self.owner.partition("/")
@@ -128,6 +134,11 @@ class Reaper:
     def __init__(self, account: Account, progress: Report = lambda _: None) -> None:
         self._account = account
         self._progress = progress
+
+    @property
+    def region(self) -> str:
+        """The region in which it looks."""
+        return self._account.region
 
     def look(self, run_id: str = "", launch: str = "") -> list[Thing]:
         """Everything with a tag of a run, of this one if one is named. Raises AwsError."""
@@ -153,10 +164,21 @@ class Reaper:
         return self._end(lambda: [one for one in self.look() if one.foreign or one.expires < time.time()])
 
     def dead(self) -> Reaped:
-        """End what is expired, and the runs of this user whose process here has ended. Raises AwsError."""
-        return self._end(
-            lambda: [one for one in self.look() if one.foreign or one.expires < time.time() or one.alive is False]
-        )
+        """End what is expired, and the runs of this user whose process here has ended. Raises AwsError.
+
+        A run that has an instance which is kept is not dead.
+        """
+
+        def look() -> list[Thing]:
+            found = self.look()
+            kept = {one.run_id for one in found if one.kept and not one.foreign}
+            return [
+                one
+                for one in found
+                if one.foreign or one.expires < time.time() or (one.alive is False and one.run_id not in kept)
+            ]
+
+        return self._end(look)
 
     def _end(self, look: Callable[[], Sequence[Thing]]) -> Reaped:
         """End what ``look`` finds, again until nothing is left that AWS holds until instances are gone."""

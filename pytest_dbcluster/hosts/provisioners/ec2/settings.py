@@ -16,8 +16,10 @@ from pytest_dbcluster.formatting import duration
 from pytest_dbcluster.hosts.provisioners.ssh.access import TARGET
 
 TAG_PREFIX = "pytest-dbcluster:"  # of the tags that are ours
+PLACE = "ec2 "  # before the region, in the record of a cluster that is kept
 DEFAULT_VOLUME = "gp3:50:3000:125"
 DEFAULT_TTL = "2h"
+WRITTEN_GIB = 8  # of a data volume, once before it is used: about a minute at 125 MiB/s
 LOCAL_DISK = "nvme"  # the disk of the instance itself
 # docs.aws.amazon.com/ebs/latest/userguide/general-purpose.html: gp3 has these without a further price.
 GP3_IOPS, GP3_MIB = 3000, 125
@@ -113,7 +115,8 @@ class Settings:
     ids. image: id, or name of a public parameter, "" for the default. volume: the data volume of each server. ttl: time
     to live of the instances in seconds. spot: ask for spot instances. prices: type, or a name of ``PRICED`` -> USD;
     of a type for an hour. tags: more tags. source: network (CIDR) from which ssh is let in, "" for our own address.
-    jump: host through which ssh goes, "" for none. ledger: the file with what all workers of the run spend, None for
+    jump: host through which ssh goes, "" for none. written: GiB of each data volume that are written once before it is
+    used, 0 for none. ledger: the file with what all workers of the run spend, None for
     a run of one process.
     """
 
@@ -130,6 +133,7 @@ class Settings:
     tags: Mapping[str, str] = dataclasses.field(default_factory=dict)
     source: str = ""
     jump: str = ""
+    written: int = WRITTEN_GIB
     ledger: Path | None = None
 
     @property
@@ -141,6 +145,7 @@ class Settings:
             "--db-ec2-zone": " ".join(self.zones),
             "--db-ec2-image": self.image,
             "--db-ec2-volume": str(self.volume),
+            "--db-ec2-written": "" if self.written == WRITTEN_GIB else str(self.written),
         }
         return [f"{option} {value}" for option, value in given.items() if value]
 
@@ -161,6 +166,7 @@ class Settings:
         tags: Sequence[str] | None = (),
         source: str | None = None,
         jump: str | None = None,
+        written: str | int | None = None,
     ) -> Settings:
         """Settings from the texts of the options; None and "" stand for one that is not given. Raises ConfigError."""
         return cls(
@@ -177,6 +183,7 @@ class Settings:
             tags=_tags(tags or ()),
             source=_network(source or ""),
             jump=_matching("--db-ec2-jump", jump or "", TARGET, "USER@ADDRESS, or a Host of ~/.ssh/config"),
+            written=WRITTEN_GIB if written in (None, "") else _gib("--db-ec2-written", str(written)),
         )
 
 
@@ -206,6 +213,12 @@ def _zones(texts: tuple[str, ...]) -> tuple[str, ...]:
     if len(regions) > 1:
         raise ConfigError(f"--db-ec2-zone: the zones are in {len(regions)} regions, {', '.join(regions)}; take one")
     return zones
+
+
+def _gib(option: str, text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > LARGEST_GIB:
+        raise ConfigError(f"{option} {text!r}: it takes a whole number of GiB, from 0 to {LARGEST_GIB}")
+    return int(text)
 
 
 def _usd(option: str, given: str, number: str) -> float:

@@ -6,7 +6,8 @@ In this order, and what comes first does not depend on what follows:
    timer ends at once. ``shutdown +N`` is no such limit: so early it may do nothing, or act at once.
 2. Timers that would work beside a measurement (upgrades, trimming) are masked.
 3. The ssh server gets our host key and no other, and lets root in with the key of the run alone.
-4. The directory of data is prepared. The file ``READY`` of the instance then says "ready", or why not.
+4. The directory of data is prepared: a part of the data volume is written once, and the file system has the size of
+   that part. The file ``READY`` of the instance then says "ready" and what was written, or why not.
 
 Every program of an instance can ask for these texts, so the keys in them serve one run and open nothing else.
 """
@@ -24,6 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster.errors import ConfigError, ProvisionError
+from pytest_dbcluster.formatting import gibibytes
+from pytest_dbcluster.hosts.provisioners.ec2.settings import WRITTEN_GIB
 
 USER = "root"  # of every image; the name of its ordinary user differs between images
 MOST_BYTES = 16 * 1024  # of user data, before it is encoded: RunInstances, Amazon EC2 API reference
@@ -32,6 +35,8 @@ READY = "/run/dbcluster-ready"
 EXPIRES = "/var/lib/dbcluster-expires"  # seconds since 1970: a boot in between does not begin the time anew
 END = "dbcluster-end"  # the timer, and the service that it starts
 LABEL = "dbcluster"  # of the file system on the data volume
+WRITE_SECONDS = 900  # for the part of the data volume that is written once
+LEAST_MIB = 64  # of it, for a file system
 
 # Names below /dev/disk/by-id, which udev makes of what a disk says of itself. The names below /dev may change at boot.
 EBS = "nvme-Amazon_Elastic_Block_Store_*"
@@ -39,6 +44,7 @@ INSTANCE_STORE = "nvme-Amazon_EC2_NVMe_Instance_Storage_*"
 
 PUBLIC_KEY = re.compile(r"(ssh-ed25519 [A-Za-z0-9+/]+={0,2})( [\w.@:+-]*)?")
 PATH = re.compile(r"/[A-Za-z0-9_./+-]*")
+WRITTEN = re.compile(r"^written (\d+) of (\d+) in (\d+)$", re.MULTILINE)
 VOLUME = re.compile(r"[A-Za-z0-9_./+:*-]+")
 
 # What would read, write or compute beside a measurement, on Debian, Ubuntu and Amazon Linux.
@@ -108,12 +114,16 @@ MaxStartups 100
 _PREPARE = f"""\
 #!/bin/sh
 end() {{ printf '%s\\n' "$1" >{READY}.new; mv {READY}.new {READY}; exit; }}
+ready=ready
 @DATA@
-end ready
+end "$ready"
 """
 
-# A new, blank volume has no block that would have to be loaded from a snapshot. mkfs does at once what the kernel would
-# otherwise do later, while rounds run: it writes the tables of inodes and the journal.
+# A new, blank volume has no block that would have to be loaded from a snapshot, but the first write to a block of a
+# disk may be slower than later ones; AWS's guide for instance store volumes writes zeros to all of it once with dd. So
+# it is done for the part that data will use: ext4 takes blocks from anywhere, so the file system is as large as that
+# part, and grows (``GROW``) only when more is needed. mkfs does at once what the kernel would otherwise do later, while
+# rounds run: it writes the tables of inodes and the journal.
 _VOLUME = f"""\
 udevadm settle --timeout=30
 disk=
@@ -126,14 +136,33 @@ for link in /dev/disk/by-id/@VOLUME@; do
 done
 [ "$disk" ] || end "failed no disk is the data volume @VOLUME@: $(ls /dev/disk/by-id 2>&1 | tr '\\n' ' ')"
 [ -z "$(wipefs -n "$disk")" ] || end "failed the data volume $disk is not empty: $(wipefs -n "$disk" | tail -n 1)"
-said=$(mkfs.ext4 -q -L {LABEL} -i 131072 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$disk" 2>&1) ||
+size=$(blockdev --getsize64 "$disk") || end "failed the data volume $disk does not say its size"
+began=$(date +%s) written=0 part=
+mib=$((size / 1048576))
+[ @WRITTEN@ -ge "$mib" ] || mib=@WRITTEN@
+if [ "$mib" -gt 0 ]; then
+    said=$(LC_ALL=C timeout -s INT {WRITE_SECONDS} dd if=/dev/zero of="$disk" bs=4M iflag=count_bytes \
+        count="${{mib}}M" oflag=direct conv=fdatasync 2>&1)
+    written=$(echo "$said" | sed -n 's/^\\([0-9]*\\) bytes .*/\\1/p')
+    [ "${{written:-0}}" -ge $(({LEAST_MIB} * 1048576)) ] || end "failed to write the data volume $disk once: $said"
+    [ $((size - written)) -lt 1048576 ] || part=$((written / 1024))k
+fi
+said=$(mkfs.ext4 -q -L {LABEL} -i 131072 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0 "$disk" $part 2>&1) ||
     end "failed mkfs.ext4 on the data volume $disk: $said"
 mkdir -p @DIRECTORY@
-said=$(mount -o noatime "$disk" @DIRECTORY@ 2>&1) || end "failed the data volume $disk: $said"
+ready="ready
+written $written of $size in $(($(date +%s) - began))"
+said=$(mount -o noatime,noinit_itable "$disk" @DIRECTORY@ 2>&1) || end "failed the data volume $disk: $said"
 chmod 1777 @DIRECTORY@
 """
 
 # The first read of a block of the root volume fetches it from the snapshot of the image. So each is read once.
+# Lets the file system have all of the data volume; it stays mounted. $1: the directory of data.
+GROW = f"""\
+disk=$(findmnt -no SOURCE --target "$1") && [ "$(lsblk -dnro LABEL "$disk")" = {LABEL} ] || exit 1
+resize2fs "$disk" >/dev/null
+"""
+
 _ROOT = """\
 mkdir -p @DIRECTORY@ && chmod 1777 @DIRECTORY@ || end "failed the directory @DIRECTORY@ cannot be made"
 root=$(findmnt -no SOURCE /)
@@ -167,13 +196,34 @@ class HostKey:
             return cls(file.read_text(encoding="ascii"), public)
 
 
-def user_data(host_key: HostKey, ttl: float, volume: str, public_key: str, directory: str = DIRECTORY) -> str:
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What an instance has written of its data volume before it was used. size: of the volume; both in bytes."""
+
+    bytes: int
+    size: int
+    seconds: int
+
+    def __str__(self) -> str:
+        """The part of the volume, without the time that it took."""
+        return f"{gibibytes(self.bytes)} of {gibibytes(self.size)} written once before use"
+
+
+def user_data(
+    host_key: HostKey,
+    ttl: float,
+    volume: str,
+    public_key: str,
+    directory: str = DIRECTORY,
+    written: int = WRITTEN_GIB * 1024,
+) -> str:
     """The user data of an instance, a ``#cloud-config``.
 
     host_key: that of the instance. ttl: seconds from the begin of its boot until it ends itself. volume: the disk of
     the data, as a path below /dev/disk/by-id in which ``*`` stands for anything (``EBS``, ``INSTANCE_STORE``); a disk
     in use is never meant. Empty for the root volume. public_key: of the user of the run, who may log in as
-    ``USER``. directory: where the data go. Raises ConfigError.
+    ``USER``. directory: where the data go. written: MiB of the data volume that are written once, 0 for none. Raises
+    ConfigError.
     """
     if not (math.isfinite(ttl) and ttl >= 1):
         raise ConfigError(f"the time to live of an instance is a number of seconds from 1 on; got {ttl!r}")
@@ -187,14 +237,19 @@ def user_data(host_key: HostKey, ttl: float, volume: str, public_key: str, direc
     keys = [key for text in (host_key.public, public_key) if (key := PUBLIC_KEY.fullmatch(text.strip()))]
     if len(keys) < 2:
         raise ConfigError("the keys of an instance are of type ed25519: a line `ssh-ed25519 AAAA...`")
-    text = "#cloud-config\n" + json.dumps(_document(host_key, int(ttl), volume, keys[1][0], directory), indent=1)
+    text = "#cloud-config\n" + json.dumps(
+        _document(host_key, int(ttl), volume, keys[1][0], directory, written), indent=1
+    )
     if len(text.encode()) > MOST_BYTES:
         raise ConfigError(f"the user data of an instance would have {len(text.encode())} bytes; EC2 takes {MOST_BYTES}")
     return text + "\n"
 
 
-def _document(host_key: HostKey, ttl: int, volume: str, public_key: str, directory: str) -> dict[str, Any]:
+def _document(
+    host_key: HostKey, ttl: int, volume: str, public_key: str, directory: str, written: int
+) -> dict[str, Any]:
     data = (_VOLUME if volume else _ROOT).replace("@VOLUME@", volume.removeprefix("/dev/disk/by-id/"))
+    data = data.replace("@WRITTEN@", str(written))
     prepare = _PREPARE.replace("@DATA@", data).replace("@DIRECTORY@", directory)
     return {
         # bootcmd is the first of what users can give. It runs at every boot, the files below are not there yet.
@@ -221,6 +276,12 @@ def wait_command(seconds: int) -> str:
         f"n=0; while [ ! -e {file} ] && [ $n -lt {seconds} ]; do sleep 1; n=$((n + 1)); done; "
         f"cat {file} 2>/dev/null || {{ echo; cloud-init status --long 2>&1 | tail -n 20; }}"
     )
+
+
+def written(printed: str) -> Written | None:
+    """What was written of the data volume, from what ``wait_command`` printed; None where there is none."""
+    found = WRITTEN.search(printed)
+    return Written(*map(int, found.groups())) if found else None
 
 
 def problem(printed: str) -> str:

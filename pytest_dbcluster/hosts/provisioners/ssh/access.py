@@ -66,12 +66,17 @@ class Access:
 
     def command(self, *more: str) -> list[str]:
         """The command line of ssh with the options of every connection, and ``more`` after them."""
+        return [program(), *self.files, *FIXED, *more]
+
+    @property
+    def files(self) -> list[str]:
+        """The options of ssh that name files."""
         files: list[str] = []
         if self.config is not None:
             files += ["-F", str(self.config.absolute())]
         if self.keys is not None:
             files += ["-o", f"UserKnownHostsFile={self.keys.absolute()}", "-o", "GlobalKnownHostsFile=none"]
-        return [program(), *files, *FIXED, *more]
+        return files
 
     def fingerprint(self, target: str) -> str:
         """The type and fingerprint of the key that a machine shows, for a message; empty when it shows none."""

@@ -179,6 +179,10 @@ class SshHost(Host, Falls, EndsCommands):
         except (ValueError, IndexError):
             raise ProvisionError(f"cannot time a flush on {self.machine}: dd said {done.stderr!r}") from None
 
+    def make_room(self, needed: int) -> None:
+        """Have this many bytes free, if the machine's disk can grow. Raises ProvisionError."""
+        self._machine.make_room(needed)
+
     def free_bytes(self) -> int:
         """The space that is free where the server keeps its data, in bytes."""
         return 1024 * int(self.session.ask(FREE))
@@ -194,6 +198,10 @@ class SshHost(Host, Falls, EndsCommands):
     def tunnel(self, port: int) -> str:
         """The path of a socket of this machine that leads to a port of the host."""
         return self.session.forwarded(self.address, port)
+
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The command line with which a user runs a program of the host: over ssh, with the keys of the run."""
+        return self.session.typed([self._machine.there(word) for word in command])
 
     def kill(self) -> None:
         """Kill every program of the host at once. The host stays usable. Raises ProvisionError."""

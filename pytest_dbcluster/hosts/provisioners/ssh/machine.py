@@ -12,6 +12,7 @@ import shutil
 import stat
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from pytest_dbcluster.errors import ProvisionError, Unsupported
@@ -24,6 +25,7 @@ COMPILED = "__pycache__"  # not sent: it changes without its sources
 # Around a path: nothing that would go on with it; an option of one letter, as in -L/path, may stand before it.
 BEFORE, AFTER = r"((?<![\w.+/-])(?:-[A-Za-z])?)", r"(?![\w.+-])"
 NEEDED = ("name", "user", "kernel", "cpus", "memory", "disk", "clock", "root", "ephemeral")  # beside the architecture
+SPARE = 2**30  # bytes that a disk which can grow has free for servers: their logs and temporary files
 CLOCK = re.compile(r"\d+(\.\d+)?")  # some programs `date` know no parts of a second, and print their format
 PROGRAMS = "programs"  # in the directory of a user: what was brought, for later runs too
 
@@ -105,6 +107,7 @@ class Machine:
         self._sending = threading.Lock()
         self._brought: dict[str, str] = {}  # path here -> path there
         self._ports: set[int] = set()
+        self.grow: Callable[[], None] | None = None  # makes the file system of the data larger, once
         began = time.time()
         text = session.ask(remote_programs.FACTS)
         facts = Facts.read(text, self.target, (began + time.time()) / 2)
@@ -185,6 +188,12 @@ class Machine:
     def free_bytes(self) -> int:
         """The space that is free where our directory lies, in bytes. Raises ProvisionError."""
         return 1024 * int(self.session.ask(FREE))
+
+    def make_room(self, needed: int) -> None:
+        """Have this many bytes free, and some to spare, if the disk can grow. Raises ProvisionError."""
+        if self.grow is not None and self.free_bytes() < needed + SPARE:
+            grow, self.grow = self.grow, None
+            grow()
 
     def available_memory(self) -> int:
         """The memory that programs could have now, in bytes. Raises ProvisionError."""

@@ -91,12 +91,15 @@ class SshProvisioner(Provisioner):
             raise ConfigError(f"--db-load-host {both.pop()} is a --db-host too; a load host runs no servers")
         self._begin(nodes, loads, Access(config, keys, base))
 
-    def _begin(self, nodes: Mapping[str, str], loads: Mapping[str, str], access: Access) -> None:
-        """Set the provisioner up. nodes, loads: machine -> private address, as ``access.checked`` has them."""
+    def _begin(self, nodes: Mapping[str, str], loads: Mapping[str, str], access: Access, *, keep: bool = False) -> None:
+        """Set the provisioner up. nodes, loads: machine -> private address, as ``access.checked`` has them.
+
+        keep: hosts may be left with ``_stay``.
+        """
         self._targets, self._load_targets = tuple(nodes), tuple(loads)
         self._addresses = {**nodes, **loads}
         self._access = access
-        self._run = LocalRun()
+        self._run = LocalRun(keep=keep)
         self.run_id, self.directory = self._run.run_id, self._run.directory
         self._machines: dict[str, Machine] = {}
         self._programs = Programs(lambda: list(self._machines.values()), self._tell)
@@ -106,6 +109,7 @@ class SshProvisioner(Provisioner):
         self._taking = threading.Lock()
         self._over = threading.Event()
         self._files: LocalHost | None = None
+        self._beside = False  # whether programs of this machine serve programs of hosts
 
     def _tell(self, line: str) -> None:
         self.progress(line)  # whose function is given later
@@ -194,6 +198,7 @@ class SshProvisioner(Provisioner):
     def beside(self, host: Host) -> Host:
         """A host of this machine, whose ports the machine of ``host`` reaches through a tunnel."""
         session = self._sessions[host.directory]
+        self._beside = True
         return TunnelledHost(host.name, self.directory / "beside" / session.name, self._run, session)
 
     def give_back(self, hosts: Sequence[Host]) -> None:
@@ -217,6 +222,14 @@ class SshProvisioner(Provisioner):
         self._leave_machines(own)
         closed([machine.session for machine in own])
         self._run.close()
+
+    def _stay(self) -> None:
+        """Let all hosts that are in use now outlive this process, with their programs. Raises ProvisionError."""
+        with self._beginning:
+            sessions = [*self._sessions.values()]
+        for session in sessions:
+            session.stay(leads=self._beside)
+        self._run.leave()
 
     def _leave_machines(self, machines: Sequence[Machine]) -> None:
         """Do what is to be done while machines can still be reached, after the end of every program on them."""

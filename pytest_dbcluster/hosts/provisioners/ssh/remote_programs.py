@@ -2,7 +2,7 @@
 
 ``session`` is the command of an ssh session that carries an agent. It makes the host's directory, starts the agent in
 its own PID namespace where the machine permits one, watches that we are still there, and at the end, for any reason,
-ends every program of the host and removes the directory.
+ends every program of the host and removes the directory. A host that was told to stay has no end, and is not watched.
 """
 
 from __future__ import annotations
@@ -151,6 +151,19 @@ use() {
     } 2>/dev/null
     printf '%sused %s\n' "$said" "$1"
 }
+"""
+
+# The watchdog goes with the file of the beats. The end of the input then ends nothing: the shell stays, as the first
+# process of the host's programs.
+_STAY = r"""
+stays=
+stay() {
+    rm -f "$beat"
+    beat=/dev/null stays=yes
+}
+"""
+_STAYS = r"""
+while [ -n "$stays" ]; do sleep 3600; done
 """
 
 # What a machine says of itself, one line each.
@@ -338,7 +351,7 @@ def session(*, base: str, name: str, owner: str, mark: str, exclusive: bool) -> 
         "exclusive": "yes" if exclusive else "",
         "every": str(BEAT_SECONDS),
         "most": str(MISSED),
-        "agent": base64.b64encode((_END_MARKED + USE + agent.PROGRAM).encode()).decode(),
+        "agent": base64.b64encode((_END_MARKED + USE + _STAY + agent.PROGRAM + _STAYS).encode()).decode(),
     }
     return any_shell(f"{_values(**values)}\n{_SESSION}")
 

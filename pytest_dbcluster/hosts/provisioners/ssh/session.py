@@ -82,6 +82,7 @@ class Session:
         self._numbers = itertools.count(1)
         self._seen: dict[str, Seen] = {}
         self._commands: set[int] = set()  # the numbers of those that run
+        self._leads = False
         ours, theirs = socket.socketpair()
         with theirs:
             try:
@@ -284,11 +285,28 @@ class Session:
             why = self.agent.gone or str(error)
             raise ConnectionError(f"no connection through {self.target}: {why}") from None
 
+    def stay(self, *, leads: bool = False) -> None:
+        """Let the programs of the host outlive the connection. Raises ProvisionError.
+
+        leads: the connection outlives this process too, for programs of this machine that stay and use its forwards.
+        """
+        self.agent.stay()
+        self._leads = leads
+
+    def typed(self, command: Sequence[str]) -> list[str]:
+        """The command line with which a user runs a command on the machine, over a connection of his own."""
+        return ["ssh", "-t", *self._access.files, self.target, *command]
+
     def close(self) -> None:
-        """End the connection; the machine ends the programs of the host. One that has ended already is no error."""
+        """End the connection; the machine ends the programs of the host. One that has ended already is no error.
+
+        After ``stay`` the programs go on.
+        """
         self.agent.close()
+        if self._leads:
+            return
         with contextlib.suppress(ProvisionError):  # the supervisor has ended, and ssh with it
-            limit = time.monotonic() + END_SECONDS
+            limit = time.monotonic() + (0 if self.agent.stays else END_SECONDS)
             while self._process.status() is None and time.monotonic() < limit:
                 time.sleep(0.005)
             self._process.signal(signal.SIGKILL)

@@ -28,7 +28,7 @@ from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 launch.POLL_SECONDS = reaper.POLL_SECONDS = provisioner.POLL_SECONDS = 0.1
 settings = Settings.parsed(max_cost=5, source="192.0.2.1/32", prices=["ipv4=0.005"])
-run = provisioner.Ec2Provisioner(settings=settings)
+run = provisioner.Ec2Provisioner(settings=settings, keep=KEEP)
 run.progress = lambda line: print(line, flush=True)
 print("begun", flush=True)
 release = ReleaseName("mariadb", "10.11")
@@ -48,10 +48,12 @@ def data(tmp_path, monkeypatch):
     return tmp_path
 
 
-def begun(log: Path) -> subprocess.Popen[bytes]:
-    """A run in a process of its own."""
+def begun(log: Path, *, keep: bool = False) -> subprocess.Popen[bytes]:
+    """A run in a process of its own. keep: it may be left at its end."""
     with log.open("wb") as output:
-        return subprocess.Popen([sys.executable, "-c", RUN], stdout=output, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            [sys.executable, "-c", f"KEEP = {keep}\n{RUN}"], stdout=output, stderr=subprocess.STDOUT
+        )
 
 
 def supervisors(data: Path) -> list[int]:
@@ -101,10 +103,11 @@ def test_a_run_killed_at_twenty_random_moments_leaves_nothing(machines, data, tm
 
 
 @pytest.mark.remote
-def test_what_a_killed_run_has_is_ended_by_its_supervisor(machines, data, tmp_path):
-    """Within seconds, without a later command."""
+@pytest.mark.parametrize("keep", [False, True])
+def test_what_a_killed_run_has_is_ended_by_its_supervisor(machines, data, tmp_path, keep):
+    """Within seconds, without a later command, also of one with --db-keep that has not come to its end."""
     log = tmp_path / "log"
-    run = begun(log)
+    run = begun(log, keep=keep)
     wait.until(lambda: [] if "used" in log.read_text() else [log.read_text()], "the use of the hosts", seconds=SECONDS)
     before = machines.left()
     run.kill()

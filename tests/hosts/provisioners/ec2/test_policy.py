@@ -49,6 +49,8 @@ def holds(kind, wanted, context):
     """Whether a condition of a kind that our policies have holds, as IAM's documentation says."""
     if kind == "Null":
         return all((key not in context) is (value == "true") for key, value in wanted.items())
+    if kind == "ForAllValues:StringEquals":
+        return all(set(context.get(key, ())) <= set(values) for key, values in wanted.items())
     assert kind == "StringEquals"
     return all(context.get(key) in texts(values) for key, values in wanted.items())
 
@@ -98,6 +100,21 @@ def test_only_what_has_our_tag_can_be_ended(action):
         assert not permits(found, action, arn(kind))
         assert not permits(found, action, arn(kind), **{f"aws:RequestTag/{RUN_TAG}": "r1"})
         assert not permits(found, action, arn(kind), **{"aws:ResourceTag/team": "r1"})
+
+
+def test_one_tag_can_be_set_later_of_our_instances_alone():
+    """That one is kept: nobody can make others' instances ours, or change when ours expire."""
+    found, kept = statements(), {
+        "aws:TagKeys": ["pytest-dbcluster:kept"], "aws:RequestTag/pytest-dbcluster:kept": "yes"
+    }  # fmt: skip
+    ours = {f"aws:ResourceTag/{RUN_TAG}": "r1"}
+
+    assert permits(found, "ec2:CreateTags", arn("instance"), **ours, **kept)
+    assert not permits(found, "ec2:CreateTags", arn("instance"), **kept)
+    assert not permits(found, "ec2:CreateTags", arn("volume"), **ours, **kept)
+    for key in ("pytest-dbcluster:expires", RUN_TAG, "team"):
+        tags = {**kept, "aws:TagKeys": ["pytest-dbcluster:kept", key]}
+        assert not permits(found, "ec2:CreateTags", arn("instance"), **ours, **tags)
 
 
 @pytest.mark.parametrize(

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 import time
-from pathlib import Path
 
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ConfigError, DBClusterError, ProvisionError
+from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.aws import Account
-from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner, ssh_config
+from pytest_dbcluster.hosts.provisioners.ec2.provisioner import Ec2Provisioner
 from pytest_dbcluster.hosts.provisioners.ec2.reaper import Reaper
 from pytest_dbcluster.hosts.provisioners.ec2.settings import Settings
-from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts
+from pytest_dbcluster.hosts.provisioners.ssh.machine import Facts, Machine
 from pytest_dbcluster.spec import ClusterSpec, ReleaseName
 
 RELEASE = ReleaseName("mariadb", "10.11")
@@ -41,12 +42,10 @@ def run():
         one.close()
 
 
-def test_nothing_is_launched_without_a_cap_or_to_stay():
-    """Both are said before AWS is asked."""
+def test_nothing_is_launched_without_a_cap():
+    """It is said before AWS is asked."""
     with pytest.raises(ConfigError, match=r"launches nothing without the most that it may cost: --db-max-cost USD"):
         Ec2Provisioner(settings=Settings.parsed())
-    with pytest.raises(ConfigError, match="--db-keep: servers on instances end with the run"):
-        Ec2Provisioner(keep=True, settings=Settings.parsed(max_cost=1))
 
 
 def test_clusters_share_warm_instances(machines, run):
@@ -231,15 +230,6 @@ def test_nodes_of_unlike_cpus_are_refused(machines, run, monkeypatch):
         provisioner.acquire(TWO)
 
 
-def test_ssh_goes_through_the_jump_host():
-    """Whose user and key are in the files that ssh reads else."""
-    text = ssh_config("server1", "10.0.0.5", "dbcluster-1", Path("/keys here"), "admin@bastion.example")
-
-    assert "    ProxyJump admin@bastion.example\n" in text
-    assert "Host bastion.example\n    Include ~/.ssh/config\n" in text
-    assert '    IdentityFile "/keys here/key"\n' in text.replace("'", '"')
-
-
 @pytest.mark.remote
 def test_instances_end_themselves_when_the_run_does(machines, run):
     """All launches of a run have the same end: a later one lives for what is left."""
@@ -268,3 +258,30 @@ def test_a_spot_notice_ends_what_is_measured(machines, run, monkeypatch):
     assert lines.count(words) == 1
     provisioner.close()
     assert machines.left() == {}
+
+
+@pytest.mark.remote
+def test_what_was_written_of_data_volumes_is_told(machines, run, monkeypatch):
+    """In a line and in the fingerprint. A cluster that needs more room than that gets the whole volume, once."""
+    said = f"ready\nwritten {2**30} of {50 * 2**30} in 9"
+    monkeypatch.setattr(
+        user_data, "wait_command", lambda _: f"echo ready >/dev/null; printf '%s\\n' {shlex.quote(said)}"
+    )
+    monkeypatch.setattr(user_data, "GROW", 'echo "$1" >>/tmp/grown\n')
+    provisioner, lines = run()
+    first = provisioner.acquire(ONE)
+    before = dict(provisioner.environment)
+    monkeypatch.setattr(Machine, "free_bytes", lambda _: 2**29)
+    second = provisioner.acquire(ONE)
+    provisioner.acquire(ONE)
+
+    assert any(line.startswith("data volumes of server1, load: 1.0 GiB of 50.0 GiB written once") for line in lines), (
+        lines
+    )
+    assert before["data volume server1"] == "1.0 GiB of 50.0 GiB written once before use"
+    assert (
+        provisioner.environment["data volume server1"] == f"{before['data volume server1']}, and the rest is used too"
+    )
+    assert second[0].run(["cat", "/tmp/grown"]).stdout == "/var/tmp\n"
+    assert first[0].machine == second[0].machine
+    assert sum("has all of its volume now" in line for line in lines) == 1

@@ -91,6 +91,7 @@ def test_the_text_of_a_volume_is_what_parsed_takes(text: str, volume: Volume) ->
         ("zones", ["eu-central-1a", "eu-west-1a"], "the zones are in 2 regions, eu-central-1, eu-west-1; take one"),
         ("subnets", ["vpc-0a1b2c3d"], "--db-ec2-subnet 'vpc-0a1b2c3d': it takes the id of a subnet"),
         ("image", "debian", "--db-ec2-image 'debian': it takes ami-ID, or the name of a public parameter"),
+        ("written", "8GiB", "--db-ec2-written '8GiB': it takes a whole number of GiB, from 0 to 65536"),
         ("volume", "gp4:50", "unknown kind of volume in --db-ec2-volume 'gp4'; known: gp3, gp2, io1, io2, nvme"),
         ("volume", "gp3", "--db-ec2-volume 'gp3': it takes gp3:GIB[:IOPS[:MIB_PER_SECOND]] or gp2:GIB or"),
         ("volume", "gp2:50:3000", "--db-ec2-volume 'gp2:50:3000': it takes"),

@@ -14,6 +14,7 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.hosts.provisioners.ec2 import user_data
 from pytest_dbcluster.hosts.provisioners.ec2.hardware import needs
 from pytest_dbcluster.hosts.provisioners.ec2.user_data import EBS, HostKey
+from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from tests.support import cloud_guest
 from tests.support.cloud_guest import CloudGuest
 
@@ -96,6 +97,67 @@ def test_the_data_have_their_volume(booted: CloudGuest) -> None:
     assert "/dev/vda /var/tmp ext4 rw,noatime" in booted.ssh("cat /proc/mounts").stdout
     assert booted.ssh("stat -c %a /var/tmp; touch /var/tmp/file && echo written").stdout.split() == ["1777", "written"]
     assert "lazy" not in booted.ssh("cat /proc/mounts").stdout
+
+
+def test_all_of_a_small_volume_is_written(booted: CloudGuest) -> None:
+    """The guest says how much, and its file system has the whole volume."""
+    size = cloud_guest.DISK
+    said = user_data.written(booted.ssh(user_data.wait_command(1)).stdout)
+
+    assert said is not None
+    assert (said.bytes, said.size) == (size, size)
+    assert blocks(booted) * 4096 == size
+
+
+def test_a_part_of_a_volume_is_written_and_the_data_lie_there() -> None:
+    """The file system has the size of that part, in which no table or journal is left to be written later.
+
+    It grows while it is mounted, and keeps its data.
+    """
+    with CloudGuest(cloud_guest.SUITES[0], LONG, written=128) as guest:
+        assert guest.wait_prepared() == ""
+        said = user_data.written(guest.ssh(user_data.wait_command(1)).stdout)
+        before = blocks(guest)
+        groups = [line for line in guest.ssh("dumpe2fs /dev/vda").stdout.splitlines() if line.startswith("Group ")]
+        tables = [line for line in groups if line.split()[1].rstrip(":").isdecimal()]
+        done = guest.ssh(f"echo kept >/var/tmp/file; set -- /var/tmp\n{user_data.GROW}\ncat /var/tmp/file")
+        grown = blocks(guest)
+
+    assert said is not None
+    assert (said.bytes, said.size) == (128 * 2**20, cloud_guest.DISK)
+    assert before * 4096 == 128 * 2**20
+    assert tables
+    assert [line for line in tables if "ITABLE_ZEROED" not in line] == []
+    assert (done.returncode, done.stdout) == (0, "kept\n"), done.stderr
+    assert grown * 4096 == cloud_guest.DISK
+
+
+def blocks(guest: CloudGuest) -> int:
+    """How many blocks of 4 KiB the file system of the data has."""
+    text = guest.ssh("dumpe2fs -h /dev/vda 2>/dev/null").stdout
+    found = {name: value.strip() for name, _, value in (line.partition(":") for line in text.splitlines())}
+    return int(found["Block count"]) * int(found["Block size"]) // 4096
+
+
+def test_what_stays_outlives_its_connection(booted: CloudGuest) -> None:
+    """Neither systemd nor our watchdog ends the programs of a session that was told to stay; others end with it."""
+    for stays in (True, False):
+        name = f"0a1b2c3d-{int(stays)}-node1"
+        command = remote_programs.session(base="/tmp", name=name, owner="x", mark=name, exclusive=False)
+        words = ["hello", "begin 1 1", f"exec $leader sleep {1000 + stays}", *(["stay"] if stays else [])]
+        with booted.talking(command) as talk:
+            assert talk.stdin
+            assert talk.stdout
+            talk.stdin.write("".join(f"{word}\n" for word in words))
+            talk.stdin.flush()
+            wanted = "stays" if stays else "began"
+            assert any(wanted in line for line in talk.stdout), "the agent has ended"
+            talk.kill()
+    time.sleep(remote_programs.BEAT_SECONDS * (remote_programs.MISSED + 2))
+    running = booted.ssh("ps -e -o args").stdout.splitlines()
+
+    assert "sleep 1001" in running
+    assert "sleep 1000" not in running
 
 
 def test_the_time_to_live_began_with_the_boot(booted: CloudGuest) -> None:

@@ -78,6 +78,12 @@ class Ledger:
             return _used(entries)
 
     @property
+    def settled(self) -> int:
+        """What launches have cost whose instances have ended, in millionths of a USD. Raises ProvisionError."""
+        with self._open() as entries:
+            return sum(launch.spent for launch in entries.launches.values() if launch.spent is not None)
+
+    @property
     def line(self) -> str:
         """What was spent: ``about 0.41 USD spent``. Raises ProvisionError."""
         with self._open() as entries:

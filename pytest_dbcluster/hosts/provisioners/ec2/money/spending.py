@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pytest_dbcluster.hosts.provisioners.ec2.launch import LOAD, ROOT_KIND, SERVER, Part, Plan
-from pytest_dbcluster.hosts.provisioners.ec2.money.cost import Cost, Group
+from pytest_dbcluster.hosts.provisioners.ec2.money.cost import MICRO, Cost, Group, usd
 from pytest_dbcluster.hosts.provisioners.ec2.money.ledger import Ledger
 from pytest_dbcluster.hosts.provisioners.ec2.money.prices import Prices
 from pytest_dbcluster.hosts.provisioners.ec2.settings import GP3_IOPS, GP3_MIB, Settings, Volume
@@ -69,6 +69,20 @@ class Spending:
             cost, began = self._launches[name]
             self._ledger().settle(name, cost.spent(time.time() - began) if launched else 0)
             del self._launches[name]
+
+    def kept_line(self, until: str) -> str:
+        """What the run has spent until now, and that its instances go on costing. until: when they end themselves.
+
+        Raises ProvisionError.
+        """
+        now = time.time()
+        running = [(cost.most, cost.spent(now - began)) for cost, began in self._launches.values()]
+        spent = self._ledger().settled + sum(so_far for _, so_far in running)
+        more = sum(max(0, most - so_far) for most, so_far in running)
+        return (
+            f"about {spent / MICRO:.2f} USD spent so far; the instances that are kept go on costing, at most "
+            f"{usd(more)} USD more until they end themselves {until}"
+        )
 
     def _ledger(self) -> Ledger:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
