@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--loads", nargs="+", choices=LOADS, default=LOADS, metavar="LOAD")
     arguments = parser.parse_args()
     print("| load | off, transactions/s | on | lost, % | client CPU, us a transaction | |\n|---|---|---|---|---|---|")
-    with tpcc_peers.lone_server(innodb_flush_log_at_trx_commit="0") as comparison:
+    with tpcc_peers.servers(tpcc_peers.SERVER.with_options(innodb_flush_log_at_trx_commit="0")) as comparison:
         for name in arguments.loads:
             print(measured(comparison, name, arguments.runs, arguments.seconds), flush=True)
 

@@ -1,4 +1,4 @@
-"""Shared code of the TPC-C scripts: one server, and the other clients of the comparison.
+"""Shared code of the TPC-C scripts: one server or a cluster, and the other clients of the comparison.
 
 Each client has its own tables, except for the Python client (tpcc_connector.py), which uses the plugin's tables. A
 client that this machine lacks is skipped; its ``missing`` returns the reason.
@@ -27,7 +27,9 @@ from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 from pytest_dbcluster.workloads.workload import Setting
 
 # The tables of all clients, about 100 MB per warehouse each, fit in memory, so that none evicts another's pages.
-SERVER = ClusterSpec("standalone").with_options(innodb_buffer_pool_size="1G")
+BUFFER_POOL = {"innodb_buffer_pool_size": "1G"}
+SERVER = ClusterSpec("standalone", options=BUFFER_POOL)
+CLUSTER = ClusterSpec("galera", nodes=3, options=BUFFER_POOL)
 ACCOUNT = "tpcc_peer"  # has access only to the schemas of the comparison, because its password is on a command line
 LOAD_SECONDS = 600.0
 GRACE = 60.0  # additional seconds before a client times out
@@ -37,12 +39,17 @@ CONNECTOR = Path(__file__).with_name("tpcc_connector.py")
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """The setting of all clients: the server, the account of the other clients, and the scale."""
+    """The setting of all clients: the servers, the account of the other clients, and the scale."""
 
     setting: Setting
     account: Endpoint
     warehouses: int = 1
     threads: int = 4
+
+    @property
+    def ports(self) -> str:
+        """The ports of all servers with commas between them; the address is the account's."""
+        return ",".join(str(node.port) for node in self.setting.cluster.nodes)
 
     def client(
         self, command: Sequence[str], seconds: float, more: Mapping[str, str] | None = None, text: str = ""
@@ -89,15 +96,16 @@ class GoTPC:
 
     def load(self, comparison: Comparison) -> None:
         """Load its tables, without the check in its prepare command."""
-        self._call(comparison, ["prepare", "--no-check"], LOAD_SECONDS)
+        self._call(comparison, ["prepare", "--no-check"], str(comparison.account.port), LOAD_SECONDS)
 
     def run(self, comparison: Comparison, seconds: float) -> None:
         """Run the standard mix and ignore errors; otherwise a deadlock would end its thread."""
-        self._call(comparison, ["run", "--ignore-error", "--silence", f"--time={seconds:g}s"], seconds + GRACE)
+        mix = ["run", "--ignore-error", "--silence", f"--time={seconds:g}s"]
+        self._call(comparison, mix, comparison.ports, seconds + GRACE)
 
-    def _call(self, comparison: Comparison, what: Sequence[str], seconds: float) -> None:
+    def _call(self, comparison: Comparison, what: Sequence[str], ports: str, seconds: float) -> None:
         to = comparison.account
-        server = ["-H", to.host, "-P", str(to.port), "-U", to.user, "-p", to.password, "-D", self.schema]
+        server = ["-H", to.host, "-P", ports, "-U", to.user, "-p", to.password, "-D", self.schema]
         size = ["-T", str(comparison.threads), "--warehouses", str(comparison.warehouses)]
         comparison.client([self.name, "tpcc", *what, *server, *size], seconds)
 
@@ -118,17 +126,18 @@ class SysbenchTPCC:
 
     def load(self, comparison: Comparison) -> None:
         """Load its tables; the script waits 30 s by itself."""
-        self._call(comparison, "prepare", ["--use_fk=0"], LOAD_SECONDS)
+        to = str(comparison.account.port)
+        self._call(comparison, "prepare", ["--use_fk=0"], to, LOAD_SECONDS)
 
     def run(self, comparison: Comparison, seconds: float) -> None:
         """Run its own mix: 10 New-Order and 10 Payment for each one of the other types."""
-        self._call(comparison, "run", [f"--time={seconds:g}"], seconds + GRACE)
+        self._call(comparison, "run", [f"--time={seconds:g}"], comparison.ports, seconds + GRACE)
 
-    def _call(self, comparison: Comparison, what: str, more: Sequence[str], seconds: float) -> None:
+    def _call(self, comparison: Comparison, what: str, more: Sequence[str], ports: str, seconds: float) -> None:
         tool, to = sysbench_driver.sysbench(comparison.setting), comparison.account
         secret = f"{comparison.setting.client.directory}/sysbench-tpcc.cnf"
         comparison.setting.client.push(f"mysql-user={to.user}\nmysql-password={to.password}\n".encode(), secret)
-        server = [f"--mysql-host={to.host}", f"--mysql-port={to.port}", f"--mysql-db={self.schema}"]
+        server = [f"--mysql-host={to.host}", f"--mysql-port={ports}", f"--mysql-db={self.schema}"]
         size = [f"--threads={comparison.threads}", "--tables=1", f"--scale={comparison.warehouses}"]
         directory = Path(self.directory).resolve()
         command = [str(tool.program("sysbench")), f"--config-file={secret}", *server, *size, *more]
@@ -191,11 +200,11 @@ def split(peers: Sequence[Peer]) -> tuple[list[Peer], dict[str, str]]:
 
 
 @contextlib.contextmanager
-def lone_server(warehouses: int = 1, **options: str) -> Iterator[Comparison]:
-    """One server with an account for the other clients, and sysbench; stopped at the end of the block."""
+def servers(spec: ClusterSpec = SERVER, warehouses: int = 1, threads: int = 4) -> Iterator[Comparison]:
+    """A server or a cluster with an account for the other clients, and sysbench; stopped at the end of the block."""
     find.find("sysbench", progress=stage.tell)
     with stage.clusters() as pool:
-        variant = pool.resolution.resolve(SERVER.with_options(**options).on_release(ReleaseName.parse(DEFAULT_RELEASE)))
+        variant = pool.resolution.resolve(spec.on_release(ReleaseName.parse(DEFAULT_RELEASE)))
         cluster = pool.running([variant])[0].cluster
         node, password = cluster.nodes[0], redaction.new_password()
         node.query(f"CREATE USER {ACCOUNT}@'%' IDENTIFIED BY '{password}'")
@@ -203,4 +212,4 @@ def lone_server(warehouses: int = 1, **options: str) -> Iterator[Comparison]:
             node.query(f"GRANT ALL PRIVILEGES ON {schema}.* TO {ACCOUNT}@'%'")
         account = Endpoint(node.host.address, node.port, ACCOUNT, password, nodes=(node.name,), tls=False)
         client = pool.client(variant.release)
-        yield Comparison(Setting(cluster, client, variant.release, "quick", stage.tell), account, warehouses)
+        yield Comparison(Setting(cluster, client, variant.release, "quick", stage.tell), account, warehouses, threads)

@@ -14,8 +14,8 @@
 --    conflicts  optional: error numbers of this workload after which a retry can succeed
 --
 -- t is the thread's terminal: t.id (0 is the first of all load hosts), t.con (sysbench's connection), t.node
--- ("hostname:port", as the server reports it), t.random(low, high), t:begin(), t:commit(), t:rollback(). A workload
--- whose statements commit by themselves sets t.committing while they run.
+-- ("hostname:port", as the server reports it), t.random(low, high). A workload sets t.committing while COMMIT or
+-- a statement that commits by itself is on its way.
 
 local ffi = require("ffi")
 local seeded = require("seeded")
@@ -48,6 +48,7 @@ local LOST = {
    0, 1053, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 3169, 4031,
    2002, 2003, 2006, 2011, 2012, 2013, 2026, 2027, 2055,
 }
+local ROLLBACKS = 3 -- tries of one
 local PAUSE = 0.05 -- seconds before the next attempt, where an immediate one cannot succeed
 -- The first retry is immediate. Later ones wait, since they would fail while another node's writeset is applied.
 local STEP, LONGEST = 0.0005, 0.01 -- seconds by which each further retry waits longer
@@ -55,8 +56,6 @@ local NAP = 0.1 -- seconds after which a sleeper looks whether the run still goe
 local LOOK = 0.001 -- seconds between two looks for the time at which all load hosts begin
 
 local terminal = {}
-local Terminal = {}
-Terminal.__index = Terminal
 
 local load -- what terminal.load was given
 local driver = sysbench.sql.driver
@@ -193,6 +192,17 @@ local function cause(t, problem)
    error(problem, 0)
 end
 
+-- Ends the transaction after a conflict. Returns false when the connection is of no more use.
+local function roll_back(t)
+   for _ = 1, ROLLBACKS do
+      local ok, problem = pcall(t.con.query, t.con, "ROLLBACK")
+      if ok then return true end
+      -- Another writeset may abort what is left of the transaction once more.
+      if type(problem) ~= "table" or not conflicts[problem.sql_errno] then return false end
+   end
+   return false
+end
+
 -- After an attempt that ended in an error: "retry" or "unknown". Raises errors that no retry can solve.
 local function settle(t, problem, tries)
    local committing = t.committing
@@ -208,7 +218,7 @@ local function settle(t, problem, tries)
       return committing and "unknown" or "retry"
    end
    if not conflicts[number] then error(words(t, problem), 0) end
-   if not pcall(t.con.query, t.con, "ROLLBACK") then
+   if not roll_back(t) then
       drop(t)
       -- A server that shuts down first interrupts statements, then closes connections.
       if committing and number == INTERRUPTED then return "unknown" end
@@ -216,20 +226,6 @@ local function settle(t, problem, tries)
    local pause = number == NOT_READY and PAUSE or math.min((tries - 1) * STEP, LONGEST)
    if pause > 0 then sleep_until(t, now() + pause) end
    return "retry"
-end
-
-function Terminal:begin()
-   self.con:query("BEGIN")
-end
-
-function Terminal:commit()
-   self.committing = true
-   self.con:query("COMMIT")
-   self.committing = false
-end
-
-function Terminal:rollback()
-   self.con:query("ROLLBACK")
 end
 
 -- ----------------------------------------------------------------------
@@ -355,11 +351,11 @@ end
 local function begin_thread(thread)
    local options = sysbench.opt
    local id = options.first + thread
-   local t = setmetatable({
+   local t = {
       id = id, thread = thread, attempts = options.attempts, seconds = tonumber(options.seconds), nodes = {},
       errors = {}, lost = 0, by_tenth = {}, offered = 0, going = true, entries = {}, keeps = options.ledger,
       random = seeded.generator(options.seed, id, 0).range, gaps = seeded.generator(options.seed, id, 1),
-   }, Terminal)
+   }
    local rate = tonumber(options.arrival_rate)
    t.mean_gap = rate > 0 and terminal.count() / rate or 0
    t.driver = driver()

@@ -2,9 +2,8 @@
 -- all threads, `run` runs one terminal in each thread.
 
 local ffi = require("ffi")
+local batch = require("batch")
 local terminal = require("terminal")
-local schema = require("tpcc_schema")
-local population = require("tpcc_load")
 local inputs = require("tpcc_inputs")
 local transactions = require("tpcc_transactions")
 local orders = require("tpcc_orders")
@@ -32,7 +31,7 @@ end
 local function prepare()
    local options = sysbench.opt
    local ok, problem = pcall(function()
-      population.share(connection(), options.warehouses, sysbench.tid, options.threads, options.loaded)
+      require("tpcc_load").share(connection(), options.warehouses, sysbench.tid, options.threads, options.loaded)
    end)
    if not ok then
       local said = type(problem) == "table" and ("error %d: %s"):format(problem.sql_errno, problem.sql_errmsg) or problem
@@ -42,7 +41,7 @@ local function prepare()
 end
 
 sysbench.cmdline.commands = {
-   schema = {function() schema.create(connection(), sysbench.opt.foreign_keys) end},
+   schema = {function() require("tpcc_schema").create(connection(), sysbench.opt.foreign_keys) end},
    prepare = {prepare, sysbench.cmdline.PARALLEL_COMMAND},
 }
 
@@ -56,7 +55,9 @@ end
 local load = {kinds = inputs.kinds}
 
 function load.connect(t)
+   batch.take(t.con)
    t.con:query("SET NAMES latin1")
+   t.con:query("SET SESSION autocommit = 0") -- see tpcc_transactions.lua
    t.con:query("SET SESSION TRANSACTION ISOLATION LEVEL " .. sysbench.opt.isolation)
    if not t.desk then
       local options = sysbench.opt

@@ -66,19 +66,19 @@ function make.new_order(self)
       customer = random.nurand(uniform, 1023, random.C_ID, 1, CUSTOMERS), lines = {}, parts = {}, all_local = 1,
    }
    local count, unused = uniform(5, 15), uniform(1, 100) == 1
-   local ids, parts = {}, {}
+   local parts = {}
    for number = 1, count do
       local item = random.nurand(uniform, 8191, random.OL_I_ID, 1, ITEMS)
       local warehouse = uniform(1, 100) == 1 and other_warehouse(self) or self.home
       if unused and number == count then item = UNUSED end
       if warehouse ~= self.home then input.all_local = 0 end
       local quantity = uniform(1, 10)
-      input.lines[number], ids[number] = {item = item, warehouse = warehouse, quantity = quantity}, item
       local part = parts[warehouse]
       if not part then
          part = {warehouse = warehouse, items = {}, known = {}}
          parts[warehouse], input.parts[#input.parts + 1] = part, part
       end
+      input.lines[number] = {item = item, warehouse = warehouse, quantity = quantity, part = part}
       if part.known[item] then
          table.insert(part.known[item].quantities, quantity)
       else
@@ -86,13 +86,9 @@ function make.new_order(self)
          table.insert(part.items, part.known[item])
       end
    end
-   table.sort(input.parts, function(one, other) return one.warehouse < other.warehouse end)
-   for _, part in ipairs(input.parts) do
-      local wanted = {}
-      for number, one in ipairs(part.items) do wanted[number] = one.item end
-      part.ids = table.concat(wanted, ",")
+   if #input.parts > 1 then
+      table.sort(input.parts, function(one, other) return one.warehouse < other.warehouse end)
    end
-   input.ids = table.concat(ids, ",")
    return input
 end
 

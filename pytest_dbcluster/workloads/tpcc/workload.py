@@ -152,7 +152,8 @@ class TPCC(Workload):
         self.clean(setting)
         node.query(f"CREATE DATABASE {SCHEMA}")
         ((loaded,),) = node.query("SELECT CAST(NOW() AS CHAR)")
-        call = self._call(setting, "writer", threads=max(2, os.cpu_count() or 2))
+        # Twice the cores, because a session waits for the disk about half of its time.
+        call = self._call(setting, "writer", threads=2 * max(2, os.cpu_count() or 2))
         call = dataclasses.replace(call, options={**call.options, "loaded": loaded})
         sysbench_driver.command(call, setting, "schema", seconds=POPULATE_SECONDS)
         sysbench_driver.command(call, setting, "prepare", seconds=POPULATE_SECONDS * (1 + self.warehouses))

@@ -147,7 +147,7 @@ def test_a_retry_has_the_same_input(loaded):
     """Somebody holds all stock for a while: the New-Order that waited in vain asks for the same items again."""
     setting = loaded("mariadb")
     node = setting.cluster.nodes[0]
-    asked = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'SELECT s_i_id%FOR UPDATE'"
+    asked = "SELECT argument FROM mysql.general_log WHERE argument LIKE 'BEGIN;SELECT d_next_o_id%FOR UPDATE%'"
     node.query("SET GLOBAL innodb_lock_wait_timeout = 1")
     node.query("SET GLOBAL log_output = 'TABLE'")
     node.query("TRUNCATE mysql.general_log")
