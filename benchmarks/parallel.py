@@ -48,12 +48,16 @@ def run(selected: Sequence[str], workers: int) -> tuple[float, float]:
     return wall, seconds
 
 
-def measured(results: Path) -> float:
-    """The seconds of all rounds of a run; a round used by two claims counts once."""
+def measured(results: Path, column: str = "seconds") -> float:
+    """The seconds of all rounds of a run; a round used by two claims counts once.
+
+    column: of the CSV files of rounds, such as ``drain_seconds``; a file without it adds nothing.
+    """
     rounds: dict[tuple[str, str], float] = {}
     for path in results.glob("rounds/*.csv"):
         with path.open() as file:
-            rounds |= {(row["variant"], row["started"]): float(row["seconds"]) for row in csv.DictReader(file)}
+            rows = [row for row in csv.DictReader(file) if row.get(column)]
+            rounds |= {(row["variant"], row["started"]): float(row[column]) for row in rows}
     return sum(rounds.values())
 
 

@@ -12,15 +12,15 @@ from tests.support.records import record, undecided
 
 @pytest.fixture
 def results(tmp_path):
-    """Two claims that tests assert, one of them open, one that is shown alone, and 30 s of rounds."""
+    """Two claims that tests assert, one of them open, one that is shown alone; 33 s of rounds, and drains of 2 s."""
     made = Results(tmp_path)
     for claim in (record(), undecided(), record(asserted=False)):
         made.add(claim)
     for path in tmp_path.glob("rounds/*.csv"):
         path.unlink()
-    lines = [f"galera3,{number},7.5" for number in range(4)]
-    (tmp_path / "rounds" / "01.csv").write_text("variant,started,seconds\n" + "\n".join(lines) + "\n")
-    (tmp_path / "rounds" / "02.csv").write_text("variant,started,seconds\n" + lines[0] + "\n")
+    lines = [f"galera3,{number},7.5,0.5" for number in range(4)]
+    (tmp_path / "rounds" / "01.csv").write_text("variant,started,seconds,drain_seconds\n" + "\n".join(lines) + "\n")
+    (tmp_path / "rounds" / "02.csv").write_text("variant,started,seconds\ngalera3,0,7.5\ngalera3,9,3.0\n")
     return tmp_path
 
 
@@ -28,8 +28,8 @@ def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
     """A round that two claims use counts once; each target that is missed is named."""
     ran = suites.Ran.of("galera", 60.0, results)
 
-    assert ran.row == "| galera | 1.0 | 0.50 | 2 | 1 | share below 0.7, decided below 0.9 |"
-    assert suites.Ran.of("galera", 40.0, results).row.startswith("| galera | 0.7 | 0.75 | 2 | 1 | decided below")
+    assert ran.row == "| galera | 1.0 | 0.58 | 0.55 | 2 | 1 | share below 0.7, decided below 0.9 |"
+    assert suites.Ran.of("galera", 48.0, results).row.startswith("| galera | 0.8 | 0.73 | 0.69 | 2 | 1 | decided below")
 
 
 def test_an_inconclusive_claim_is_listed_with_its_reason(results):
