@@ -85,8 +85,9 @@ local function failed(number)
    }, 0)
 end
 
--- Sends the batch, if it has statements, and waits for all its results. Raises the error of the first statement that failed, a table with
--- sql_errno, sql_errmsg and query; the server has not executed the statements after it, unless the connection was lost.
+-- Sends the batch, if it has statements, and waits for all its results. Raises the error of the first statement that
+-- failed, a table with sql_errno, sql_errmsg and query. The server has not executed the statements after it, unless the
+-- connection was lost.
 function batch.send()
    if count == 0 then return end
    release()
