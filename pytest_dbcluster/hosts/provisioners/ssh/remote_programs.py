@@ -82,7 +82,9 @@ fi
 cd "$directory" || exit
 exec 3<&0
 export program="$(printf %s "$agent" | base64 -d)" mark beat fall
-$inside sh -c 'text=$program; unset program; eval "$text"' dbcluster-agent <&3 3<&- 9<&- &
+shell="bash --posix -p"  # reads a file as a whole, and none of the user's when it begins
+$shell -c 'mapfile -t lines' </dev/null >/dev/null 2>&1 || shell=sh
+$inside $shell -c 'text=$program; unset program; eval "$text"' dbcluster-agent <&3 3<&- 9<&- &
 unset program
 agent=$!
 exec 3<&- </dev/null
@@ -117,23 +119,34 @@ end_marked() {
 
 # What the kernel has counted, in the words of its own files. The shell does it alone: each program that it starts takes
 # the machine some milliseconds, before and after every round. It says many lines with one write, of less than the 4096
-# bytes that a pipe takes whole: each write goes over the line on its own. $1: the number of the request.
+# bytes that a pipe takes whole: each write goes over the line on its own. Most shells read a file byte by byte; bash
+# can read it as a whole, which takes less than half of the time. $1: the number of the request.
 USE = r"""
 say() {
     said="${said}used $1
 "
     [ "${#said}" -lt 3000 ] || { printf %s "$said"; said=; }
 }
-say_file() {
-    while IFS= read -r words; do say "$1 $words"; done <"$2"
-}
+if [ -n "$BASH_VERSION" ] && command -v mapfile >/dev/null; then
+    eval 'say_file() {
+        mapfile -t lines <"$2" && for words in "${lines[@]}"; do say "$1 $words"; done
+    }'
+else
+    say_file() {
+        while IFS= read -r words; do say "$1 $words"; done <"$2"
+    }
+fi
 use() {
     said=
     {
         read -r words </proc/stat && say "$1 $words"
-        while IFS= read -r words; do
-            case $words in *\ loop*|*\ ram*) ;; *) say "$1 disk $words" ;; esac
-        done </proc/diskstats
+        for disk in /sys/block/*; do
+            case ${disk##*/} in
+            '*') say_file "$1 disk" /proc/diskstats ;;
+            loop*|ram*|zram*) ;;
+            *) say_file "$1 disk 0 0 ${disk##*/}" "$disk/stat" ;;
+            esac
+        done
         say_file "$1 net" /proc/net/dev
         for resource in cpu io memory; do
             read -r words <"/proc/pressure/$resource" && say "$1 pressure $resource ${words##*total=}"

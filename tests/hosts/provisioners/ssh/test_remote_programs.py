@@ -87,13 +87,16 @@ def sleepers(seconds):
 
 @pytest.fixture(params=SHELLS)
 def path(request, tmp_path):
-    """A directory that is searched first, whose ``sh`` is each of the shells."""
+    """A directory that is searched first, whose ``sh`` is each of the shells, and the only one that works."""
     shell = busybox() if request.param == "busybox" else shutil.which(request.param)
     if not shell:
         pytest.skip(f"there is no {request.param} here")
     made = tmp_path / "first"
     made.mkdir()
     (made / "sh").symlink_to(shell)
+    if request.param != "bash":
+        (made / "bash").write_text(f"#!{made}/sh\nexit 1\n")
+        (made / "bash").chmod(0o755)
     return made
 
 

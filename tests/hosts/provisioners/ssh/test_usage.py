@@ -118,7 +118,7 @@ def test_a_line_that_is_not_understood_is_left_out(part):
     assert read(f"{part}\n{OLD}{part}\n") == read(OLD)
 
 
-@pytest.mark.parametrize("shell", ["dash", "bash"])
+@pytest.mark.parametrize("shell", ["dash", "bash", "bash --posix -p"])
 @pytest.mark.parametrize("marked", [False, True], ids=["namespace", "no-namespace"])
 def test_this_machine_is_read_by_the_same_words(tmp_path, shell, marked):
     """The shell of machines finds all that a kernel of today has, without starting a program for it.
@@ -129,9 +129,8 @@ def test_this_machine_is_read_by_the_same_words(tmp_path, shell, marked):
     (tmp_path / odd).symlink_to(shutil.which("sleep"))
     variables = {"PATH": os.environ["PATH"], "mark": mark, "fall": "end_marked" if marked else ""}
     with subprocess.Popen([tmp_path / odd, "100"], env={remote_programs.HOST_VARIABLE: mark}) as program:
-        done = subprocess.run(
-            [shell, "-c", f"{remote_programs.USE}\nuse 7"], capture_output=True, text=True, check=True, env=variables
-        )
+        command = [*shell.split(), "-c", f"{remote_programs.USE}\nuse 7"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=variables)
         program.kill()
     *lines, last = done.stdout.splitlines()
     found = read("\n".join(line.removeprefix("used 7 ") for line in lines))
