@@ -147,11 +147,12 @@ class Galera(Topology):
 
     def _unsettled(self, node: Node, size: int) -> list[str]:
         node.alive()
+        wanted = {**SYNCED, "wsrep_cluster_size": str(size)}
+        names = ", ".join(f"'{name}'" for name in wanted)
         try:
-            status = node.sql.pairs("SHOW GLOBAL STATUS LIKE 'wsrep%'")
+            status = node.sql.pairs(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({names})")
         except SQLError as error:
             return [f"{node.name}: {error}"]
-        wanted = {**SYNCED, "wsrep_cluster_size": str(size)}
         return [
             f"{node.name}: {name} is {status.get(name)!r}, wanted {value!r}"
             for name, value in wanted.items()
