@@ -14,6 +14,7 @@ from pytest_dbcluster.clusters.servers.variables import same
 from pytest_dbcluster.clusters.topology import Pulse, Topology
 from pytest_dbcluster.errors import ConfigError, ProvisionError
 
+LATER = "one server, replicas later"  # which nodes have a commit that waits for no replica
 RECONNECT = ("STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD")
 
 
@@ -54,11 +55,14 @@ class PrimaryAndReplicas(Topology):
             list(starting.map(Node.wait_answering, nodes))
             list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
 
+    def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Return what the user's options must not contradict: replication itself, and the role."""
+        return {**node.dialect.replication.every, **self.role(node, nodes)}
+
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
         """Raise ConfigError for a user's option that contradicts what the topology needs."""
         for node in nodes:
-            needs = {**node.dialect.replication.every, **self.role(node, nodes)}
-            for option, needed in needs.items():
+            for option, needed in self.demands(node, nodes).items():
                 given = node.options.get(option, needed)
                 if not same(needed, given):
                     role = "primary" if node is nodes[0] else "replica"
@@ -156,7 +160,7 @@ class AsyncReplication(PrimaryAndReplicas):
 
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
         """Only the primary has a commit when it returns."""
-        return "one server, replicas later"
+        return LATER
 
 
 def follow(replica: Node, primary: Node) -> None:

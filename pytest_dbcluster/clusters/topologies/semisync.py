@@ -2,6 +2,8 @@
 
 After the timeout the primary replicates asynchronously until its replicas have caught up. That would measure another
 topology. So a round with a timeout does not count, and no round begins before semi-sync is on again.
+A variant may turn the waiting of the primary off by its option. Then the same servers replicate asynchronously: a
+claim about the cost of the acknowledgement needs no second cluster, from which the first one may differ by itself.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from pytest_dbcluster.clusters.dialects.mariadb import MARIADB
 from pytest_dbcluster.clusters.dialects.mysql import MYSQL
 from pytest_dbcluster.clusters.servers.data_template import plugin_directory
 from pytest_dbcluster.clusters.servers.node import Node
-from pytest_dbcluster.clusters.topologies.async_replication import PrimaryAndReplicas
+from pytest_dbcluster.clusters.topologies.async_replication import LATER, PrimaryAndReplicas
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.releases.release import Release
 
@@ -42,6 +44,11 @@ class SemiSync(PrimaryAndReplicas):
         semisync = node.dialect.semisync
         return {**super().role(node, peers), semisync.primary if node is peers[0] else semisync.replica: "ON"}
 
+    def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
+        """Return what the user's options must not contradict; the primary's waiting may be turned off."""
+        needed = super().demands(node, nodes)
+        return {name: value for name, value in needed.items() if name != node.dialect.semisync.primary}
+
     def refuse_contradictions(self, nodes: Sequence[Node]) -> None:
         """Raise ConfigError also if a commit would wait for more replicas than the cluster has."""
         super().refuse_contradictions(nodes)
@@ -54,22 +61,33 @@ class SemiSync(PrimaryAndReplicas):
             )
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:
-        """Return also semi-sync that is off, and replicas that do not acknowledge yet; raises as the base class."""
-        return super().problems(nodes) or _off(nodes[0]) + _silent(nodes)
+        """Return also semi-sync that is off, and replicas that do not acknowledge yet; raises as the base class.
+
+        Nothing of these where the primary was told not to wait.
+        """
+        return super().problems(nodes) or _off(nodes[0], len(nodes) - 1)
 
     def backlog(self, nodes: Sequence[Node]) -> list[str]:
         """Return also semi-sync that has fallen back and is still off; raises as the base class."""
         return super().backlog(nodes) or _off(nodes[0])
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return three statuses of the primary: semi-sync on, acknowledging replicas, unacknowledged commits."""
-        semisync = nodes[0].dialect.semisync
-        names = "', '".join((semisync.status, semisync.clients, semisync.unacknowledged))
-        return nodes[0].pairs(f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ('{names}')")
+        """Return of the primary whether it was told to wait, and three statuses.
+
+        The statuses: semi-sync on, acknowledging replicas, unacknowledged commits.
+        """
+        return _read(nodes[0])
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why a round does not count: semi-sync off, unacknowledged commits, or a change of replicas."""
+        """Return why a round does not count: semi-sync off, unacknowledged commits, or a change of replicas.
+
+        Where the primary was told not to wait, that is no reason; but it is one that this changed in the round.
+        """
         semisync = next(known for known in _SEMISYNC if known.status in before)
+        if before[semisync.primary] != after[semisync.primary]:
+            return f"{semisync.primary} went from {before[semisync.primary]} to {after[semisync.primary]}"
+        if before[semisync.primary] != "ON":
+            return ""
         reasons = [
             f"semi-sync fell back to asynchronous: {semisync.status} is {reading[semisync.status]} {when} the round"
             for when, reading in (("before", before), ("after", after))
@@ -86,6 +104,8 @@ class SemiSync(PrimaryAndReplicas):
     def acknowledged(self, variables: Mapping[str, str], nodes: int) -> str:
         """Return how many replicas have received a commit when it returns, and the wait point."""
         semisync = next(known for known in _SEMISYNC if known.wait_point in variables)
+        if variables.get(semisync.primary) == "OFF":
+            return LATER
         number = int(variables.get(semisync.wanted, "1"))
         return f"received by {number} replica{'s' * (number > 1)} ({variables[semisync.wait_point]})"
 
@@ -93,16 +113,30 @@ class SemiSync(PrimaryAndReplicas):
 _SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 
 
-def _off(primary: Node) -> list[str]:
-    name = primary.dialect.semisync.status
-    value = primary.status(name)[name]
-    return [] if value == "ON" else [f"{primary.name}: semi-sync is off, {name} is {value!r}"]
+def _read(primary: Node) -> dict[str, str]:
+    """Whether the primary was told to wait, and its statuses of semi-sync: values by name, in one round trip."""
+    semisync = primary.dialect.semisync
+    names = "', '".join((semisync.status, semisync.clients, semisync.unacknowledged))
+    told, statuses = primary.batch(
+        [
+            f"SHOW GLOBAL VARIABLES LIKE '{semisync.primary}'",
+            f"SHOW GLOBAL STATUS WHERE LOWER(variable_name) IN ('{names}')",
+        ]
+    )
+    return {str(name).lower(): str(value) for name, value in (*told, *statuses)}
 
 
-def _silent(nodes: Sequence[Node]) -> list[str]:
-    name = nodes[0].dialect.semisync.clients
-    value = nodes[0].status(name)[name]
-    return [] if value == str(len(nodes) - 1) else [f"{nodes[0].name}: {name} is {value}, wanted {len(nodes) - 1}"]
+def _off(primary: Node, replicas: int | None = None) -> list[str]:
+    """What keeps commits from waiting for replicas. replicas: how many have to acknowledge; None to leave that out."""
+    semisync, read = primary.dialect.semisync, _read(primary)
+    if read[semisync.primary] != "ON":
+        return []
+    if read[semisync.status] != "ON":
+        return [f"{primary.name}: semi-sync is off, {semisync.status} is {read[semisync.status]!r}"]
+    clients = read[semisync.clients]
+    if replicas is None or clients == str(replicas):
+        return []
+    return [f"{primary.name}: {semisync.clients} is {clients}, wanted {replicas}"]
 
 
 TOPOLOGY = SemiSync

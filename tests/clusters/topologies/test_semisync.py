@@ -13,6 +13,7 @@ from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
 from pytest_dbcluster.releases import find
 from pytest_dbcluster.testbed.resolution import check_release
+from pytest_dbcluster.testbed.variants import Switch
 
 RELEASES = ("mariadb:10.11", "mariadb:11.8", "mysql:9.7")
 FIRST_WORD = {"mariadb": "rpl_semi_sync_master", "mysql": "rpl_semi_sync_source"}
@@ -54,7 +55,7 @@ def test_ready_means_that_every_replica_acknowledges(cluster):
     """It is on, both replicas are known, and a commit is counted as acknowledged."""
     acknowledged = number(cluster, "yes_tx")
     before = watched(cluster)
-    assert list(before.values()) == ["2", "0", "ON"]
+    assert list(before.values()) == ["ON", "2", "0", "ON"]
 
     write(cluster)
     assert number(cluster, "yes_tx") == acknowledged + 1
@@ -90,20 +91,30 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     cluster.check(["kept.t"])
 
 
-def test_semi_sync_that_is_off_is_a_backlog(cluster):
-    """Everything has arrived, and still the next round would measure asynchronous replication."""
+def test_a_switch_turns_the_waiting_off_and_on_again(cluster):
+    """Off, the servers replicate asynchronously and no round waits for it; on again, commits are acknowledged."""
     primary = cluster.nodes[0]
     words = primary.dialect.semisync
-    primary.query(f"SET GLOBAL {words.primary} = OFF")
-    write(cluster)
-    said = f"node1: semi-sync is off, {words.status} is 'OFF'"
+    switch = Switch(cluster)
+    waiting, acknowledged = watched(cluster), number(cluster, "yes_tx")
 
-    wait.until(lambda: [one for one in cluster.backlog() if one != said], "only semi-sync", seconds=60)
-    assert cluster.backlog() == [said]
-    assert said in cluster.problems()
-    primary.query(f"SET GLOBAL {words.primary} = ON")
-    wait.until(cluster.problems, "the cluster", seconds=60)
+    switch.to({words.primary: "OFF"}, among=[words.primary])
+    assert void(cluster, waiting) == f"{words.primary} went from ON to OFF"
+    off = watched(cluster)
+    write(cluster)
     assert cluster.settle(60), cluster.backlog()
+    assert cluster.problems() == []
+    assert void(cluster, off) == ""
+    assert number(cluster, "yes_tx") == acknowledged
+    assert cluster.topology.acknowledged(primary.variables(), 3) == "one server, replicas later"
+
+    switch.to({}, among=[words.primary])
+    assert cluster.settle(60), cluster.backlog()
+    assert cluster.problems() == []
+    again = watched(cluster)
+    write(cluster)
+    assert number(cluster, "yes_tx") == acknowledged + 1
+    assert void(cluster, again) == ""
 
 
 def test_a_replica_that_goes_voids_the_round(cluster):
@@ -213,18 +224,29 @@ def test_more_acknowledgements_than_replicas_are_refused(idle, nodes, words):
     assert idle[0].host.spawned == []
 
 
-@pytest.mark.parametrize(
-    ("option", "role"),
-    [("rpl_semi_sync_source_enabled", "primary node1"), ("rpl_semi_sync_replica_enabled", "replica node2")],
-)
-def test_turning_it_off_is_refused(idle, option, role):
-    """Semi-sync turned off is refused: that is the topology async_replication."""
-    form = SemiSync()
+def test_replicas_that_do_not_acknowledge_are_refused(idle):
+    """Commits would wait for the timeout; what may be turned off is the waiting of the primary."""
+    form, option = SemiSync(), "rpl_semi_sync_replica_enabled"
     for node in idle:
         node.configure({**form.options(node, idle), option: "OFF"})
 
-    with pytest.raises(ConfigError, match=f"^option {option}=OFF contradicts semisync: its {role} needs {option}=ON;"):
+    with pytest.raises(
+        ConfigError, match=f"^option {option}=OFF contradicts semisync: its replica node2 needs {option}=ON;"
+    ):
         form.form(idle)
+
+
+@pytest.mark.parametrize("release", ["mariadb:10.11", "mysql:9.7"])
+def test_a_cluster_may_start_without_waiting(bring, release):
+    """It is ready, and replicates asynchronously."""
+    found = find.find(release)
+    cluster = bring("semisync", 2, found, **{f"{FIRST_WORD[found.product]}_enabled": "OFF"})
+
+    cluster.nodes[0].query("CREATE DATABASE kept")
+    assert cluster.settle(60), cluster.backlog()
+    assert number(cluster, "yes_tx") == 0
+    assert cluster.topology.acknowledged(cluster.nodes[0].variables(), 2) == "one server, replicas later"
+    cluster.close()
 
 
 def test_a_release_without_the_plugins_cannot_do_it(mysql, tmp_path):

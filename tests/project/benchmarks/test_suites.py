@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from benchmarks import suites
@@ -28,8 +30,22 @@ def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
     """A round that two claims use counts once; each target that is missed is named."""
     ran = suites.Ran.of("galera", 60.0, results)
 
-    assert ran.row == "| galera | 1.0 | 0.58 | 0.55 | 2 | 1 | share below 0.7, decided below 0.9 |"
-    assert suites.Ran.of("galera", 48.0, results).row.startswith("| galera | 0.8 | 0.73 | 0.69 | 2 | 1 | decided below")
+    assert ran.row == "| galera | 1.0 | 0.58 | 0.55 | 2 | 1 | 0 | share below 0.7, decided below 0.9 |"
+    assert suites.Ran.of("galera", 48.0, results).row.startswith("| galera | 0.8 | 0.73 | 0.69 | 2 | 1 | 0 | decided")
+
+
+def test_a_futile_claim_is_none_that_the_machine_can_show(tmp_path):
+    """It stands in a column of its own, and is listed with the others."""
+    verdict = dataclasses.replace(undecided().verdict, reason="futile: chance to decide before the cap < 1 %")
+    made = Results(tmp_path)
+    for claim in (record(), dataclasses.replace(undecided(), verdict=verdict)):
+        made.add(claim)
+    ran = suites.Ran.of("galera", 60.0, tmp_path)
+
+    assert (ran.claims, ran.futile, len(ran.inconclusive)) == (2, 1, 1)
+    assert "decided" not in ran.row
+    assert dataclasses.replace(ran, rounds=60.0, claims=11).row == "| galera | 1.0 | 1.00 | 1.00 | 11 | 10 | 1 | met |"
+    assert "decided below 0.9" in dataclasses.replace(ran, claims=11, inconclusive=["", "", ""]).row
 
 
 def test_an_inconclusive_claim_is_listed_with_its_reason(results):
