@@ -6,8 +6,10 @@ Without names all suites are run, which takes hours. Each one is `pytest suites/
 programs, templates and references in the cache if they were there before. Wall time is from the start of the process to
 its end. The measured share is the seconds of all rounds in the results, with their drains, divided by the wall time; it
 excludes reset, switch, settle and warm-up. A drain is a part of the result: the throughput with it is shown beside each
-claim. The share without drains stands in the next column. Claims count if a test asserts them. Each that is
-inconclusive is listed with its reason below the table. --results keeps the results of each suite in DIR/NAME.
+claim. The share without drains stands in the next column. Claims count if a test asserts them. The machine cannot
+show those that ask for more cores than the nodes have, or for a disk on which flushing costs something; the target is
+for the others. Each that is inconclusive is listed with its reason below the table. --results keeps the results of each
+suite in DIR/NAME.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ KNOWN = sorted(path.name for path in (stage.ROOT / "suites").iterdir() if any(pa
 HEAD = """\
 | suite | wall minutes | share measured | without drains | claims | decided | cannot be shown | |
 |---|---|---|---|---|---|---|---|"""
-HIDDEN = ("futile: ", "nodes share ", "an fsync takes ")  # what the reasons of such claims begin with
+HIDDEN = ("nodes share ", "an fsync takes ")  # what the reasons of such claims begin with
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ from fixtures.clusters import SEMISYNC, without_waiting
 from fixtures.loads import WRITING, cluster_slap
 
 pytestmark = [
-    pytest.mark.budget(180),  # the difference is about half of a pair's noise: up to 160 pairs of a second
+    pytest.mark.budget(180),  # mysql:9.7 needs up to 160 pairs, of a second each
     pytest.mark.published("innodb-cluster-2022"),
     pytest.mark.releases("mariadb:10.11", "mariadb:11.8", "mysql:9.7"),
 ]

@@ -2,8 +2,8 @@
 
 After the timeout the primary replicates asynchronously until its replicas have caught up. That would measure another
 topology. So a round with a timeout does not count, and no round begins before semi-sync is on again.
-A variant may turn the waiting of the primary off by its option. Then the same servers replicate asynchronously: a
-claim about the cost of the acknowledgement needs no second cluster, from which the first one may differ by itself.
+A variant may set the option that turns semi-sync off on the primary. Then the same servers replicate asynchronously: a
+claim about the cost of the acknowledgement needs no second cluster, and two equal clusters can differ.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class SemiSync(PrimaryAndReplicas):
         return {**super().role(node, peers), semisync.primary if node is peers[0] else semisync.replica: "ON"}
 
     def demands(self, node: Node, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return what the user's options must not contradict; the primary's waiting may be turned off."""
+        """Return what the user's options must not contradict; semi-sync may be off on the primary."""
         needed = super().demands(node, nodes)
         return {name: value for name, value in needed.items() if name != node.dialect.semisync.primary}
 
@@ -63,7 +63,7 @@ class SemiSync(PrimaryAndReplicas):
     def problems(self, nodes: Sequence[Node]) -> list[str]:
         """Return also semi-sync that is off, and replicas that do not acknowledge yet; raises as the base class.
 
-        Nothing of these where the primary was told not to wait.
+        Neither where the option has turned semi-sync off.
         """
         return super().problems(nodes) or _off(nodes[0], len(nodes) - 1)
 
@@ -72,16 +72,16 @@ class SemiSync(PrimaryAndReplicas):
         return super().backlog(nodes) or _off(nodes[0])
 
     def watch(self, nodes: Sequence[Node]) -> Mapping[str, str]:
-        """Return of the primary whether it was told to wait, and three statuses.
+        """Return the option of the primary that turns semi-sync on or off, and three statuses.
 
         The statuses: semi-sync on, acknowledging replicas, unacknowledged commits.
         """
         return _read(nodes[0])
 
     def void(self, before: Mapping[str, str], after: Mapping[str, str]) -> str:
-        """Return why a round does not count: semi-sync off, unacknowledged commits, or a change of replicas.
+        """Return why a round does not count: a fallback, unacknowledged commits, a change of replicas or of the option.
 
-        Where the primary was told not to wait, that is no reason; but it is one that this changed in the round.
+        Where the option has turned semi-sync off, only a change of the option counts.
         """
         semisync = next(known for known in _SEMISYNC if known.status in before)
         if before[semisync.primary] != after[semisync.primary]:
@@ -114,7 +114,7 @@ _SEMISYNC = (MARIADB.semisync, MYSQL.semisync)
 
 
 def _read(primary: Node) -> dict[str, str]:
-    """Whether the primary was told to wait, and its statuses of semi-sync: values by name, in one round trip."""
+    """The primary's option and statuses of semi-sync: values by name, in one round trip."""
     semisync = primary.dialect.semisync
     names = "', '".join((semisync.status, semisync.clients, semisync.unacknowledged))
     told, statuses = primary.batch(

@@ -8,6 +8,7 @@ import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.node import Node
+from pytest_dbcluster.clusters.topologies.async_replication import RECONNECT
 from pytest_dbcluster.clusters.topologies.semisync import SemiSync
 from pytest_dbcluster.errors import ConfigError, Unsupported
 from pytest_dbcluster.hosts.provisioners.fake import FakeHost
@@ -89,6 +90,32 @@ def test_falling_back_voids_the_round_and_is_waited_out(cluster):
     assert "went from 0 to 1" in void(cluster, before)
     cluster.logged()  # that the replicas went
     cluster.check(["kept.t"])
+
+
+def test_a_fallback_is_a_backlog_although_everything_has_arrived(cluster):
+    """The replicas have all transactions and acknowledge none: the next round would not be semi-synchronous."""
+    primary, *replicas = cluster.nodes
+    words = primary.dialect.semisync
+    cluster.logged()
+
+    def acknowledge(value):
+        """Let the replicas acknowledge, or not, from their next connection on."""
+        for replica in replicas:
+            for statement in (f"SET GLOBAL {words.replica} = {value}", *RECONNECT):
+                replica.query(statement)
+
+    acknowledge("OFF")
+    write(cluster)
+    said = f"node1: semi-sync is off, {words.status} is 'OFF'"
+    wait.until(lambda: [one for one in cluster.backlog() if one != said], "only semi-sync", seconds=60)
+    assert cluster.backlog() == [said]
+    assert said in cluster.problems()
+
+    acknowledge("ON")
+    write(cluster)  # its acknowledgement ends the fallback
+    wait.until(cluster.problems, "the cluster", seconds=60)
+    assert cluster.settle(60), cluster.backlog()
+    cluster.logged()  # that the replicas went
 
 
 def test_a_switch_turns_the_waiting_off_and_on_again(cluster):

@@ -143,3 +143,19 @@ def test_this_machine_is_read_by_the_same_words(tmp_path, shell, marked):
     assert any(f"process {program.pid} ({odd})" in line for line in lines)
     assert (len(found.processes) == 2) is marked  # the marked one and the shell itself, or all of this machine
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["dash", "bash"])
+def test_disks_are_the_same_where_sys_is_hidden(tmp_path, shell):
+    """Then they are read from /proc/diskstats."""
+
+    def disks(program):
+        done = subprocess.run([shell, "-c", f"{program}\nuse 7"], capture_output=True, text=True, check=True)
+        found = read("\n".join(line.removeprefix("used 7 ") for line in done.stdout.splitlines())).machine
+        return {name: value for name, value in found.items() if name.startswith("disk_")}
+
+    known = disks(remote_programs.USE)
+    hidden = disks(remote_programs.USE.replace("/sys/block", str(tmp_path)))
+
+    assert list(hidden) == list(known)
+    assert all(value >= known[name] for name, value in hidden.items())
