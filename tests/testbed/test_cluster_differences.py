@@ -47,7 +47,7 @@ def local():
 
 def test_a_calibration_replaces_the_default(here, local):
     """It says how many pairs of clusters it rests on, and when they were measured."""
-    assert cluster_differences.of(GALERA, WRITE, local).source.startswith("default of 48 pairs of clusters")
+    assert cluster_differences.of(GALERA, WRITE, local).source.startswith("default of 12 pairs of clusters")
     noise = tuple(value / 3 for value in PAIRS)
     dataclasses.replace(Calibration(here), differences=PAIRS, noise=noise, date="2026-11-22").write()
 
