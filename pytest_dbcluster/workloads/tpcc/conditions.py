@@ -235,13 +235,20 @@ CONDITIONS = (
 
 def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
     """One line for each condition that does not hold on a node: number, sentence, first key and both values."""
-
-    def violated(node: Node) -> list[str]:
-        return [
-            f"condition {condition.number} ({condition.sentence}) on {node.name}: {key}: {left} and {right}"
-            for condition in conditions
-            for key, left, right in node.query(condition.sql.replace("{s}", SCHEMA))
-        ]
-
     with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
-        return [line for lines in asking.map(violated, nodes) for line in lines]
+        return [line for lines in asking.map(_violated, nodes, [conditions] * len(nodes)) for line in lines]
+
+
+def divided(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
+    """What ``violations`` returns for nodes whose tables are equal: each condition is asked on one of them, in turn."""
+    parts = [conditions[number :: len(nodes)] for number in range(len(nodes))]
+    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
+        return [line for lines in asking.map(_violated, nodes, parts) for line in lines]
+
+
+def _violated(node: Node, conditions: Sequence[Condition]) -> list[str]:
+    return [
+        f"condition {condition.number} ({condition.sentence}) on {node.name}: {key}: {left} and {right}"
+        for condition in conditions
+        for key, left, right in node.query(condition.sql.replace("{s}", SCHEMA))
+    ]
