@@ -92,29 +92,35 @@ def replay(claim: Claim, pairs: Pairs, terms: Terms = USUAL, *, times: Times | N
 
 
 def judge_ordered(
-    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: float = 0.0
+    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: Sequence[float] = ()
 ) -> Verdict | None:
     """Return the verdict on an order of variants, slowest first, or None: then draw another block and call again.
 
     steps: for each step the pairs of its faster (candidate) and slower variant (baseline). The order holds when every
     step holds at ``alpha``; an intersection-union test needs no correction. It fails when one step fails at ``alpha`` /
-    number of steps (Bonferroni). apart: as in ``Claim``. The verdict has the figures of the smallest step, and the
-    verdicts of all steps in ``neighbours``. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for
-    series of different lengths.
+    number of steps (Bonferroni). apart: of each step as in ``Claim``; empty where all variants share a cluster. The
+    verdict has the figures of the smallest step, the largest ``apart``, and the verdicts of all steps in
+    ``neighbours``. Raises ConfigError for fewer than 2 or more than 5 variants, ValueError for series of different
+    lengths.
     """
     if not 1 <= len(steps) <= critical_values.MAX_STEPS:
         raise ConfigError(f"ordered takes 2 to {critical_values.MAX_STEPS + 1} variants, not {len(steps) + 1}")
     if len(set(map(len, steps))) > 1:
         raise ValueError("every step of an order needs the same number of pairs")
-    claim = dataclasses.replace(claims.ordered(step), apart=apart)
-    decision = _decide([(claim, pairs) for pairs in steps], terms)
+    apart = apart or [0.0] * len(steps)
+    asked = [
+        (dataclasses.replace(claims.ordered(step), apart=own), pairs) for own, pairs in zip(apart, steps, strict=True)
+    ]
+    decision = _decide(asked, terms)
     if decision is None:
         return None
     why = terms.distrust(len(steps[0]))
-    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), why) for pairs in steps)
+    parts = tuple(inconclusive(_verdict(*decision, claim, pairs, terms.alpha), why) for claim, pairs in asked)
     smallest = weakest(parts)
     where = f" (the smallest step, {smallest + 1} of {len(steps)})" if len(steps) > 1 else ""
-    return dataclasses.replace(parts[smallest], reason=parts[smallest].reason + where, neighbours=parts)
+    whole = dataclasses.replace(claims.ordered(step), apart=max(apart))
+    reason = parts[smallest].reason + where
+    return dataclasses.replace(parts[smallest], claim=whole, reason=reason, neighbours=parts)
 
 
 def weakest(steps: Sequence[Verdict]) -> int:
@@ -123,7 +129,7 @@ def weakest(steps: Sequence[Verdict]) -> int:
 
 
 def replay_ordered(
-    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: float = 0.0
+    steps: Sequence[Pairs], terms: Terms = USUAL, *, step: float = 0.0, apart: Sequence[float] = ()
 ) -> Verdict | None:
     """``replay`` for an order: takes the arguments of ``judge_ordered``, whose blocks are drawn already."""
     past = dataclasses.replace(terms, out_of_budget="")

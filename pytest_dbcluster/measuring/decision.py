@@ -18,6 +18,7 @@ from pytest_dbcluster.measuring.measurement import Measurement
 from pytest_dbcluster.rounds import load_generator, metrics, open_loop
 
 UNTIMED = ("lower", verdict.STALLS_KIND)  # claims that compare no speeds or latencies
+SHARED_STEP = ", except between variants that share their clusters"
 SHOWN_PAIRS = 20  # the cap when no verdict can be trusted: enough to show an estimate
 
 
@@ -67,7 +68,7 @@ def ask(
     measurement.check()
     answer = _answer(claim, decided, measurement, numbers, metric, asserted=asserted)
     if difference:
-        answer = dataclasses.replace(answer, difference=difference, notes=[difference.line, *answer.notes])
+        answer = _told(answer, difference, _apart_by_step(claim, measurement, [*itertools.pairwise(numbers)]))
     measurement.finish(answer)
     return answer
 
@@ -79,6 +80,21 @@ def _apart(claim: Claim, difference: ClusterDifference | None, load: str, *, ass
     if asserted and (why := difference.refuses(claim.kind, claim.margins)):
         raise ConfigError(f"{load}: {why}")
     return dataclasses.replace(claim, apart=difference.bound)
+
+
+def _apart_by_step(claim: Claim, measurement: Measurement, neighbours: Sequence[tuple[int, int]]) -> list[float]:
+    """How far the clusters of two neighbours can differ, for each of them; 0 for two that share their clusters."""
+    if not claim.apart:
+        return []
+    known = [measurement.source.cluster_difference(*two) for two in neighbours]
+    return [difference.bound if difference else 0.0 for difference in known]
+
+
+def _told(answer: Answer, difference: ClusterDifference, by_step: Sequence[float]) -> Answer:
+    """The answer with the line about the difference of equal clusters."""
+    shared = answer.claim.kind == "ordered" and 0.0 in by_step
+    line = f"{difference.line}{SHARED_STEP if shared else ''}"
+    return dataclasses.replace(answer, difference=difference, notes=[line, *answer.notes])
 
 
 def _answer(
@@ -160,9 +176,10 @@ def _judged(
         untrusted, over, lasted = lent.reason, over or lent.reason, lent.pairs
     terms = verdict.Terms(measurement.rules.alpha, cap, over, untrusted, lasted)
     if claim.kind == "ordered":
-        steps = [measurement.pairs_of(faster, slower, metric) for faster, slower in itertools.pairwise(numbers)]
+        neighbours = [*itertools.pairwise(numbers)][::-1]
+        steps = [measurement.pairs_of(*two, metric) for two in neighbours]
         judge_order = verdict.replay_ordered if drawn_before else verdict.judge_ordered
-        return judge_order(steps[::-1], terms, step=claim.margin, apart=claim.apart)
+        return judge_order(steps, terms, step=claim.margin, apart=_apart_by_step(claim, measurement, neighbours))
     judge = verdict.replay if drawn_before else verdict.judge
     if claim.kind == FADES:
         after, before = (measurement.pairs_of(*two, metric) for two in _compared(claim, numbers))

@@ -95,6 +95,35 @@ def test_an_order_needs_steps_of_more_than_f():
     assert ordered(*series_of(Measurement(source, Rules(seed=1))))
 
 
+@dataclasses.dataclass
+class OneApart(Apart):
+    """Variants of which the last one runs on a cluster of its own, and the others share one."""
+
+    def cluster_difference(self, *numbers):
+        """What ``difference`` says of the last variant."""
+        return self.difference if len(self.names) - 1 in numbers else None
+
+
+@pytest.mark.parametrize(
+    ("times", "expected"),
+    [
+        ((0.6, 0.582, 1.0), Outcome.HOLDS),  # 3 % on the cluster that two variants share
+        ((0.97, 0.6, 1.0), Outcome.INCONCLUSIVE),  # 3 % between two clusters
+        ((0.582, 0.6, 1.0), Outcome.FAILS),
+    ],
+)
+def test_a_step_between_variants_that_share_a_cluster_ignores_f(times, expected):
+    """Only the step to the variant on a cluster of its own has to be larger; the message keeps the condition."""
+    source = OneApart(("a", "b", "c"), noisy(*times, sd=0.005))
+    a, b, c = series_of(Measurement(source, Rules(seed=1)))
+    answer = ordered(c, a, b)
+
+    assert outcome(answer) is expected
+    if expected is Outcome.HOLDS:
+        assert "unless equal clusters differ by more than 5.5 % (1 in 200)" in answer.message
+        assert "decides nothing, except between variants that share their clusters\n" in answer.message
+
+
 def test_counters_ignore_f():
     """An equal cluster counts the same: a difference of 2 % is one."""
     counted = {0: {"fsyncs_per_commit": 2.0}, 1: {"fsyncs_per_commit": 1.96}}
