@@ -40,10 +40,15 @@ def test_waiting_until_all_have_applied_costs_throughput(measure):
 
 
 def test_an_applier_for_each_writer_spares_the_coordinator(measure, db_release):
-    """A member's coordinator spins while all four appliers are busy; it takes CPU time from the other servers."""
+    """A member's coordinator spins while all four appliers are busy, which delays the others until all are equal.
+
+    Without the drain the default is faster: its members apply a second later what 32 appliers apply meanwhile, on the
+    same cores.
+    """
     default, appliers_32 = measure(cluster_slap("write"), on=[GROUP, with_appliers(GROUP, db_release, 32)])
 
-    assert appliers_32.beats(default)
+    assert appliers_32.beats(default, metric="drained_throughput")
+    appliers_32.against(default)
 
 
 @pytest.mark.parametrize("name", OTHERS)
