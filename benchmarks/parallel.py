@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import ratios, stage
 from pytest_dbcluster.errors import ProvisionError
+from pytest_dbcluster.reporting import schema
 
 TARGET = 0.95
 RELEASES = ("--db-release=mariadb:10.11", "--db-release=mariadb:11.8")
@@ -49,15 +50,18 @@ def run(selected: Sequence[str], workers: int) -> tuple[float, float]:
 
 
 def measured(results: Path, column: str = "seconds") -> float:
-    """The seconds of all rounds of a run; a round used by two claims counts once.
+    """The seconds of all rounds of a run's claims and curves; a round used by two of them counts once.
 
-    column: of the CSV files of rounds, such as ``drain_seconds``; a file without it adds nothing.
+    column: ``seconds``, or a counter of the rounds such as ``drain_seconds``; a round without it adds nothing.
     """
-    rounds: dict[tuple[str, str], float] = {}
+    rounds: dict[tuple[str, float], float] = {}
     for path in results.glob("rounds/*.csv"):
         with path.open() as file:
             rows = [row for row in csv.DictReader(file) if row.get(column)]
-            rounds |= {(row["variant"], row["started"]): float(row[column]) for row in rows}
+            rounds |= {(row["variant"], float(row["started"])): float(row[column]) for row in rows}
+    for done in (done for curve in schema.read_curves(results) for point in curve.points for done in point.rounds):
+        seconds = done.outcome.seconds if column == "seconds" else done.counters.get(column, 0.0)
+        rounds.setdefault((done.variant, done.started), seconds)
     return sum(rounds.values())
 
 

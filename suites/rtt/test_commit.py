@@ -46,10 +46,12 @@ def test_each_distance_slows_semisync(measure, db_release, point):
     assert ordered(twenty, five, one, near)
 
 
+@pytest.mark.budget(240)  # 0.92x (0.88 .. 0.95) was open after 120 s
 @pytest.mark.releases(MARIADB, MYSQL)
 def test_distance_costs_async_nothing(measure):
     """The primary waits for no replica."""
-    near, _, _, twenty = measure(commits(), on=at_rtts(ASYNC_3))
+    at_all = at_rtts(ASYNC_3)
+    near, twenty = measure(commits(), on=[at_all[0], at_all[-1]])
 
     assert twenty.no_slower_than(near, by=0.1)
 

@@ -10,6 +10,7 @@ from benchmarks import suites
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.reporting.results_directory import Results
 from pytest_dbcluster.system import probes
+from tests.support import curves
 from tests.support.records import record, undecided
 
 
@@ -33,6 +34,21 @@ def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
 
     assert ran.row == "| galera | 1.0 | 0.58 | 0.55 | 2 | 1 | 0 | share below 0.7, decided below 0.9 |"
     assert suites.Ran.of("galera", 48.0, results).row.startswith("| galera | 0.8 | 0.73 | 0.69 | 2 | 1 | 0 | decided")
+
+
+def test_the_rounds_of_a_curve_are_measured_too(results):
+    """Whether it is drawn alone or has claims, with which it shares rounds."""
+    of_claim = dataclasses.replace(curves.point(4, "galera3", seconds=(7.5,)).rounds[0], started=3.0)
+    drawn = curves.point(4, "galera1", seconds=(2.0, 2.5))
+    alone = [
+        dataclasses.replace(one, started=20.0 + number, counters={"drain_seconds": 0.25})
+        for number, one in enumerate(drawn.rounds)
+    ]
+    point = dataclasses.replace(drawn, rounds=(of_claim, *alone))
+    Results(results).add_curve(curves.curve((point,)), "")
+    ran = suites.Ran.of("galera", 60.0, results)
+
+    assert (ran.rounds, ran.drains) == (33.0 + 4.5, 2.0 + 0.5)
 
 
 @pytest.mark.parametrize(
