@@ -14,18 +14,28 @@ from tests.support import curves
 from tests.support.records import record, undecided
 
 
-@pytest.fixture
-def results(tmp_path):
-    """Two claims that tests assert, one of them open, one that is shown alone; 33 s of rounds, and drains of 2 s."""
-    made = Results(tmp_path)
+def saved(directory, *drawn):
+    """Two claims that tests assert, one of them open, one that is shown alone; 33 s of rounds, and drains of 2 s.
+
+    drawn: curves beside them.
+    """
+    made = Results(directory)
     for claim in (record(), undecided(), record(asserted=False)):
         made.add(claim)
-    for path in tmp_path.glob("rounds/*.csv"):
+    for one in drawn:
+        made.add_curve(one, "")
+    for path in directory.glob("rounds/*.csv"):
         path.unlink()
     lines = [f"galera3,{number},7.5,0.5" for number in range(4)]
-    (tmp_path / "rounds" / "01.csv").write_text("variant,started,seconds,drain_seconds\n" + "\n".join(lines) + "\n")
-    (tmp_path / "rounds" / "02.csv").write_text("variant,started,seconds\ngalera3,0,7.5\ngalera3,9,3.0\n")
-    return tmp_path
+    (directory / "rounds" / "01.csv").write_text("variant,started,seconds,drain_seconds\n" + "\n".join(lines) + "\n")
+    (directory / "rounds" / "02.csv").write_text("variant,started,seconds\ngalera3,0,7.5\ngalera3,9,3.0\n")
+    return directory
+
+
+@pytest.fixture
+def results(tmp_path):
+    """Those of ``saved``, without a curve."""
+    return saved(tmp_path)
 
 
 def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
@@ -36,7 +46,7 @@ def test_a_row_has_the_share_and_the_claims_that_tests_assert(results):
     assert suites.Ran.of("galera", 48.0, results).row.startswith("| galera | 0.8 | 0.73 | 0.69 | 2 | 1 | 0 | decided")
 
 
-def test_the_rounds_of_a_curve_are_measured_too(results):
+def test_the_rounds_of_a_curve_are_measured_too(tmp_path):
     """Whether it is drawn alone or has claims, with which it shares rounds."""
     of_claim = dataclasses.replace(curves.point(4, "galera3", seconds=(7.5,)).rounds[0], started=3.0)
     drawn = curves.point(4, "galera1", seconds=(2.0, 2.5))
@@ -45,8 +55,7 @@ def test_the_rounds_of_a_curve_are_measured_too(results):
         for number, one in enumerate(drawn.rounds)
     ]
     point = dataclasses.replace(drawn, rounds=(of_claim, *alone))
-    Results(results).add_curve(curves.curve((point,)), "")
-    ran = suites.Ran.of("galera", 60.0, results)
+    ran = suites.Ran.of("galera", 60.0, saved(tmp_path, curves.curve((point,))))
 
     assert (ran.rounds, ran.drains) == (33.0 + 4.5, 2.0 + 0.5)
 
