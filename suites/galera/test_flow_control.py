@@ -28,14 +28,14 @@ def test_reading_only_what_is_applied_costs_throughput(measure, db_profile):
     # Reads of one row: a TPC-C transaction waits once, and the rest of its work hides that.
     sync_wait, default = measure(oltp("point_select", db_profile, threads=4), on=[SYNC_WAIT, GALERA])
 
-    assert default.lower("causal_reads_per_commit", than=sync_wait)
     assert default.beats(sync_wait)
 
 
 def test_reading_only_what_is_applied_aborts_less(measure, db_profile):
-    """A transaction that has read the commits of other nodes passes certification more often."""
+    """A transaction that has waited for the commits of other nodes passes certification more often."""
     default, sync_wait = measure(tpcc(db_profile, to="all"), on=[GALERA, SYNC_WAIT])
 
+    assert default.lower("causal_reads_per_commit", than=sync_wait)
     assert sync_wait.lower("abort_share", than=default)
     sync_wait.against(default)  # on shared cores the waits cost less than the aborts did
 
