@@ -37,7 +37,7 @@ def test_more_nodes_with_cores_of_their_own_read_more(measure, db_profile, nodes
 
 
 @pytest.mark.expected_seconds(900)
-@pytest.mark.budget(400)  # the gain is about 10 %, and equal clusters can differ by 7 %
+@pytest.mark.budget(400)  # the gain is 5 to 10 %, and equal clusters can differ by 5.5 %, so there are four of each
 @pytest.mark.published(FILE, figures={"goodput": STANDALONE_GAIN})
 def test_standalone_reads_beat_a_one_node_cluster(measure, db_profile):
     """Galera slows reads slightly too. Both variants are one server, so shared cores do not matter."""
@@ -45,6 +45,7 @@ def test_standalone_reads_beat_a_one_node_cluster(measure, db_profile):
         oltp("point_select", db_profile, to="reader"),
         on=[galera(1), STANDALONE],
         threads=SCALES[db_profile].threads,
+        instances=4,
     )
 
     assert curve.every(lambda galera_1, standalone: standalone.beats(galera_1))

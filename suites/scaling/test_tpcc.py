@@ -12,7 +12,9 @@ pytestmark = pytest.mark.expected_seconds(100)
 @pytest.mark.budget(300)  # with 4 terminals it was open at 1.16x (1.04 .. 1.28) after 120 s
 def test_standalone_beats_a_one_node_cluster(measure, db_profile):
     """Even a one-node cluster certifies each commit. Both variants are one server, so shared cores do not matter."""
-    curve = measure.sweep(tpcc(db_profile), on=[galera(1), STANDALONE], threads=SCALES[db_profile].terminals)
+    # Equal clusters can differ by 7.6 %, so there are four of each.
+    terminals = SCALES[db_profile].terminals
+    curve = measure.sweep(tpcc(db_profile), on=[galera(1), STANDALONE], threads=terminals, instances=4)
 
     assert curve.every(lambda galera_1, standalone: standalone.beats(galera_1))
 
