@@ -2,7 +2,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup images bench test guests remote suites drbd benchmarks report lint clean
+.PHONY: help setup images bench test guests remote chaos suites drbd benchmarks report lint clean
 
 BIN := .venv/bin
 ARGS ?=
@@ -73,6 +73,13 @@ remote: setup ## run the tests and claims on hosts elsewhere, on stand-in hosts:
 		$(BIN)/pytest suites/galera -k flush --db-provisioner ssh --db-results $(RESULTS)/remote $(ARGS)
 	$(BIN)/python -m tests.support.ec2_stand_in -- \
 		$(BIN)/pytest suites/galera -k flush --db-provisioner ec2 --db-max-cost 5 --db-results $(RESULTS)/ec2 $(ARGS)
+
+chaos: setup ## kill runs at each of their phases, and cut clusters apart under load, many times (DBCLUSTER_CHAOS=N: how many times each)
+	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
+# Without the kernel of guests, stand-in hosts and ssh their tests are skipped, each with the reason.
+	@$(BIN)/dbcluster fetch vm || true
+	@{ $(BIN)/dbcluster fetch stand-in && scripts/ssh_client.sh; } || true
+	$(BIN)/pytest tests -m chaos $(ARGS)
 
 suites: setup ## run all claims of suites/ that need no guests
 	@$(BIN)/dbcluster fetch $(MAIN_RELEASE) $(OTHER_RELEASES) sysbench haproxy
