@@ -14,6 +14,8 @@ IMAGES := mariadb:10.11 mysql:9.7
 RESULTS := reports/latest
 # Holds the reason why container tests did not run; the file does not exist if they ran.
 UNTESTED := .venv/untested.txt
+# With the name of a report, tests that fail run again alone: see tests/support/unsteady.py. Only .ci/run asks for it.
+PYTEST = $(BIN)/$(if $(DBCLUSTER_UNSTABLE),python -m tests.support.unsteady $(DBCLUSTER_UNSTABLE),pytest)
 # One claim of each other suite; make suites runs all claims.
 FLAGSHIPS := "suites/innodb_cluster/test_router.py::test_direct_reads_beat_the_router[key]" \
 	"suites/replication/test_semisync.py::test_async_beats_semisync[mariadb:10.11-write]" \
@@ -51,7 +53,7 @@ test: setup ## set up, fetch servers and tools, build images, and run the plugin
 # Without Allure the tests of its page are skipped, each with the reason.
 	@$(BIN)/dbcluster fetch allure || true
 # Tests of servers wait more than they compute: three workers keep two cores busy.
-	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(BIN)/pytest tests -n 3 --dist loadfile
+	DBCLUSTER_PICTURES=$(RESULTS)/pictures $(PYTEST) tests -n 3 --dist loadfile
 	$(BIN)/pytest suites/galera -k flush $(ARGS)
 	@[[ -e $(UNTESTED) ]] || (set -x; $(BIN)/pytest suites/galera -k "flush and write" --db-provisioner container -n2 \
 		--db-budget 15 --db-results $(RESULTS)/containers $(ARGS))
