@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import shlex
 from collections.abc import Collection
@@ -40,12 +41,15 @@ def outcome(error: BaseException | None, *, claims: bool) -> Outcome | None:
 class RunFile:
     """The plugin that follows a run, in the one process that writes its results. Its methods are hooks of pytest.
 
-    left_out: the tests for which the budget of the run left no time at all.
+    left_out: the tests for which the budget of the run left no time at all. lost: the tests of a run that nothing cut
+    short for which nobody reported an outcome; such a run is red.
     """
 
-    def __init__(self, recorder: run_recorder.RunRecorder) -> None:
+    def __init__(self, recorder: run_recorder.RunRecorder, selected: Collection[str]) -> None:
         self._recorder = recorder
+        self._waiting = collections.Counter(selected)  # two tests can have one node id
         self.left_out: list[str] = []
+        self.lost: list[str] = []
         self._cut_short = ""
         self._out_of_time = False
 
@@ -75,6 +79,7 @@ class RunFile:
                 self.left_out.append(report.nodeid)
         if report.when not in PHASES[:2]:
             self._recorder.ended(report.nodeid)
+            self._waiting[report.nodeid] -= 1
 
     @staticmethod
     def _outcome(report: Any, own: Outcome | None) -> Outcome:
@@ -95,7 +100,11 @@ class RunFile:
         """Write the file at the end of the run. It is called again when more has arrived from workers."""
         document = self._recorder.document
         stopped = self._cut_short or str(session.shouldfail or session.shouldstop or "")
+        self.lost = [] if stopped else sorted(self._waiting.elements())
+        if self.lost and not session.exitstatus:
+            session.exitstatus = 1  # pytest.ExitCode.TESTS_FAILED
         why = stopped if document.ended_tests < document.selected else ""
+        why = why or "".join(_lost(self))
         self._recorder.finish(why or (f"the run's budget ({BUDGET}) was used" if self._out_of_time else ""))
 
 
@@ -113,16 +122,23 @@ def begin(config: Any, directory: Path, selected: Collection[str], earlier: Earl
     document = dataclasses.replace(document, tests=before)
     recorder = run_recorder.RunRecorder(directory, document, unwritten.of(config))
     config.pluginmanager.register(recorder, run_recorder.NAME)
-    config.pluginmanager.register(RunFile(recorder), NAME)
+    config.pluginmanager.register(RunFile(recorder, selected), NAME)
 
 
-def left_out(config: Any) -> list[str]:
-    """The line that lists the tests for which the budget of the run left no time; none where there is no such test."""
+def not_run(config: Any) -> list[str]:
+    """Lines that name the tests which did not run: for want of time in the run's budget, or lost between workers."""
     following: RunFile | None = config.pluginmanager.get_plugin(NAME)
-    if following is None or not following.left_out:
+    if following is None:
         return []
     tests = list(dict.fromkeys(following.left_out))
-    return [f"{BUDGET} left no time for {counted(len(tests), 'test')}: {', '.join(tests)}"]
+    left_out = [f"{BUDGET} left no time for {counted(len(tests), 'test')}: {', '.join(tests)}"] if tests else []
+    return [*left_out, *_lost(following)]
+
+
+def _lost(following: RunFile) -> list[str]:
+    if not following.lost:
+        return []
+    return [f"no outcome was reported for {counted(len(following.lost), 'test')}: {', '.join(following.lost)}"]
 
 
 def finish(session: Any) -> None:

@@ -246,8 +246,8 @@ class DBSession:
 
     def finish(self) -> None:
         """Write the results of the whole run."""
-        left_out = run_file.left_out(self._config)
-        self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved]), *left_out])
+        not_run = run_file.not_run(self._config)
+        self.report.finish([*self.resolution.overridden, *filter(None, [self.settings.moved]), *not_run])
 
     def close(self) -> None:
         """Stop every server, or with ``--db-keep`` print how to connect to them. A second call does nothing."""

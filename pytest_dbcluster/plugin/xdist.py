@@ -14,6 +14,7 @@ import queue
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -40,6 +41,7 @@ OVERRIDDEN, HELD, UNWRITTEN = (
 )  # keys of ``workeroutput``
 RESULTS = "results"  # the file in the shared directory that names the results directory
 WHEN = "dbcluster"  # the ``when`` of a report that is a message
+EQUAL = "\0"  # stands before the number that tells tests with equal node ids apart
 
 
 @dataclasses.dataclass
@@ -247,8 +249,8 @@ class Controller:
                 self.report.collect(self._directory / node.gateway.id)
             self.report.sort(list(self._group or ()))
             results.measure_anchor(session, self._settings(), self.report)
-            self.report.finish([*self._overridden, *run_file.left_out(self._config)])
             run_file.finish(session)
+            self.report.finish([*self._overridden, *run_file.not_run(self._config)])
             results.judge_history(session, self.report)
 
     def _receive_late(self) -> None:
@@ -285,6 +287,15 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         super().__init__(config, log)
         self._group = group
 
+    def add_node_collection(self, node: Any, collection: Sequence[str]) -> None:
+        """Number equal node ids, because xdist would run one test of them alone."""
+        seen: Counter[str] = Counter()
+        numbered = []
+        for nodeid in collection:
+            numbered.append(f"{nodeid}{EQUAL}{seen[nodeid]}" if seen[nodeid] else nodeid)
+            seen[nodeid] += 1
+        super().add_node_collection(node, numbered)
+
     def _split_scope(self, nodeid: str) -> str:
         return self._group().get(nodeid, nodeid)
 
@@ -302,7 +313,7 @@ class ClusterScheduling(LoadScopeScheduling):  # type: ignore[misc]
         self.workqueue.update({scope: tests for scope, tests in work.items() if not all(tests.values())})
         for other in self.assigned_work:
             self._reschedule(other)
-        return crashed
+        return crashed.partition(EQUAL)[0]
 
 
 class Chosen:

@@ -212,6 +212,73 @@ def test_a_crashed_worker_loses_its_own_test_alone(made_up):
     assert len(list((made_up.path / "reports" / "latest" / "curves").iterdir())) == 2
 
 
+@pytest.fixture
+def outside(made_up):
+    """Two files with equal tests, which lie outside of the rootdir, and the options of a run of them."""
+    options = ["--confcutdir", str(made_up.path), "--import-mode=importlib"]
+    for directory in ("inside", "one", "two"):
+        (made_up.path / directory).mkdir()
+    (made_up.path / "test_a.py").rename(made_up.path / "inside" / "test_a.py")
+    return [*options, "--rootdir", str(made_up.path / "inside"), "one/test_one.py", "two/test_two.py"]
+
+
+PLAIN = """
+    def test_plain():
+        pass
+
+    def test_other():
+        pass
+"""
+
+
+def test_tests_outside_of_the_rootdir_all_run(made_up, outside):
+    """Pytest gives tests of two such files equal node ids; beside claims each of them runs once."""
+    made_up.makepyfile(**{"one/test_one": PLAIN, "two/test_two": PLAIN})
+    result = run(made_up, *outside, "inside/test_a.py")
+
+    result.assert_outcomes(passed=6)
+
+
+@pytest.mark.parametrize("workers", [["-n2"], []], ids=["two workers", "one process"])
+def test_claims_with_equal_node_ids_are_refused(made_up, outside, workers):
+    """Claims are followed by node id, so the error names both files and the rootdir that tells them apart."""
+    body = MODULE.format(topology="galera", nodes=3)
+    made_up.makepyfile(**{"one/test_one": body, "two/test_two": body})
+    result = made_up.runpytest_subprocess(*WORDS, *workers, *outside)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    told = result.stderr.str() + result.stdout.str()
+    assert f"{made_up.path}/one/test_one.py and {made_up.path}/two/test_two.py have the same node id ::test_f" in told
+    assert f"--rootdir={made_up.path}" in told
+
+    outside[outside.index("--rootdir") + 1] = str(made_up.path)
+    made_up.runpytest_subprocess(*WORDS, *workers, *outside).assert_outcomes(passed=4)
+
+
+LOSES = """
+import pytest
+from _pytest.runner import runtestprotocol
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item, nextitem):
+    return True if item.name == "test_second" and runtestprotocol(item, log=False, nextitem=nextitem) else None
+"""
+
+
+@pytest.mark.parametrize("workers", [["-n2"], []], ids=["two workers", "one process"])
+def test_a_run_with_tests_without_an_outcome_is_red(made_up, workers):
+    """Whatever lost them, their names are printed and are in ``run.json``."""
+    made_up.makeconftest(QUICK + LOSES)
+    result = made_up.runpytest_subprocess(*WORDS, *workers)
+
+    result.assert_outcomes(passed=3)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    lost = "no outcome was reported for 3 tests: " + ", ".join(f"test_{name}.py::test_second" for name in "abc")
+    result.stdout.fnmatch_lines([f"*{lost}*"])
+    document = json.loads((made_up.path / "reports" / "latest" / "run.json").read_text())
+    assert lost in document["cut_short"]
+
+
 def test_tests_that_share_a_cluster_run_together_without_workers_too(made_up):
     """The third module comes before the second one, whose cluster is another."""
     result = made_up.runpytest_inprocess(*WORDS, "--collect-only", "-q")

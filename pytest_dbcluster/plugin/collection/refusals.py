@@ -6,6 +6,7 @@ A spec that a test makes in its body is not known here; ``testbed.resolution`` r
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import commonpath
 from typing import Any
 
 from pytest_dbcluster import registry
@@ -42,15 +43,28 @@ def refuse_equal_tests(items: Sequence[Any], release: object) -> None:
 
     release: of tests that are not repeated for several ones.
     """
-    known: dict[tuple[str, object], str] = {}
+    known: dict[tuple[str, object], Any] = {}
     for item in items:
         asked = grouping.params(item).get("db_release") or release
         key = (key_of_test(item.nodeid, str(asked)), asked)
-        if (other := known.setdefault(key, item.nodeid)) != item.nodeid:
+        other = known.setdefault(key, item)
+        if other.nodeid != item.nodeid:
             raise ConfigError(
-                f"{other} and {item.nodeid} have the same name {key[0]}, by which claims are followed over time "
+                f"{other.nodeid} and {item.nodeid} have the same name {key[0]}, by which claims are followed over time "
                 "whatever their directory; rename one of the two tests or files"
             )
+        if other is not item:
+            raise ConfigError(_equal_node_ids(other, item))
+
+
+def _equal_node_ids(one: Any, other: Any) -> str:
+    """Why two tests have one node id: pytest leaves out the file of a test that lies outside of the rootdir."""
+    if one.path == other.path:
+        return f"{other.nodeid} of {other.path} was collected twice; collect it once"
+    return (
+        f"tests of {one.path} and {other.path} have the same node id {other.nodeid}, because a file lies outside of "
+        f"pytest's rootdir {other.config.rootpath}; run them with --rootdir={commonpath([one.path, other.path])}"
+    )
 
 
 def _wrong(spec: ClusterSpec) -> str:
