@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,27 @@ NO_HISTOGRAM = (
     "the option out"
 )
 HEADER = "benchmark: "  # the beginning of pytest-benchmark's line at the top of a run
+STORES = ("save", "autosave", "save_data", "compare")  # its options that use its directory of results
 # Its options that ask for results. Others change how functions are timed, or switch it off.
 ASKS = ("save", "autosave", "json", "compare", "compare_fail", "histogram", "enable", "only")
 
 
 def asked(config: pytest.Config) -> bool:
     """Whether an option of pytest-benchmark asks for results."""
-    return any(getattr(config.option, f"benchmark_{name}", None) not in (None, False, []) for name in ASKS)
+    return _given(config, ASKS)
+
+
+def _given(config: pytest.Config, names: Sequence[str]) -> bool:
+    return any(getattr(config.option, f"benchmark_{name}", None) not in (None, False, []) for name in names)
+
+
+def leave_no_directory(config: pytest.Config) -> None:
+    """Keep pytest-benchmark from making its directory ``.benchmarks`` in a run that stores nothing there.
+
+    It makes its storage when it is configured; of a path that exists and is no directory it makes none.
+    """
+    if config.pluginmanager.hasplugin("benchmark") and not _given(config, STORES):
+        config.option.benchmark_storage = f"file://{os.devnull}"
 
 
 class Benchmarks:

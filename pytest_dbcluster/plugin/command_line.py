@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from pytest_dbcluster import storage_profiles
 from pytest_dbcluster.claims import critical_values
 from pytest_dbcluster.hosts.given import add_ec2_options
-from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER
+from pytest_dbcluster.plugin.settings import BUDGETS, DEFAULT_PROVISIONER, DEFAULT_RESULTS
 from pytest_dbcluster.spec import DEFAULT_RELEASE, PARITIES
+
+
+def from_here(path: str) -> str:
+    """A path that was typed, from the working directory; an empty one, which is refused later, stays as it is."""
+    return str(Path.cwd() / path) if path.strip() else path
 
 
 def add_ssh_options(add: Callable[..., None]) -> None:
@@ -137,9 +143,10 @@ def add_options(group: Any) -> None:
     )
     add(
         "--db-results",
-        default="reports/latest",
+        type=from_here,
         metavar="DIR",
-        help="directory of the results; those of the run before are removed (default reports/latest)",
+        help=f"directory of the results; those of the run before are removed (default {DEFAULT_RESULTS} below pytest's "
+        "rootdir)",
     )
     add(
         "--db-resume",
@@ -149,6 +156,7 @@ def add_options(group: Any) -> None:
     )
     add(
         "--db-history",
+        type=from_here,
         metavar="FILE",
         help="add the claims of this run to a history, such as reports/history.jsonl, and warn where a ratio differs "
         "from those of earlier runs on such a machine; `dbcluster history list` shows it",

@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     from pytest_dbcluster.plugin import benchmarks, grouping
     from pytest_dbcluster.plugin.collection import budgets, expected_time, own_provisioner
 
+    benchmarks.leave_no_directory(config)
     controller = _begin_parallel(config)
     if worker_of(config) is None:
         benchmarks.register(config, lambda: _records(config, controller))

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 # Seconds by profile. A round of paper may take 30 s and the first look needs 8 pairs, so 16 rounds take 480 s.
 BUDGETS = {"quick": 120.0, "paper": 1200.0}
 DEFAULT_PROVISIONER = "local"
+DEFAULT_RESULTS = "reports/latest"  # below the root directory of the tests
 FLAGS = (
     "--db-keep",
     "--db-strict",
@@ -132,7 +133,7 @@ class Settings:
             below=_below(option.db_cnf, option.db_cnf_root),
             cnf_root=Path(option.db_cnf_root) if option.db_cnf_root else None,
             fragments=root / "fixtures" / "mycnf",
-            results=root / option.db_results,
+            results=root / (DEFAULT_RESULTS if option.db_results is None else option.db_results),
             max_pairs=option.db_max_pairs,
             budget=BUDGETS[option.db_profile] if option.db_budget is None else option.db_budget,
             run_budget=run_budget(option.db_run_budget, elsewhere),
@@ -212,7 +213,7 @@ def _check(option: Any) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} {value:g}: it takes a number above 0")
     if option.db_seed is not None and option.db_seed < 0:
         raise ConfigError(f"--db-seed {option.db_seed}: it takes 0 or more")
-    if not option.db_results.strip():
+    if option.db_results is not None and not option.db_results.strip():
         raise ConfigError("--db-results: it takes a directory, such as reports/latest")
     _check_history(option)
     if option.db_max_pairs > critical_values.LOOKS[-1]:

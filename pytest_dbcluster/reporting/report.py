@@ -280,7 +280,6 @@ class Report:
         if recorder is None or not file:
             return
         lost = unwritten.of(self._config)
-        path = self._config.rootpath / file
         run = recorder.document
         times = _times(run, self.records)
         entries = []
@@ -288,7 +287,7 @@ class Report:
             by = run.measured_by(record.run_id)
             own = (self.anchor, times.get(record.test)) if by is run else (None, None)
             entries.append(entry_of(record, by, *own))
-        kept = record_history.added(path, self._results.directory, entries, lost)
+        kept = record_history.added(Path(file), self._results.directory, entries, lost)
         self._closing += kept.lines
         self.drifted = kept.drifted
 

@@ -97,3 +97,13 @@ def test_its_line_goes_where_nothing_is_asked_of_it(suite):
     asked = suite.runpytest_subprocess(*WORDS, "--benchmark-enable", "--collect-only")
 
     asked.stdout.fnmatch_lines(["benchmark: *"])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_a_run_that_stores_nothing_leaves_no_directory(suite, workers):
+    """Pytest-benchmark makes .benchmarks when it is configured; a run with --benchmark-save has it."""
+    suite.runpytest_subprocess(*WORDS, "--benchmark-json=out.json", *workers).assert_outcomes(passed=1)
+    assert not list(suite.path.rglob(".benchmarks"))
+
+    suite.runpytest_subprocess(*WORDS, "--benchmark-save=first", *workers).assert_outcomes(passed=1)
+    assert list(suite.path.glob(".benchmarks/*/0001_first.json"))

@@ -236,3 +236,22 @@ def test_what_the_budget_left_out_is_listed(suite, workers):
 
     line = "--db-run-budget left no time for 2 tests: test_suite.py::test_cheap, test_suite.py::test_slow"
     result.stdout.fnmatch_lines([line])
+
+
+@pytest.mark.parametrize("workers", [[], ["-n2"]], ids=["one process", "two workers"])
+def test_paths_are_relative_to_the_working_directory(suite, monkeypatch, workers):
+    """In a directory below the rootdir; results without an option are below the rootdir."""
+    below = suite.path / "below"
+    below.mkdir()
+    suite.makeini("[pytest]")
+    monkeypatch.chdir(below)
+    given = ["--db-results=out", "--db-history", "history.jsonl"]
+    suite.runpytest_subprocess(*WORDS, "..", *given, *workers).assert_outcomes(passed=1)
+
+    assert len(history_file.read(below / "history.jsonl").entries) == 1
+    assert (below / "out" / "claims.jsonl").exists()
+    assert sorted(path.name for path in below.iterdir()) == ["history.jsonl", "out"]
+    assert not (suite.path / "reports").exists()
+
+    suite.runpytest_subprocess(*WORDS, "..", *workers).assert_outcomes(passed=1)
+    assert (suite.path / "reports" / "latest" / "claims.jsonl").exists()

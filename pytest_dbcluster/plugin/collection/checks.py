@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -99,6 +100,6 @@ def _past(config: pytest.Config, settings: Settings, item: pytest.Item) -> Past 
     from pytest_dbcluster.plugin.collection import past_runs
 
     if PAST not in config.stash:
-        config.stash[PAST] = past_runs.PastRuns.read(settings, config.rootpath / config.option.db_history)
+        config.stash[PAST] = past_runs.PastRuns.read(settings, Path(config.option.db_history))
     chosen = getattr(getattr(item, "callspec", None), "params", {}).get("db_release")
     return config.stash[PAST].of(item, str(chosen or settings.releases[0]))
