@@ -330,11 +330,11 @@ def run_reap(arguments: argparse.Namespace) -> int:
         print(f"removed containers and networks of dead run {run_id}")
     for path in files:
         print(f"removed {path} of a run that has ended")
-    for run in runs.dead():
-        if not run.mine:
-            tell(f"left dead run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, 'reap')}")
+    others = [run for run in runs.dead() if not run.mine]
+    for run in others:
+        tell(f"left dead run {run.run_id}, which belongs to {run.user}; {runs.as_owner(run, 'reap')}")
     if not (ended or swept or files):
-        print("no dead run has left anything")
+        print(f"no dead run{' of yours' if others else ''} has left anything")
     return 0
 
 

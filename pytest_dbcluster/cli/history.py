@@ -61,9 +61,11 @@ def _read(arguments: argparse.Namespace) -> History:
     history = history_file.read(path)
     for problem in history.problems:
         tell(problem)
+    if not history.entries:
+        raise ConfigError(f"{path} is empty: it has no run; pytest --db-history {path} adds one")
     if not views.claims(history, arguments.claim):
         known = "".join(f"\n  {claim}" for claim in dict.fromkeys(entry.claim_id for entry in history.entries))
-        raise ConfigError(f"{path} has no claim with {arguments.claim!r} in its id; it has:{known or ' none'}")
+        raise ConfigError(f"{path} has no claim with {arguments.claim!r} in its id; it has:{known}")
     return history
 
 

@@ -262,6 +262,8 @@ def _damage(entry: Path, manifest: str) -> str:
         document = json.loads(content)
     except FileNotFoundError:
         return f"{manifest} is missing"
+    except IsADirectoryError:
+        return f"{manifest} is a directory"
     except ValueError:
         return f"{manifest} is no JSON" if content.strip() else f"{manifest} is empty"
     if manifest == MANIFEST and isinstance(document, dict) and not entry_files.is_recorded(entry):

@@ -90,6 +90,27 @@ def test_reap_ends_what_a_dead_run_left(data, capsys, tmp_path, monkeypatch):
     assert capsys.readouterr().out == "no dead run has left anything\n"
 
 
+def test_reap_lists_the_dead_runs_of_others_and_has_nothing_of_its_own(data, capsys, tmp_path, monkeypatch):
+    """The last line speaks of the user's own runs, because runs of others have left something."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(clusters.engine, "has_socket", lambda: False)
+    dead = sleeping_run(leave=True)
+    file = dead.directory / runs.FILE
+    alive = file.read_text()
+    file.write_text('{"owner": 999999999, "born": 1.0, "kept": false, "began": 1.0}')
+    try:
+        with monkeypatch.context() as others:
+            others.setattr(runs.Run, "mine", False)
+            assert main.main(["reap"]) == 0
+        told = capsys.readouterr()
+    finally:
+        file.write_text(alive)
+        runs.end(next(run for run in runs.known() if run.run_id == dead.run_id))
+
+    assert f"left dead run {dead.run_id}, which belongs to " in told.err
+    assert told.out == "no dead run of yours has left anything\n"
+
+
 def test_a_process_that_ends_meanwhile_is_no_error(monkeypatch):
     """Processes come and go while those of a run are looked for."""
 

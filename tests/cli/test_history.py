@@ -84,3 +84,13 @@ def test_wrong_words_are_answered(file, capsys, words, said):
 
     assert run(*words, *where) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [["list"], ["list", "--claim", "zz"]])
+def test_an_empty_history_is_called_empty(tmp_path, capsys, words):
+    """Whatever claim was asked for."""
+    file = tmp_path / "history.jsonl"
+    file.touch()
+
+    assert run(*words, "--file", file) == 2
+    assert f"{file} is empty" in capsys.readouterr().err

@@ -116,6 +116,19 @@ def test_only_the_last_damaged_one_is_kept(own_cache):
     assert not cache.set_aside_if_damaged(entry, cache.MANIFEST, told.append)
 
 
+def test_a_directory_in_place_of_the_manifest_is_damage(own_cache):
+    """The entry is set aside, so that it is made again."""
+    with cache.staged("haproxy-amd64") as staging:
+        cache.write(staging, MANIFEST)
+    entry = cache.releases() / "haproxy-amd64"
+    (entry / cache.MANIFEST).unlink()
+    (entry / cache.MANIFEST).mkdir()
+
+    assert cache.set_aside_if_damaged(entry, cache.MANIFEST, lambda _: None)
+    assert not entry.exists()
+    assert list(cache.leftovers(cache.releases()).values()) == ["damaged: manifest.json is a directory"]
+
+
 def test_an_entry_is_replaced_whole():
     """A second fetch takes the place of the first, without its files."""
     for name in ("first", "second"):

@@ -29,7 +29,7 @@ from pytest_dbcluster.reporting.documents import json_text
 FILE = "run.json"
 FORMAT = 1
 KNOWN = json_text.Format(
-    FORMAT, {}, "name the directory of a run's results", "or read claims.jsonl alone, which is complete without it"
+    FORMAT, {}, "name the directory of a run's results", "read claims.jsonl alone, which is complete without it"
 )
 
 Outcome = Literal["holds", "refuted", "inconclusive", "broken", "skipped", "passed", "cut short"]

@@ -71,6 +71,7 @@ def test_another_file_is_one_sentence(tmp_path, text, sentence):
         read_run(tmp_path)
 
     assert str(caught.value).startswith(f"{tmp_path / FILE}: {sentence}")
+    assert "or or" not in str(caught.value)
 
 
 def test_a_missing_directory_is_one_sentence(tmp_path):
