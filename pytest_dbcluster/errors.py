@@ -7,6 +7,7 @@ DBClusterError              the test could not measure or decide (Allure: broken
 |   +-- CommandFailed       a program ended with an error, or did not end in time
 |   +-- NotReady            a condition was not met before its timeout
 |   +-- NodeDied            a server process ended on its own
+|   +-- NodeStopped         a signal has stopped a server process
 +-- WorkloadError           a workload did not run to its end
 |   +-- UnreadableOutput    the output of a tool could not be parsed
 +-- SeriesVoid              the rounds were measured, but a check says that they do not count
@@ -95,6 +96,14 @@ class NodeDied(ProvisionError):
         self.last_lines = list(last_lines)
         tail = "\n    ".join(self.last_lines) or "(its error log is empty)"
         super().__init__(f"node {node} {status}; the last lines of its error log ({log}):\n    {tail}")
+
+
+class NodeStopped(ProvisionError):
+    """A signal such as SIGSTOP has stopped a server process, so it answers nothing."""
+
+    def __init__(self, node: str) -> None:
+        self.node = node
+        super().__init__(f"node {node} does not answer: a signal has stopped its server (kill -CONT would continue it)")
 
 
 class WorkloadError(DBClusterError):

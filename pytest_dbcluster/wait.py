@@ -6,23 +6,61 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from pytest_dbcluster.errors import NotReady
 
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+SLOW_SECONDS = 3600.0  # the limit of a statement that reads or writes whole tables
 _of_this_thread = threading.local()
 
 
 @contextlib.contextmanager
 def ended_by(stop: threading.Event) -> Iterator[None]:
-    """A context in which ``until`` in this thread raises KeyboardInterrupt when ``stop`` is set.
+    """A context in which waits of this thread raise KeyboardInterrupt when ``stop`` is set.
 
-    Ctrl-C reaches the main thread only, so other threads need the event.
+    Ctrl-C reaches the main thread only, so other threads need the event. Contexts may be nested: each event counts.
     """
-    _of_this_thread.stop = stop
+    before = _stops()
+    _of_this_thread.stops = (*before, stop)
     try:
         yield
     finally:
-        del _of_this_thread.stop
+        _of_this_thread.stops = before
+
+
+def _stops() -> tuple[threading.Event, ...]:
+    return getattr(_of_this_thread, "stops", ())
+
+
+def raise_if_ended() -> None:
+    """Raise KeyboardInterrupt if this thread is to end; every wait of a thread calls this at least once a second."""
+    if any(stop.is_set() for stop in _stops()):
+        raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def threads(most: int, name: str = "dbcluster") -> Iterator[ThreadPoolExecutor]:
+    """An executor whose threads end their waits when Ctrl-C or a signal leaves the block.
+
+    Without that the block would end only when the answers that the threads wait for have come.
+    """
+    import concurrent.futures
+
+    ended = threading.Event()
+    stops = (*_stops(), ended)
+    made = concurrent.futures.ThreadPoolExecutor(most, name, lambda: setattr(_of_this_thread, "stops", stops))
+    try:
+        yield made
+        made.shutdown()
+    except BaseException as error:
+        interrupted = not isinstance(error, Exception)
+        if interrupted:
+            ended.set()
+        made.shutdown(cancel_futures=interrupted)
+        raise
 
 
 def until(
@@ -39,10 +77,8 @@ def until(
     the wait at once; so a dead server does not cost the whole timeout.
     """
     start = time.monotonic()
-    stop: threading.Event | None = getattr(_of_this_thread, "stop", None)
     while True:
-        if stop and stop.is_set():
-            raise KeyboardInterrupt
+        raise_if_ended()
         remaining = problems()
         elapsed = time.monotonic() - start
         if not remaining:

@@ -7,6 +7,8 @@ import contextlib
 import dataclasses
 import operator
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -16,11 +18,13 @@ from pytest_dbcluster.clusters.servers.connection import Endpoint
 from pytest_dbcluster.clusters.servers.node import LOAD, Node, of_each
 from pytest_dbcluster.clusters.topology import Topology
 from pytest_dbcluster.errors import ConfigError, NotReady, ProvisionError, SeriesVoid, WorkloadError
-from pytest_dbcluster.hosts.host import Host
+from pytest_dbcluster.hosts.host import EndsCommands, Host
 from pytest_dbcluster.hosts.kept_logs import FILES, KeptLogs
 from pytest_dbcluster.hosts.network.path import path_of
 from pytest_dbcluster.spec import ClusterSpec
 
+LOST_SECONDS = 0.5  # between two looks at the hosts while a load runs
+STOPPED_SECONDS = 3.5  # the same at the servers: it takes a host elsewhere an answer
 MOST_LOGGED = 5  # log lines of each node in an error
 MOST_OUTPUT = 1000  # characters of a tool's output in an error
 
@@ -154,7 +158,7 @@ class Cluster:
             faults = [f"not drained after 30 s: {'; '.join(self.backlog())}"]
         # One server has none to differ from, and to read all of a large table takes it a minute.
         for table in tables if not faults and len(self.nodes) > 1 else ():
-            rows = of_each(self.nodes, operator.methodcaller("query", f"CHECKSUM TABLE {table}"))
+            rows = of_each(self.nodes, operator.methodcaller("query", f"CHECKSUM TABLE {table}", wait.SLOW_SECONDS))
             sums = {node.name: found[0][1] for node, found in zip(self.nodes, rows, strict=True)}
             if len(set(sums.values())) > 1 or None in sums.values():
                 faults.append(f"table {table} differs between nodes: {sums}")
@@ -178,6 +182,39 @@ class Cluster:
                 wait.until(self.problems, f"cluster {self.spec} for the next round", seconds=seconds)
             yield lines
             lines += logged.result() + (self.logged() if waited else [])
+
+    @contextlib.contextmanager
+    def ending_loads(self, clients: Sequence[Host]) -> Iterator[None]:
+        """End the commands of load generators when a host of the cluster is lost, or a server is stopped by a signal.
+
+        Neither closes a connection: loads would wait for ever. clients: their hosts. ``load_failure`` has the reason.
+        """
+        over, ending = threading.Event(), [client for client in clients if isinstance(client, EndsCommands)]
+
+        def watch() -> None:
+            due = time.monotonic()
+            while not over.wait(LOST_SECONDS):
+                look = time.monotonic() >= due
+                if any(host.lost() for host in self.hosts) or (look and self._stopped()):
+                    for client in ending:
+                        client.end_commands()
+                if look:
+                    due = time.monotonic() + STOPPED_SECONDS
+
+        watching = threading.Thread(target=watch, name=f"hosts of {self.spec}", daemon=True)
+        if ending:
+            watching.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if watching.is_alive():
+                watching.join()
+
+    def _stopped(self) -> bool:
+        with contextlib.suppress(ProvisionError):  # a host that does not tell may be slow, or paused on purpose
+            return any(of_each(self.nodes, Node.is_stopped))
+        return False
 
     def load_failure(self, what: str, words: str) -> WorkloadError:
         """Return the error for a workload that failed on this cluster, with the tool's output and logged errors.

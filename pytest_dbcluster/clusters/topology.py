@@ -7,13 +7,12 @@ the result to ``servers.node.Node.configure``, which writes the file. Each modul
 from __future__ import annotations
 
 import abc
-import concurrent.futures
 import dataclasses
 import importlib
 from collections.abc import Mapping, Sequence
 from typing import Protocol, Self, runtime_checkable
 
-from pytest_dbcluster import registry
+from pytest_dbcluster import registry, wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.releases.release import Release
@@ -92,7 +91,7 @@ class Topology(abc.ABC):
 
         ``durable``: the copies are on disk when this method returns.
         """
-        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as copies:
+        with wait.threads(len(nodes)) as copies:
             list(copies.map(lambda node: node.host.copy_tree(source, node.data, durable=durable), nodes))
 
     def serving(self, nodes: Sequence[Node]) -> Sequence[Node]:

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import ProvisionError
 
 # Requests: "hello", "begin NUMBER LINES [FILES [text]]" followed by the lines of a script, "signal SIGNAL PID",
@@ -247,7 +248,8 @@ class Agent:
                 left = limit - time.monotonic()
                 if left <= 0:
                     return None
-                self._news.wait(left)
+                wait.raise_if_ended()
+                self._news.wait(min(left, 1.0))
         return self._ended[number]
 
     def said(self, number: int, part: str) -> bytes | None:

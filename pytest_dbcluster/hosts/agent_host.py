@@ -13,7 +13,7 @@ from pathlib import Path
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process, completed
+from pytest_dbcluster.hosts.host import IS_STOPPED, TELL_SECONDS, Completed, EndsCommands, Host, Process, completed
 from pytest_dbcluster.hosts.local_host import LocalHost
 
 
@@ -37,6 +37,12 @@ class AgentProcess(Process):
     def status(self) -> int | None:
         """The exit status: None while the program runs, negative for the signal that ended the program."""
         return self._agent.status(self._number)
+
+    def stopped(self) -> bool:
+        """Whether a signal has stopped the program. Raises ProvisionError for a host that does not say it."""
+        if self.pid:
+            return super().stopped()
+        return self._agent.holds(IS_STOPPED.format(self._inside), TELL_SECONDS)
 
     def signal(self, number: int) -> None:
         """Send a signal to the program's process group."""

@@ -14,11 +14,13 @@ import functools
 import os
 import shutil
 import socket
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import CommandFailed
 
 # A connection over TCP to an address and a port, with a timeout in seconds. Raises OSError.
@@ -26,6 +28,9 @@ Connects = Callable[[str, int, float], socket.socket]
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 MOST_ASKED = 256  # questions at once, those that a question asks included
+# A test of the shell on a host: whether a signal has stopped the process with this id.
+IS_STOPPED = "{{ read -r state </proc/{}/stat && case ${{state##*) }} in [Tt]*) ;; *) false ;; esac; }} 2>/dev/null"
+TELL_SECONDS = 5.0  # timeout for the answer of a host elsewhere to such a test
 DATA = "data"  # in the directory of a host: what its server keeps
 
 
@@ -89,6 +94,15 @@ class Process(abc.ABC):
         from pytest_dbcluster.system import processes  # psutil comes with it, which collecting tests does without
 
         return processes.cpu_seconds(self.pid)
+
+    def stopped(self) -> bool:
+        """Whether a signal such as SIGSTOP has stopped the program. Raises ProvisionError if its host does not say.
+
+        The default reads the process of this machine with the id ``pid``.
+        """
+        from pytest_dbcluster.system import processes
+
+        return processes.is_stopped(self.pid)
 
     @abc.abstractmethod
     def signal(self, number: int) -> None:
@@ -273,11 +287,19 @@ def at_once(items: Sequence[Item], ask: Callable[[Item], Answer], hosts: Sequenc
     """
     if len(items) < 2 or not any(host.machine or host.connects for host in hosts):
         return [ask(item) for item in items]
-    answers = [_asking().submit(ask, item) for item in items]
+    over = threading.Event()
+
+    def ended(item: Item) -> Answer:
+        with wait.ended_by(over):
+            return ask(item)
+
+    answers = [_asking().submit(ended, item) for item in items]
     try:
         concurrent.futures.wait(answers)
-    finally:
-        concurrent.futures.wait(answers)  # after Ctrl-C too: the caller ends what they ask
+    except BaseException:  # Ctrl-C: nobody asks any more when the caller ends what was asked
+        over.set()
+        concurrent.futures.wait(answers)
+        raise
     return [answer.result() for answer in answers]
 
 

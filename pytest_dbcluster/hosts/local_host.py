@@ -21,7 +21,7 @@ from typing import Any
 
 from pytest_dbcluster.errors import CommandFailed, ProvisionError
 from pytest_dbcluster.hosts import supervisor
-from pytest_dbcluster.hosts.host import Completed, Host, Process
+from pytest_dbcluster.hosts.host import Completed, EndsCommands, Host, Process
 from pytest_dbcluster.system import direct_copy, processes
 from pytest_dbcluster.system.cgroups import Group
 from pytest_dbcluster.system.ports import PortLocks
@@ -141,7 +141,7 @@ class LocalProcess(Process):
         self._client.ask("signal", pid=self._pid, number=number)
 
 
-class LocalHost(Host):
+class LocalHost(Host, EndsCommands):
     """A directory on this machine with the address 127.0.0.1. ``group``: the control group of its programs, or None."""
 
     address = "127.0.0.1"
@@ -153,6 +153,7 @@ class LocalHost(Host):
         self._client = client
         self._ports = ports
         self.group: Group | None = None
+        self._commands: set[subprocess.Popen[str]] = set()  # those that run
         self.enters: list[str] = []  # the command line with which programs of this host begin
         directory.mkdir(parents=True, exist_ok=True)
 
@@ -170,6 +171,7 @@ class LocalHost(Host):
         """
         start = time.monotonic()
         process = self._begin(command, environment or {})
+        self._commands.add(process)
         try:
             stdout, stderr = process.communicate(text, timeout=seconds)
         except BaseException as error:
@@ -180,9 +182,18 @@ class LocalHost(Host):
             if isinstance(error, subprocess.TimeoutExpired):
                 raise CommandFailed(command, None, stdout, stderr, host=self.name, seconds=seconds) from None
             raise
+        finally:
+            self._commands.discard(process)
         if process.returncode:
             raise CommandFailed(command, process.returncode, stdout, stderr, host=self.name)
         return Completed(stdout, stderr, time.monotonic() - start)
+
+    def end_commands(self) -> None:
+        """Kill the commands that ``run`` has begun."""
+        for process in tuple(self._commands):
+            if process.poll() is None:  # its number is not yet that of another program
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
 
     def _begin(self, command: Sequence[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
         try:

@@ -58,6 +58,14 @@ def cpu_seconds(pid: int) -> float | None:
         return None
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether a signal has stopped the process with this id; False where there is no such process."""
+    try:
+        return pid > 0 and psutil.Process(pid).status() == psutil.STATUS_STOPPED
+    except (psutil.Error, OverflowError):
+        return False
+
+
 def running_children_seconds() -> float:
     """The CPU time of the running child processes of this process and their children, in seconds.
 

@@ -10,7 +10,6 @@ table lies on disk.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import hashlib
@@ -23,7 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pytest_dbcluster import formatting, redaction
+from pytest_dbcluster import formatting, redaction, wait
 from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers.data_template import OWN_FILES, Template
@@ -253,7 +252,8 @@ def populate(
     node = cluster.nodes[0]
     try:
         with _populate_errors(workload, release, node):
-            with _progress_lines(workload, node, settings.progress) as progress:
+            lines, ending = _progress_lines(workload, node, settings.progress), cluster.ending_loads([settings.client])
+            with lines as progress, ending:
                 workload.populate(Setting(cluster, settings.client, release, "quick", progress))
                 check(workload, cluster)
             _finish_populating(workload, node, vendor.alone, options)
@@ -354,9 +354,9 @@ def read_whole(clusters: Sequence[Cluster], tables: Sequence[str], progress: Rep
         for table in tables:
             schema, name = table.split(".")
             for (index,) in node.query(INDEXES.format(schema=schema, table=name)):
-                node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)")
+                node.query(f"SELECT COUNT(*) FROM {table} FORCE INDEX (`{index}`)", wait.SLOW_SECONDS)
 
-    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as reading:
+    with wait.threads(len(nodes)) as reading:
         list(reading.map(read, nodes))
 
 
@@ -414,7 +414,7 @@ def _finish_populating(workload: HasDataSet, node: Node, needed: Mapping[str, st
     if not tables:
         raise WorkloadError(f"{workload.data_set} is a data set without a table: the workload made none")
     for table in tables:  # otherwise each copy would sample its own statistics, at different times
-        node.query(f"ANALYZE LOCAL TABLE {table}")
+        node.query(f"ANALYZE LOCAL TABLE {table}", wait.SLOW_SECONDS)
     node.query("SET GLOBAL innodb_fast_shutdown = 0")
     _shut_down(node)
     node.configure(needed, options)

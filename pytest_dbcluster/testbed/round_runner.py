@@ -12,9 +12,8 @@ import contextlib
 import dataclasses
 import functools
 import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pytest_dbcluster import wait
@@ -22,7 +21,7 @@ from pytest_dbcluster.clusters.cluster import Cluster
 from pytest_dbcluster.clusters.servers.connection import SQLError
 from pytest_dbcluster.clusters.servers.node import Node
 from pytest_dbcluster.errors import NotReady, WorkloadError
-from pytest_dbcluster.hosts.host import EndsCommands, Host, together
+from pytest_dbcluster.hosts.host import together
 from pytest_dbcluster.rounds import counters, load_generator, open_loop, turned_away
 from pytest_dbcluster.rounds.counters import Reading
 from pytest_dbcluster.rounds.ledger import Ledger
@@ -34,7 +33,6 @@ from pytest_dbcluster.workloads.workload import Setting, Workload
 
 DRAIN_SECONDS = 30.0  # limit of a drain
 SETTLE_SECONDS = 1.0
-LOOK_SECONDS = 0.5  # between two looks at the hosts
 POLL = 0.01  # seconds between two readings of the backlog
 TAIL = 200  # characters of a failed workload's error in the reason of a void round
 
@@ -66,7 +64,7 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     samples = Sampler(servers, setting.client, [node.host for node in cluster.nodes], others=setting.others)
     before, _ = together(functools.partial(sampler.read_counters, cluster.nodes), samples.take, hosts)
     started, began = time.time(), time.monotonic()
-    with _ended_with_hosts(cluster, setting.clients):
+    with cluster.ending_loads(setting.clients):
         try:
             result = workload.run(setting)
         except WorkloadError as error:
@@ -95,28 +93,6 @@ def _measured(workload: Workload, setting: Setting, variant: str, block: int, po
     )
     late_by = open_loop.behind(result, workload.round_seconds)
     return dataclasses.replace(done, limited=load_generator.limit(done), behind=late_by)
-
-
-@contextlib.contextmanager
-def _ended_with_hosts(cluster: Cluster, clients: Sequence[Host]) -> Iterator[None]:
-    """End the load when a host of the cluster is lost. It closes no connection, so loads would wait for its answers."""
-    over, ending = threading.Event(), [client for client in clients if isinstance(client, EndsCommands)]
-
-    def watch() -> None:
-        while not over.wait(LOOK_SECONDS):
-            if any(host.lost() for host in cluster.hosts):
-                for client in ending:
-                    client.end_commands()
-
-    watching = threading.Thread(target=watch, name=f"hosts of {cluster.spec}", daemon=True)
-    if ending:
-        watching.start()
-    try:
-        yield
-    finally:
-        over.set()
-        if watching.is_alive():
-            watching.join()
 
 
 def refused(workload: Workload, cluster: Cluster, before: Reading, after: Reading, said: str = "") -> str:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 import functools
@@ -15,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.claims import block_order
 from pytest_dbcluster.claims.cluster_difference import ClusterDifference
 from pytest_dbcluster.clusters.cluster import Cluster
@@ -161,13 +161,13 @@ class Testbed(RoundSource):
         cold: list[Cluster] = []
         for number, running in enumerate(self._pool.running(self._needed(variant))):
             # A cluster that starts with the data set of another workload never runs this one.
-            serves = self.in_turns or number % len(self.variants) in alike
-            if serves and running.prepared != tables:
+            if (self.in_turns or number % len(self.variants) in alike) and running.prepared != tables:
                 with self._pool.turns.building(), self._marked_when_ended(running.cluster):
                     if running.cluster.path:
                         running.cluster.path.shape(REST)
                     running.cluster.topology.apply({}, running.cluster.nodes)
-                    workload.prepare(self._setting(running))
+                    with running.cluster.ending_loads((setting := self._setting(running)).clients):
+                        workload.prepare(setting)
                     if running.prepared is None and not self.in_turns and shared_unequally(self.variants):
                         cold.append(running.cluster)
                     running.cluster.settle(round_runner.DRAIN_SECONDS)
@@ -378,7 +378,7 @@ class Testbed(RoundSource):
         for running in several:
             with self._logs_kept(running.cluster):
                 self._network.after(running.cluster.path)
-        with concurrent.futures.ThreadPoolExecutor(len(several)) as threads:
+        with wait.threads(len(several)) as threads:
             list(threads.map(self._check_one, several))
 
     def _check_one(self, running: Running) -> None:
@@ -448,7 +448,7 @@ class Testbed(RoundSource):
             return ""
         node = self._used.writers[0]
         with self._pool.turns.building():
-            data = int(node.query(node.dialect.table_bytes)[0][0])
+            data = int(node.query(node.dialect.table_bytes, wait.SLOW_SECONDS)[0][0])
         return comparability.data_fits_line(differ, (self.names[baseline], self.names[candidate]), data)
 
     def _effective(self, variant: int) -> dict[str, str]:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pytest_dbcluster import calls, registry
+from pytest_dbcluster import calls, registry, wait
 from pytest_dbcluster.errors import CommandFailed, ConfigError, UnreadableOutput, WorkloadError
 from pytest_dbcluster.rounds.round import RunResult
 from pytest_dbcluster.workloads import arguments
@@ -166,7 +166,7 @@ class MySQLSlap(Workload):
         # Explicit ids: a cluster's auto_increment step would leave gaps, and keyed statements would find no row there.
         rows = [f"({number},{value.split(',', 1)[1]}" for number, value in enumerate(values, 1)]
         for first in range(0, len(rows), 500):
-            node.query(f"INSERT INTO {preload_table} VALUES {','.join(rows[first : first + 500])}")
+            node.query(f"INSERT INTO {preload_table} VALUES {','.join(rows[first : first + 500])}", wait.SLOW_SECONDS)
 
     @property
     def _shape(self) -> str:
@@ -204,15 +204,15 @@ class MySQLSlap(Workload):
             columns = [f"intcol{n + 1}" for n in range(self.int_columns)]
             columns += [f"charcol{n + 1}" for n in range(self.char_columns)]
             back = ", ".join(f"now.{column} = preload.{column}" for column in columns)
-            node.query(f"UPDATE {table} now JOIN {preload} preload USING (id) SET {back}")
+            node.query(f"UPDATE {table} now JOIN {preload} preload USING (id) SET {back}", wait.SLOW_SECONDS)
         else:
-            node.query(f"DELETE FROM {table} WHERE id > (SELECT MAX(id) FROM {preload})")
+            node.query(f"DELETE FROM {table} WHERE id > (SELECT MAX(id) FROM {preload})", wait.SLOW_SECONDS)
 
     def _make_table(self, setting: Setting) -> None:
         node, table, preload = setting.cluster.writers[0], self.tables[0], f"{SCHEMA}.preload_{self._shape}"
-        node.query(f"DROP TABLE IF EXISTS {table}")
+        node.query(f"DROP TABLE IF EXISTS {table}", wait.SLOW_SECONDS)
         node.query(f"CREATE TABLE {table} LIKE {preload}")
-        node.query(f"INSERT INTO {table} SELECT * FROM {preload}")
+        node.query(f"INSERT INTO {table} SELECT * FROM {preload}", wait.SLOW_SECONDS)
 
     def run(self, setting: Setting) -> RunResult:
         """Run the tool once. Raises WorkloadError or UnreadableOutput with its message, NodeDied for a dead server."""
@@ -244,7 +244,7 @@ class MySQLSlap(Workload):
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema of the profile quick. In the profile paper the tool drops its schema itself."""
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
 
     def _command(self, setting: Setting, total: int) -> list[str]:
         """The command line of one round; in the profile paper the published one, with our endpoint."""

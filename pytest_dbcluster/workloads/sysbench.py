@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
-from pytest_dbcluster import calls, registry
+from pytest_dbcluster import calls, registry, wait
 from pytest_dbcluster.errors import ConfigError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
@@ -156,7 +156,7 @@ class SysBench(Workload):
 
         setting.progress(f"{self}: making {self.table_count} x {self.size} rows")
         node = setting.cluster.writers[0]
-        node.query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        node.query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
         node.query(f"CREATE DATABASE {SCHEMA}")
         own = {"tables": self.table_count, "table_size": self.size, "auto_inc": False}
         threads = min(self.table_count, POPULATE_THREADS)
@@ -205,12 +205,14 @@ class SysBench(Workload):
                 self._bring_back(setting, table)
 
     def _remove_surplus(self, setting: Setting, table: str) -> None:
-        setting.cluster.writers[0].query(f"DELETE FROM {table} WHERE id NOT BETWEEN 1 AND {self.size}")
+        setting.cluster.writers[0].query(
+            f"DELETE FROM {table} WHERE id NOT BETWEEN 1 AND {self.size}", wait.SLOW_SECONDS
+        )
 
     def _bring_back(self, setting: Setting, table: str) -> None:
         """Insert the missing ids, with new values of the same kind as sysbench's."""
         node = setting.cluster.writers[0]
-        if node.query(f"SELECT COUNT(*) FROM {table}") == [(self.size,)]:
+        if node.query(f"SELECT COUNT(*) FROM {table}", wait.SLOW_SECONDS) == [(self.size,)]:
             return
         c, pad = (f"CONCAT_WS('-', {', '.join([GROUP] * groups)})" for groups in (10, 5))
         number = " + ".join(f"{10**power} * p{power}.d" for power in range(5))
@@ -219,7 +221,8 @@ class SysBench(Workload):
             node.query(
                 f"INSERT INTO {table} (id, k, c, pad) SELECT ids.id, FLOOR(1 + RAND() * {self.size}), {c}, {pad} "
                 f"FROM (SELECT {first} + {number} AS id FROM {digits}) ids LEFT JOIN {table} kept ON kept.id = ids.id "
-                f"WHERE kept.id IS NULL AND ids.id <= {self.size}"
+                f"WHERE kept.id IS NULL AND ids.id <= {self.size}",
+                wait.SLOW_SECONDS,
             )
 
     def run(self, setting: Setting) -> RunResult:
@@ -257,4 +260,4 @@ class SysBench(Workload):
 
     def clean(self, setting: Setting) -> None:
         """Drop the schema."""
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
+import time
 
 import pytest
 
 from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.startup import ready_template
-from pytest_dbcluster.errors import NodeDied, ProvisionError, Unsupported
+from pytest_dbcluster.errors import CommandFailed, NodeDied, NodeStopped, ProvisionError, Unsupported
 from pytest_dbcluster.hosts.kept_logs import KeptLogs
 from pytest_dbcluster.hosts.provisioner import NO_DISKS
 from pytest_dbcluster.hosts.provisioners.local import LocalProvisioner
@@ -185,6 +187,48 @@ def test_what_the_provisioner_lacks_is_said_before_anything_starts(own, mariadb,
     with pytest.raises(Unsupported) as caught:
         bring_up(ONE, mariadb, own, options={})
     assert str(caught.value) == f"standalone needs block-devices, which this provisioner does not offer: {NO_DISKS}"
+
+
+def test_a_load_on_a_stopped_server_ends_with_the_name_of_the_node(own, mariadb):
+    """The load would wait for ever: its connection stays open. The end of the cluster does not wait for the server."""
+    cluster = bring_up(ONE, mariadb, own, options={})
+    (host,), (node,) = cluster.hosts, cluster.nodes
+    node.process.signal(signal.SIGSTOP)
+    with pytest.raises(CommandFailed, match="was ended by SIGKILL"), cluster.ending_loads([host]):
+        host.run(["sleep", "600"], seconds=300)
+    with pytest.raises(NodeStopped, match=r"^node node1 does not answer: a signal has stopped its server"):
+        cluster.load_failure("the load ended", "")
+
+    began = time.monotonic()
+    node.stop(seconds=300)
+    assert not node.running
+    assert time.monotonic() - began < 100
+
+
+def test_a_statement_to_a_stopped_server_ends_long_before_its_limit(own, mariadb):
+    """With the name of the node: somebody looks at the process while the statement waits."""
+    cluster = bring_up(ONE, mariadb, own, options={})
+    (node,) = cluster.nodes
+    node.process.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    with pytest.raises(NodeStopped, match="node1"):
+        node.query("SELECT 1", 3600)
+    with pytest.raises(NodeStopped, match="node1"):
+        node.wait_answering(3600)
+
+    assert time.monotonic() - began < 100
+    cluster.close()
+    assert not node.running
+
+
+def test_a_statement_ends_with_the_supervisor(own, mariadb):
+    """Whoever has started the servers is gone, and they with it: no answer comes."""
+    cluster = bring_up(ONE, mariadb, own, options={})
+    (node,) = cluster.nodes
+    node.query("SELECT 1")
+    own._run.client._process.kill()
+    with pytest.raises(ProvisionError, match=r"the supervisor of the local servers .* is gone"):
+        node.query("SELECT SLEEP(600)", 3600)
 
 
 def test_close_is_no_error_when_everything_is_gone_already(own, mariadb):

@@ -8,14 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
+import select
+import socket
 import threading
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.errors import DBClusterError
 from pytest_dbcluster.hosts.host import Connects
 
 CLOSE_SECONDS = 2.0
+STATEMENT_SECONDS = 30.0  # without a byte of the answer, after which a statement of control has failed
+WRITE_SECONDS = 10.0  # until the server has taken a statement: it reads one into memory before it runs it
+LOOK_SECONDS = 1.0  # between two looks at a server that is waited for
+READ_TIMED_OUT = 3024  # the connector's number of it
 Result = tuple[list[str], list[tuple[Any, ...]]]  # the names of its columns in lower case, and its rows
 
 
@@ -33,52 +42,85 @@ class SQLError(DBClusterError):
         super().__init__(f"{where}: {statement[:200]!r} was refused: {number} {words}")
 
 
+class NoAnswer(SQLError):
+    """A server did not answer a statement in time; the connection is closed. seconds: the limit."""
+
+    def __init__(self, where: str, statement: str, number: int | None, seconds: float) -> None:
+        super().__init__(where, statement, number, "")
+        self.seconds, self.lost = seconds, True
+        kind = statement.split(None, 1)[0].upper()
+        self.args = (f"{where} did not answer a statement {kind} within {seconds:g} s: {statement[:200]!r}",)
+
+
+def nothing_to_see() -> None:
+    """No look at the server: nobody knows more of it than its answers."""
+
+
 class Connection:
     """One connection to a server; it opens at the first statement, and again after a restart of the server.
 
-    ``name`` is shown in errors. ``seconds`` is the connection timeout.
+    ``name`` is shown in errors. ``seconds`` is the connection timeout. ``look`` is called once a second while a
+    statement waits for its answer. It raises an error for a server that will not answer; the connection is closed then.
+
+    Every statement takes a limit of ``seconds``: without a byte of its answer for so long it raises NoAnswer.
     """
 
-    def __init__(self, name: str, endpoint: Endpoint, *, seconds: float = 30.0) -> None:
+    def __init__(
+        self, name: str, endpoint: Endpoint, *, seconds: float = 30.0, look: Callable[[], None] = nothing_to_see
+    ) -> None:
         self.name = name
         self.endpoint = endpoint
         self._seconds = seconds
+        self._look = look
         self._connection: Any = None
         self._using = threading.RLock()  # the timeline asks servers during a round, from a thread of its own
 
-    def query(self, statement: str) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[tuple[Any, ...]]:
         """Run one statement and return its rows; empty for a statement without a result. Raises SQLError."""
-        return self._ask(statement)[1]
+        return self._ask(statement, seconds)[1]
 
-    def records(self, statement: str) -> list[dict[str, str]]:
+    def records(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[dict[str, str]]:
         """Run one statement; return each row as text by column name, in lower case; NULL is "". Raises SQLError."""
-        names, rows = self._ask(statement)
+        names, rows = self._ask(statement, seconds)
         return [
             {name: "" if value is None else str(value) for name, value in zip(names, row, strict=True)} for row in rows
         ]
 
-    def _ask(self, statement: str) -> Result:
-        return self.results(statement)[0]
+    def _ask(self, statement: str, seconds: float) -> Result:
+        return self.results(statement, seconds)[0]
 
-    def batch(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+    def batch(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round trip and return the rows of each. The first that fails ends it: SQLError.
 
         The error names all of them, and those before it have been run.
         """
-        return [rows for _, rows in self.results("; ".join(statements))]
+        return [rows for _, rows in self.results("; ".join(statements), seconds)]
 
-    def results(self, statement: str) -> list[Result]:
-        """Run statements, with semicolons between them, and return the result of each. Raises SQLError."""
+    def results(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[Result]:
+        """Run statements, with semicolons between them, and return the result of each. Raises SQLError.
+
+        Raises NoAnswer for a server that does not answer one of them within ``seconds``.
+        """
         with self._using:
-            return self._results(statement)
+            try:
+                return self._results(statement, seconds)
+            except SQLError as error:
+                if error.lost:
+                    self.close()
+                raise
+            except BaseException:  # Ctrl-C, or a look at the server: the answer that comes late is nobody's
+                self.close()
+                raise
 
-    def _results(self, statement: str) -> list[Result]:
+    def _results(self, statement: str, seconds: float) -> list[Result]:
         from mysql.connector import errors
         from mysql.connector.cursor import MySQLCursor
 
         results = []
         try:
-            cursor = MySQLCursor(self._open())  # the connection's own cursor() asks the server whether it is there
+            connection = self._open()
+            connection.read_timeout = max(1, math.ceil(seconds))  # the connector takes whole seconds alone
+            cursor = MySQLCursor(connection)  # the connection's own cursor() asks the server whether it is there
             cursor.execute(statement)
             more: bool | None = True
             while more:
@@ -87,21 +129,24 @@ class Connection:
                 results.append((names, [tuple(_text(value) for value in row) for row in rows]))
                 more = cursor.nextset()
             cursor.close()
+        except errors.ReadTimeoutError as error:
+            raise NoAnswer(self.name, statement, error.errno, seconds) from None
+        except errors.ConnectionTimeoutError as error:
+            raise NoAnswer(self.name, statement, error.errno, self._seconds) from None
+        except errors.WriteTimeoutError as error:
+            raise NoAnswer(self.name, statement, error.errno, WRITE_SECONDS) from None
         except errors.Error as error:
-            refused = SQLError(self.name, statement, error.errno, error.msg or str(error))
-            if refused.lost:
-                self.close()
-            raise refused from None
+            raise SQLError(self.name, statement, error.errno, error.msg or str(error)) from None
         return results
 
-    def pairs(self, statement: str) -> dict[str, str]:
+    def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:
         """Run a statement with two columns (SHOW GLOBAL STATUS); return value by name, in lower case; NULL is ""."""
-        return {str(row[0]).lower(): "" if row[1] is None else str(row[1]) for row in self.query(statement)}
+        return {str(row[0]).lower(): "" if row[1] is None else str(row[1]) for row in self.query(statement, seconds)}
 
-    def run(self, statements: Sequence[str]) -> None:
+    def run(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> None:
         """Run statements in order. Raises SQLError."""
         for statement in statements:
-            self.query(statement)
+            self.query(statement, seconds)
 
     def close(self) -> None:
         """Close the connection; the next statement opens it again.
@@ -122,9 +167,7 @@ class Connection:
     def _open(self) -> Any:
         if self._connection is None:
             # The connector's default collation for newer MariaDB servers is MySQL's utf8mb4_0900_ai_ci: set another.
-            self._connection = _connected(
-                self.endpoint.connects,
-                self._seconds,
+            self._connection = _connector(self.endpoint.connects, self._seconds, self._look)(
                 host=self.endpoint.host,
                 port=self.endpoint.port,
                 user=self.endpoint.user,
@@ -133,6 +176,9 @@ class Connection:
                 collation="utf8mb4_general_ci",
                 autocommit=True,
                 ssl_disabled=not self.endpoint.tls,
+                connection_timeout=self._seconds,
+                read_timeout=max(1, math.ceil(self._seconds)),
+                write_timeout=math.ceil(WRITE_SECONDS),
             )
         return self._connection
 
@@ -150,9 +196,9 @@ class Accompanied(Connection):
         self._statements = list(statements)
         self.answers: list[list[tuple[Any, ...]]] | None = None
 
-    def results(self, statement: str) -> list[Result]:
+    def results(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[Result]:
         """Run statements and then those that follow all others; return the results of the first. Raises SQLError."""
-        results = self._through.results("; ".join([statement, *self._statements]))
+        results = self._through.results("; ".join([statement, *self._statements]), seconds)
         asked = len(results) - len(self._statements)
         self.answers = [rows for _, rows in results[asked:]]
         return results[:asked]
@@ -162,24 +208,18 @@ class Accompanied(Connection):
         self._through.close()
 
 
-def _connected(connects: Connects | None, seconds: float, **options: Any) -> Any:
-    """A connection of the connector; ``connects`` makes its socket, where the host's address does not suffice."""
-    import mysql.connector
-
-    connector = mysql.connector.connect if connects is None else _connector(connects, seconds)
-    return connector(**options, connection_timeout=seconds, use_pure=True)
-
-
-def _connector(connects: Connects, seconds: float) -> Callable[..., Any]:
-    """The connector's class of connections, with sockets that ``connects`` makes."""
+def _connector(connects: Connects | None, seconds: float, look: Callable[[], None]) -> Callable[..., Any]:
+    """The connector's class of connections, with sockets that ``connects`` makes, and that look at the server."""
     from mysql.connector import errors
     from mysql.connector.connection import MySQLConnection
     from mysql.connector.network import MySQLTCPSocket
 
+    connected = connects or (lambda host, port, seconds: socket.create_connection((host, port), seconds))
+
     class Socket(MySQLTCPSocket):
         def open_connection(self) -> None:
             try:
-                self.sock = connects(self.server_host, self.server_port, seconds)
+                self.sock = connected(self.server_host, self.server_port, seconds)
             except OSError as error:
                 where = (self.server_host, self.server_port, str(error))
                 raise errors.InterfaceError(errno=2003, values=where) from error
@@ -191,6 +231,12 @@ def _connector(connects: Connects, seconds: float) -> Callable[..., Any]:
             except OSError as error:
                 raise errors.InterfaceError(errno=2055, values=(self.address, str(error))) from error
 
+        def recv(self, read_timeout: int | None = None) -> bytearray:
+            limit = read_timeout or seconds  # the connector has none until the connection is made
+            if not _readable(self.sock, limit, look):
+                raise errors.ReadTimeoutError(errno=READ_TIMED_OUT)
+            return super().recv(read_timeout)
+
     class Connector(MySQLConnection):
         def _get_connection(self) -> MySQLTCPSocket:
             made = Socket(self.server_host, self.server_port)
@@ -198,6 +244,20 @@ def _connector(connects: Connects, seconds: float) -> Callable[..., Any]:
             return made
 
     return Connector
+
+
+def _readable(stream: Any, seconds: float, look: Callable[[], None]) -> bool:
+    """Wait until a socket has something to read, or its end; False after so many seconds. Looks at the server."""
+    if stream is None or (hasattr(stream, "pending") and stream.pending()):
+        return True  # without a socket the connector says so
+    poll, began = select.poll(), time.monotonic()
+    poll.register(stream, select.POLLIN)
+    while not poll.poll(max(0.0, 1000 * min(LOOK_SECONDS, began + seconds - time.monotonic()))):
+        if time.monotonic() >= began + seconds:
+            return False
+        wait.raise_if_ended()
+        look()
+    return True
 
 
 def _text(value: Any) -> Any:

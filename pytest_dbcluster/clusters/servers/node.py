@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import math
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +18,15 @@ from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.dialects.dialect import Dialect
 from pytest_dbcluster.clusters.dialects.lookup import dialect
 from pytest_dbcluster.clusters.servers import path_options
-from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, SQLError
-from pytest_dbcluster.errors import ConfigError, NodeDied
+from pytest_dbcluster.clusters.servers.connection import (
+    LOOK_SECONDS,
+    STATEMENT_SECONDS,
+    Accompanied,
+    Connection,
+    Endpoint,
+    SQLError,
+)
+from pytest_dbcluster.errors import ConfigError, NodeDied, NodeStopped, ProvisionError
 from pytest_dbcluster.hosts.host import DATA, Host, Process, at_once
 from pytest_dbcluster.releases.release import Release
 
@@ -30,6 +38,7 @@ LAST_LINES = 15
 # (unix(7)), and the path of the host's directory may be longer.
 SOCKET = "../sql.sock"
 CONNECT_SECONDS = 5.0
+STOPPED_SECONDS = 3.0  # so long a server may be stopped
 LAZY = "@dbcluster_lazy_flush"  # holds a variable of the server while its log is flushed
 LISTS = (path_options.LIST, "plugin_load_add")
 
@@ -54,8 +63,12 @@ class Node:
         self.options: dict[str, str] = {}
         self.process: Process | None = None
         self._log_seen = 0
+        self._looked, self._stopped = (
+            -math.inf,
+            math.inf,
+        )  # when we last looked at the process, and saw it stopped first
         # A short timeout: another program that took the port may never answer. The server's log then has the error.
-        self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS)
+        self.sql = Connection(name, self.endpoint, seconds=CONNECT_SECONDS, look=self.look)
 
     @property
     def endpoint(self) -> Endpoint:
@@ -123,17 +136,41 @@ class Node:
         try:
             self.sql.query("SELECT 1")
         except SQLError as error:
+            if error.lost:
+                self.look()
             return [f"{self.name}: {error}"]
         return []
 
     def alive(self) -> None:
-        """Raise NodeDied with the last lines of the error log if the server's process has ended."""
+        """Raise NodeDied with the last lines of the error log if the server's process has ended.
+
+        Raises ProvisionError for a server of which nobody can tell, because its host is lost.
+        """
         status = self.process.status() if self.process else 0
         if status is not None:
             ended = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with {status}"
             if limit := self.host.limit_reached():
                 ended += f": {limit}"
             raise NodeDied(self.name, ended, self.log, self.last_lines())
+
+    def look(self) -> None:
+        """Look at a server that somebody waits for. Raises an error for one that will not answer.
+
+        NodeDied if it has ended, NodeStopped if a signal has stopped it for STOPPED_SECONDS, ProvisionError if its host
+        is lost or does not tell.
+        """
+        if lost := self.host.lost():
+            raise ProvisionError(f"node {self.name}: {lost}")
+        self.alive()
+        if time.monotonic() - self._looked >= LOOK_SECONDS and self.is_stopped():
+            raise NodeStopped(self.name)
+
+    def is_stopped(self) -> bool:
+        """Whether a signal has stopped the server since a look STOPPED_SECONDS ago or more. Raises ProvisionError."""
+        self._looked = now = time.monotonic()
+        stopped = self.process is not None and self.process.stopped()
+        self._stopped = min(self._stopped, now) if stopped else math.inf
+        return now - self._stopped >= STOPPED_SECONDS
 
     def wait_answering(self, seconds: float = 60.0) -> None:
         """Wait until the server answers. Raises NodeDied, and NotReady after ``seconds``, longer on a slower host."""
@@ -152,6 +189,8 @@ class Node:
     def _end(self, number: int, seconds: float) -> None:
         if self.process is None or not self.running:
             return
+        if self.process.stopped():  # it would get the request to end only when it continues
+            number = signal.SIGKILL
         self.process.signal(number)
         limit = time.monotonic() + seconds
         while self.process.status() is None:
@@ -203,25 +242,28 @@ class Node:
         node.sql = through = Accompanied(self.sql, statements)
         return node, through
 
-    def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Run one statement on the control connection, and return its rows. Raises SQLError; NodeDied if it died."""
-        with self._lost_or_dead():
-            return self.sql.query(statement)
+    def query(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[tuple[Any, ...]]:
+        """Run one statement on the control connection, and return its rows.
 
-    def batch(self, statements: Sequence[str]) -> list[list[tuple[Any, ...]]]:
+        seconds: the limit, as that of ``Connection.results``. Raises SQLError, and what ``look`` raises.
+        """
+        with self._lost_or_dead():
+            return self.sql.query(statement, seconds)
+
+    def batch(self, statements: Sequence[str], seconds: float = STATEMENT_SECONDS) -> list[list[tuple[Any, ...]]]:
         """Run statements in one round trip, and return the rows of each. Raises what ``query`` raises."""
         with self._lost_or_dead():
-            return self.sql.batch(statements)
+            return self.sql.batch(statements, seconds)
 
-    def pairs(self, statement: str) -> dict[str, str]:
+    def pairs(self, statement: str, seconds: float = STATEMENT_SECONDS) -> dict[str, str]:
         """Run a statement with two columns; return value by name, in lower case. Raises what ``query`` raises."""
         with self._lost_or_dead():
-            return self.sql.pairs(statement)
+            return self.sql.pairs(statement, seconds)
 
-    def records(self, statement: str) -> list[dict[str, str]]:
+    def records(self, statement: str, seconds: float = STATEMENT_SECONDS) -> list[dict[str, str]]:
         """Run a statement; return each row as value by column name, in lower case. Raises what ``query`` raises."""
         with self._lost_or_dead():
-            return self.sql.records(statement)
+            return self.sql.records(statement, seconds)
 
     @contextlib.contextmanager
     def _lost_or_dead(self) -> Iterator[None]:

@@ -5,9 +5,9 @@ Options of a node: the dialect's ``ReplicationDialect.preset`` and ``every``, it
 
 from __future__ import annotations
 
-import concurrent.futures
 from collections.abc import Mapping, Sequence
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.health import Health
 from pytest_dbcluster.clusters.servers.node import ADMIN, Node, of_each
 from pytest_dbcluster.clusters.servers.variables import same
@@ -51,7 +51,7 @@ class PrimaryAndReplicas(Topology):
         self.refuse_contradictions(nodes)
         for node in nodes:
             node.start()
-        with concurrent.futures.ThreadPoolExecutor(len(nodes)) as starting:
+        with wait.threads(len(nodes)) as starting:
             list(starting.map(Node.wait_answering, nodes))
             list(starting.map(lambda replica: follow(replica, nodes[0]), nodes[1:]))
 
@@ -84,7 +84,7 @@ class PrimaryAndReplicas(Topology):
             for replica in nodes[1:]:
                 if replica.running:
                     for statement in RECONNECT:
-                        replica.query(statement)
+                        replica.query(statement, wait.SLOW_SECONDS)
 
     def writers(self, nodes: Sequence[Node]) -> Sequence[Node]:
         """Return the primary, which is always the first node."""

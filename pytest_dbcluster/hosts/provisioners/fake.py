@@ -30,6 +30,10 @@ class FakeProcess(Process):
         """The value of ``ends``."""
         return self.ends
 
+    def stopped(self) -> bool:
+        """Never: it does not run."""
+        return False
+
     def cpu_seconds(self) -> float | None:
         """The value of ``cpu``."""
         return self.cpu

@@ -7,11 +7,11 @@ table is read once.
 
 from __future__ import annotations
 
-import concurrent.futures
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.workloads.tpcc import digests
 
 if TYPE_CHECKING:
@@ -235,14 +235,14 @@ CONDITIONS = (
 
 def violations(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
     """One line for each condition that does not hold on a node: number, sentence, first key and both values."""
-    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
+    with wait.threads(len(nodes)) as asking:
         return [line for lines in asking.map(_violated, nodes, [conditions] * len(nodes)) for line in lines]
 
 
 def divided(nodes: Sequence[Node], conditions: Sequence[Condition] = CONDITIONS) -> list[str]:
     """What ``violations`` returns for nodes whose tables are equal: each condition is asked on one of them, in turn."""
     parts = [conditions[number :: len(nodes)] for number in range(len(nodes))]
-    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
+    with wait.threads(len(nodes)) as asking:
         return [line for lines in asking.map(_violated, nodes, parts) for line in lines]
 
 
@@ -250,5 +250,5 @@ def _violated(node: Node, conditions: Sequence[Condition]) -> list[str]:
     return [
         f"condition {condition.number} ({condition.sentence}) on {node.name}: {key}: {left} and {right}"
         for condition in conditions
-        for key, left, right in node.query(condition.sql.replace("{s}", SCHEMA))
+        for key, left, right in node.query(condition.sql.replace("{s}", SCHEMA), wait.SLOW_SECONDS)
     ]

@@ -6,12 +6,12 @@ share, are those of warehouse 0.
 
 from __future__ import annotations
 
-import concurrent.futures
 import contextlib
 import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.clusters.servers.connection import Connection
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ def keep(node: Node, schema: str) -> None:
     values = ", ".join(f"('{kind}', {warehouse}, {digest})" for kind, warehouse, _, digest in found)
     node.query(f"DROP TABLE IF EXISTS {schema}.{TABLE}")
     node.query(f"CREATE TABLE {schema}.{TABLE} ({COLUMNS})")
-    node.query(f"INSERT INTO {schema}.{TABLE} VALUES {values}")
+    node.query(f"INSERT INTO {schema}.{TABLE} VALUES {values}", wait.SLOW_SECONDS)
 
 
 def _at_once(node: Node, some: Sequence[str], others: Sequence[str]) -> list[list[tuple[Any, ...]]]:
     """The rows of all statements, of which the others run over a second connection."""
     with (
-        contextlib.closing(Connection("digests", node.endpoint)) as second,
-        concurrent.futures.ThreadPoolExecutor(1) as beside,
+        contextlib.closing(Connection("digests", node.endpoint, look=node.look)) as second,
+        wait.threads(1) as beside,
     ):
-        waiting = beside.submit(second.batch, others)
-        return node.batch(some) + waiting.result()
+        waiting = beside.submit(second.batch, others, wait.SLOW_SECONDS)
+        return node.batch(some, wait.SLOW_SECONDS) + waiting.result()

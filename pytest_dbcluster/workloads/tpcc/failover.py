@@ -78,7 +78,7 @@ def fail_over(load: TPCC, setting: Setting) -> LoadedFailover:
     topology = standing_by(cluster.spec, cluster.topology)
     load = dataclasses.replace(load, seconds=load.round_seconds if load.seconds else SECONDS)
     (old,) = cluster.nodes
-    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+    with wait.threads(1) as threads:
         running = threads.submit(load.observe, setting, outlive=True)
         _wait_for_orders(load, cluster, running)
         done = topology.fail_over(cluster.members)
@@ -99,7 +99,7 @@ def _wait_for_orders(load: TPCC, cluster: Cluster, running: concurrent.futures.F
     (node,) = cluster.nodes
 
     def made() -> int:
-        return int(node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district")[0][0])
+        return int(node.query(f"SELECT SUM(d_next_o_id) FROM {SCHEMA}.district", wait.SLOW_SECONDS)[0][0])
 
     before = made()
 

@@ -8,12 +8,12 @@ order whose commit had an unknown outcome may be there or not, and is not looked
 from __future__ import annotations
 
 import array
-import concurrent.futures
 import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pytest_dbcluster import wait
 from pytest_dbcluster.workloads.tpcc.conditions import SCHEMA
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Orders:
         found = [Lost(order, TWICE) for order in twice]
         chunks = iter(self._chunks(set(twice)))
         while part := list(itertools.islice(chunks, CHUNKS)):
-            rows = node.batch([statement for chunk in part for statement in chunk.totals])
+            rows = node.batch([statement for chunk in part for statement in chunk.totals], wait.SLOW_SECONDS)
             for chunk, orders, lines in zip(part, rows[::2], rows[1::2], strict=True):
                 if not chunk.holds(orders, lines):
                     found += chunk.lost(node)
@@ -183,7 +183,7 @@ def forget(cluster: Cluster) -> None:
 
 def violations(nodes: Sequence[Node], orders: Orders) -> list[str]:
     """One line for each node that lacks acknowledged orders: how many, and the first ones."""
-    with concurrent.futures.ThreadPoolExecutor(len(nodes)) as asking:
+    with wait.threads(len(nodes)) as asking:
         found = list(asking.map(orders.lost, nodes))
     return [
         f"{len(lost)} of {len(orders)} acknowledged orders are lost on {node.name}: {shown(lost)}"

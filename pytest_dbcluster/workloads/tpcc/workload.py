@@ -11,7 +11,7 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from pytest_dbcluster import calls, registry
+from pytest_dbcluster import calls, registry, wait
 from pytest_dbcluster.errors import ConfigError, WorkloadError
 from pytest_dbcluster.rounds import open_loop
 from pytest_dbcluster.rounds.round import RunResult
@@ -260,7 +260,7 @@ class TPCC(Workload):
         from pytest_dbcluster.workloads.tpcc import orders
 
         orders.forget(setting.cluster)
-        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}")
+        setting.cluster.writers[0].query(f"DROP DATABASE IF EXISTS {SCHEMA}", wait.SLOW_SECONDS)
 
 
 def tpm_c(ledger: Ledger, seconds: float) -> float:

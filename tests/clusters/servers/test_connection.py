@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import signal
 import socket
 import threading
+import time
 
 import pytest
 
-from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, SQLError
+from pytest_dbcluster import wait
+from pytest_dbcluster.clusters.servers import connection as connection_module
+from pytest_dbcluster.clusters.servers.connection import Accompanied, Connection, Endpoint, NoAnswer, SQLError
+from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts.host import through_socket
 
 NOWHERE = "192.0.2.1"  # an address for documents (RFC 5737)
@@ -129,7 +134,7 @@ def test_statements_that_follow_all_others_take_no_exchange_of_their_own(standal
     along = Accompanied(connection, ["SELECT 7", "SET @followed = COALESCE(@followed, 0) + 1", "SELECT @followed"])
     exchanges = []
     results = connection.results
-    monkeypatch.setattr(connection, "results", lambda statement: exchanges.append(statement) or results(statement))
+    monkeypatch.setattr(connection, "results", lambda asked, seconds: exchanges.append(asked) or results(asked))
     with contextlib.closing(along):
         assert along.answers is None
 
@@ -184,6 +189,84 @@ def test_a_socket_that_cannot_be_made_is_a_lost_connection():
         Connection("node1", Endpoint(NOWHERE, 5, "root", "", connects=refused)).query("SELECT 1")
 
     assert caught.value.lost
+
+
+@contextlib.contextmanager
+def stopped(node):
+    """The server of a node is stopped by a signal, and continues afterwards."""
+    node.process.signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        node.process.signal(signal.SIGCONT)
+
+
+def test_a_stopped_server_ends_a_statement_within_its_limit(standalone):
+    """The error names the node, the kind of the statement and the limit; the connection opens again afterwards."""
+    (node,) = standalone.nodes
+    with contextlib.closing(Connection("node1", node.endpoint)) as connection:
+        connection.query("SELECT 1")
+        began = time.monotonic()
+        with stopped(node), pytest.raises(NoAnswer) as caught:
+            connection.query("CHECKSUM TABLE mysql.plugin", 2)
+
+        assert time.monotonic() - began < 30
+        assert str(caught.value).startswith("node1 did not answer a statement CHECKSUM within 2 s")
+        assert caught.value.lost
+        assert connection.query("SELECT 2") == [(2,)]
+
+
+def test_a_stopped_server_ends_the_attempt_to_connect(standalone):
+    """The kernel accepts connections for it; its greeting never comes."""
+    (node,) = standalone.nodes
+    connection = Connection("node1", node.endpoint, seconds=1)
+    with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a statement SELECT within 1 s"):
+        connection.query("SELECT 1")
+
+    assert connection.query("SELECT 2") == [(2,)]
+    connection.close()
+
+
+def test_a_statement_too_large_for_a_stopped_server_ends(standalone, monkeypatch):
+    """The server does not take all of it; without a limit the client would write for ever."""
+    monkeypatch.setattr(connection_module, "WRITE_SECONDS", 1.0)
+    (node,) = standalone.nodes
+    with contextlib.closing(Connection("node1", node.endpoint)) as connection:
+        connection.query("SELECT 1")
+        with stopped(node), pytest.raises(NoAnswer, match=r"^node1 did not answer a statement SELECT within 1 s"):
+            connection.query(f"SELECT LENGTH('{'x' * 15_000_000}')", 60)
+
+
+def test_a_look_at_the_server_ends_a_statement_long_before_its_limit(standalone):
+    """The error is that of the look; the late answer is nobody's."""
+    (node,) = standalone.nodes
+
+    def look():
+        raise ProvisionError("the host is gone")
+
+    with contextlib.closing(Connection("node1", node.endpoint, look=look)) as connection:
+        with pytest.raises(ProvisionError, match="the host is gone"):
+            connection.query("SELECT SLEEP(600)", 3600)
+
+        assert connection.query("SELECT 2") == [(2,)]
+
+
+def test_an_interrupted_thread_ends_its_statement(standalone):
+    """Whoever has asked in several threads leaves them at once, and not when the last server has answered."""
+    (node,) = standalone.nodes
+    connection = Connection("node1", node.endpoint)
+    begun = []
+
+    def ask():
+        with wait.threads(1) as threads:
+            begun.append(threads.submit(connection.query, "SELECT SLEEP(600)", 3600))
+            wait.until(lambda: [] if begun[0].running() else ["not asked"], "the statement", seconds=30)
+            raise KeyboardInterrupt
+
+    with contextlib.closing(connection), pytest.raises(KeyboardInterrupt):
+        ask()
+
+    assert isinstance(begun[0].exception(), KeyboardInterrupt)
 
 
 def test_how_to_connect_is_no_part_of_what_an_endpoint_is():

@@ -127,7 +127,7 @@ class Start:
         self.error: SQLError | None = None
         self._began = math.inf
         # A separate connection: the node's own connection must stay free for queries about progress.
-        self._connection = Connection(node.name, node.endpoint)
+        self._connection = Connection(node.name, node.endpoint, look=node.look)
         self._run(before)
 
     def begin(self) -> None:
@@ -147,7 +147,7 @@ class Start:
     def _run(self, statements: Sequence[str]) -> None:
         try:
             if not self.error:
-                self._connection.run(statements)
+                self._connection.run(statements, wait.SLOW_SECONDS)
         except SQLError as error:
             self.error = error
 
@@ -189,7 +189,7 @@ def tell(members: Sequence[Node], statement: str) -> None:
     def problems() -> list[str]:
         for member in list(waiting):
             try:
-                member.query(statement)
+                member.query(statement, wait.SLOW_SECONDS)
             except SQLError as error:
                 if error.number != STARTING:
                     raise

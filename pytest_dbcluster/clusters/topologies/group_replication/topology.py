@@ -238,7 +238,7 @@ class GroupReplication(Topology):
             with members.expelling_at_once(living):
                 wait.until(problems, f"the others' view without {node.name}", seconds=EVICTED_SECONDS)
         if not any(view.has_majority for view in views.values()):
-            living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'")
+            living[0].query(f"SET GLOBAL group_replication_force_members = '{self._seeds(living)}'", wait.SLOW_SECONDS)
             living[0].query("SET GLOBAL group_replication_force_members = ''")
 
     def problems(self, nodes: Sequence[Node]) -> list[str]:

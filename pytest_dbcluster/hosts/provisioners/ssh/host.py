@@ -14,7 +14,16 @@ from pathlib import Path
 from pytest_dbcluster.errors import ProvisionError
 from pytest_dbcluster.hosts import agent
 from pytest_dbcluster.hosts.agent import Agent
-from pytest_dbcluster.hosts.host import Completed, EndsCommands, Falls, Host, Process, completed
+from pytest_dbcluster.hosts.host import (
+    IS_STOPPED,
+    TELL_SECONDS,
+    Completed,
+    EndsCommands,
+    Falls,
+    Host,
+    Process,
+    completed,
+)
 from pytest_dbcluster.hosts.provisioners.ssh import remote_programs
 from pytest_dbcluster.hosts.provisioners.ssh.machine import FREE, Machine
 from pytest_dbcluster.hosts.provisioners.ssh.programs import Programs
@@ -42,6 +51,10 @@ class SshProcess(Process):
     def status(self) -> int | None:
         """The exit status: None while the program runs, negative for the signal that ended the program."""
         return self._agent.status(self._number)
+
+    def stopped(self) -> bool:
+        """Whether a signal has stopped the program. Raises ProvisionError for a host that does not say it."""
+        return self._agent.holds(IS_STOPPED.format(self.inside), TELL_SECONDS)
 
     def signal(self, number: int) -> None:
         """Send a signal to the program's process group."""
